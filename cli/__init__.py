@@ -1,0 +1,1 @@
+"""The `kavka` command."""

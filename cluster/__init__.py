@@ -1,0 +1,1 @@
+"""The shared tree of znodes and the elected controller."""

@@ -1,0 +1,1 @@
+"""Every setting as a row, and where its value comes from."""
