@@ -1,0 +1,72 @@
+"""`kavka`: one file in `cli/verbs/` is one command.
+
+A verb's module has
+
+    HELP                  one line for `kavka --help`
+    add_arguments(parser)
+    run(args) -> int      the exit code
+
+and the command is its file's name, words parted by underscores: `storage_dump.py` is `kavka storage dump`. Verbs import
+what they need inside `run`: `kavka broker` must not pay for the other commands.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+from kavka import __version__
+
+
+class Verb(Protocol):
+    """What each module in `cli/verbs/` offers."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    args = build_parser().parse_args(argv)
+    try:
+        return cast(Verb, args.verb).run(args)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left (`kavka storage dump ... | head`); Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(prog="kavka", description="A broker that speaks Kafka's protocol.")
+    parser.add_argument("--version", action="version", version=f"kavka {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    groups: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
+    for name in verb_names():
+        verb = cast(Verb, importlib.import_module(f"kavka.cli.verbs.{name}"))
+        group, _, word = name.partition("_")
+        if not word:
+            parent, word = commands, group
+        elif group in groups:
+            parent = groups[group]
+        else:
+            group_parser = commands.add_parser(group, help=f"commands about {group}; see kavka {group} --help")
+            parent = groups[group] = group_parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        verb_parser = parent.add_parser(word, help=verb.HELP, description=verb.HELP)
+        verb.add_arguments(verb_parser)
+        verb_parser.set_defaults(verb=verb)
+    return parser
+
+
+def verb_names() -> list[str]:
+    """The verbs' module names, in order."""
+    folder = Path(__file__).with_name("verbs")
+    return sorted(path.stem for path in folder.glob("[a-z]*.py"))

@@ -1,0 +1,1 @@
+"""One command a file; see `kavka.cli.main`."""
