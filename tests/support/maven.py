@@ -1,0 +1,119 @@
+"""Apache Kafka's own jars, by Maven: the oracle for behaviour and bytes, and the benchmark's other runner.
+
+`classpath("kafka-3.9")` answers a class path as text, downloading it on first use into `.cache/jars/NAME/`. Several test
+processes may call at once: the first holds a lock file and downloads, the others wait for it.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+JARS = REPOSITORY / ".cache" / "jars"
+
+# slf4j-simple writes to stderr, where processes.py finds a server's log. Kafka 3.9's own binding would need a file of settings.
+BUNDLES: dict[str, tuple[str, ...]] = {
+    "kafka-3.9": (
+        "org.apache.kafka:kafka_2.13:3.9.2",
+        "org.apache.kafka:kafka-tools:3.9.2",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+    "kafka-4.3": (
+        "org.apache.kafka:kafka_2.13:4.3.1",
+        "org.apache.kafka:kafka-tools:4.3.1",
+        "org.apache.kafka:kafka-clients:4.3.1",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+}
+ONE_LOG_BINDING = "<exclusions><exclusion><groupId>org.slf4j</groupId><artifactId>slf4j-reload4j</artifactId></exclusion></exclusions>"
+DOWNLOAD_TIMEOUT_S = 900
+
+
+class JarsUnavailableError(Exception):
+    """Java or Maven is missing, or Maven could not download; the message says which and what to do."""
+
+
+def classpath(bundle: str) -> str:
+    """The bundle's class path for a test: skips the test when Java is missing, fails it in CI, where Java is required."""
+    try:
+        return resolve(bundle)
+    except JarsUnavailableError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"{error} (Java and Maven are required in CI)")
+        pytest.skip(str(error))
+
+
+def resolve(bundle: str) -> str:
+    """The bundle's class path. Raises `JarsUnavailableError` with the reason, KeyError for an unknown bundle."""
+    pom = _pom(bundle, BUNDLES[bundle])
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise JarsUnavailableError(
+                f"{tool} is not installed (Debian: apt-get install openjdk-17-jre-headless maven)"
+            )
+    target = JARS / bundle
+    if not _is_ready(target, pom):
+        with _locked(JARS / f"{bundle}.lock"):
+            if not _is_ready(target, pom):
+                _download(target, pom)
+    return os.pathsep.join(str(jar) for jar in sorted(target.glob("*.jar")))
+
+
+def _is_ready(target: Path, pom: str) -> bool:
+    """The pom lies beside the jars: a changed list of versions downloads again."""
+    stamp = target / "pom.xml"
+    return stamp.is_file() and stamp.read_text() == pom
+
+
+def _download(target: Path, pom: str) -> None:
+    with tempfile.TemporaryDirectory(dir=JARS) as scratch:
+        project = Path(scratch)
+        (project / "pom.xml").write_text(pom)
+        command = [
+            "mvn",
+            "-q",
+            "-B",
+            "dependency:copy-dependencies",
+            "-DoutputDirectory=jars",
+            "-DincludeScope=runtime",
+        ]
+        done = subprocess.run(
+            command, cwd=project, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+        if done.returncode != 0:
+            raise JarsUnavailableError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        jars = project / "jars"
+        (jars / "pom.xml").write_text(pom)
+        shutil.rmtree(target, ignore_errors=True)
+        jars.rename(target)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _pom(bundle: str, artifacts: tuple[str, ...]) -> str:
+    dependencies = ""
+    for artifact in artifacts:
+        group, name, version = artifact.split(":")
+        dependencies += (
+            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version>{ONE_LOG_BINDING}</dependency>\n"
+        )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'
+        f"<groupId>kavka.tests</groupId><artifactId>{bundle}</artifactId><version>1</version><packaging>pom</packaging>\n"
+        f"<dependencies>\n{dependencies}</dependencies></project>\n"
+    )
