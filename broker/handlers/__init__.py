@@ -1,0 +1,1 @@
+"""One module an API: its handler, registered by `@handles`."""

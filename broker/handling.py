@@ -1,0 +1,175 @@
+"""What a handler is given and how it is found.
+
+A handler is a plain function of (request, context, services), kept in `broker/handlers/NAME.py` and registered there by
+`@handles(NameRequest, versions="0-4")`. It returns the response, or a `Promise` of it, or raises `BrokerError`.
+ApiVersions, the dispatcher and the tests over all handlers read the registry; there is no other list.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.schema import Request, Response
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+    from kavka.broker.services import Services
+
+AnyHandler = Callable[[Any, "Context", "Services"], Any]
+ErrorAnswer = Callable[[Any, ErrorCode, str | None], Response | None]
+RequestT = TypeVar("RequestT", bound=Request)
+
+_DENIED: Final = {
+    2: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    3: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    4: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    5: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+class Context:
+    """One request on its way: where it came from, its header, and the slot of its answer.
+
+    Threads: made by the connection's network thread, then owned by the I/O thread that runs it. `answer` is written
+    once by whoever completes the request, and read under the connection's write lock.
+    """
+
+    __slots__ = (
+        "answer",
+        "answer_size_bytes",
+        "api_key",
+        "api_version",
+        "body_offset",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "frame",
+        "local_done_ns",
+        "received_ns",
+        "route",
+        "started_ns",
+        "throttle_time_ms",
+    )
+
+    def __init__(self, connection: "Connection", frame: memoryview, received_ns: int) -> None:
+        self.connection = connection
+        self.frame: memoryview | None = frame
+        self.received_ns = received_ns
+        self.answer: Any = None
+        self.answer_size_bytes = 0
+        self.started_ns = 0
+        self.local_done_ns = 0
+        self.throttle_time_ms = 0
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+    route: Any
+
+    @property
+    def listener_name(self) -> str:
+        """The name of the listener that the client connected to."""
+        return self.connection.listener_name
+
+    @property
+    def client_host(self) -> str:
+        """The client's address, without its port."""
+        return self.connection.peer_host
+
+    @property
+    def principal(self) -> str:
+        """Who the client is, as `User:NAME`."""
+        return self.connection.principal
+
+    @property
+    def local_host(self) -> str:
+        """The broker's address as this client reached it."""
+        return self.connection.local_host
+
+    @property
+    def local_port(self) -> int:
+        """The broker's port as this client reached it."""
+        return self.connection.local_port
+
+    def allows(self, operation: Operation, resource: Resource) -> bool:
+        """Whether the client may perform `operation` on `resource`."""
+        authorizer = self.connection.authorizer
+        return authorizer is None or authorizer.allows(self.principal, self.client_host, operation, resource)
+
+    def require(self, operation: Operation, resource: Resource) -> None:
+        """Raise BrokerError (the resource type's AUTHORIZATION_FAILED) unless the client may do this."""
+        if not self.allows(operation, resource):
+            raise BrokerError(_DENIED.get(resource.type, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+
+    def authorized_operations(self, resource: Resource) -> int:
+        """The operations that the client may perform on `resource`, one bit each (KIP-430)."""
+        bits = 0
+        for operation in SUPPORTED_OPERATIONS.get(resource.type, frozenset()):
+            if self.allows(operation, resource):
+                bits |= 1 << operation
+        return bits
+
+
+class Handler:
+    """A registered handler: the request class, the versions served, the function."""
+
+    __slots__ = ("advertised_min", "api_key", "error_answer", "function", "max_version", "min_version", "request_class")
+
+    def __init__(
+        self,
+        request_class: type[Request],
+        versions: tuple[int, int],
+        advertised_min: int,
+        function: AnyHandler,
+        error_answer: ErrorAnswer | None,
+    ) -> None:
+        self.request_class = request_class
+        self.api_key: int = request_class.api_key
+        self.min_version, self.max_version = versions
+        self.advertised_min = advertised_min
+        self.function = function
+        self.error_answer = error_answer
+
+
+_handlers: dict[int, Handler] = {}
+
+
+def handles(
+    request_class: type[RequestT],
+    *,
+    versions: str,
+    advertised_from: int | None = None,
+    error_answer: Callable[[RequestT, ErrorCode, str | None], Response | None] | None = None,
+) -> Callable[[Callable[[RequestT, Context, "Services"], Response | Promise[Any] | None]], Any]:
+    """Register a handler for `request_class` in `versions` ("low-high"). A second one for the same API is an error.
+
+    `advertised_from`: the lowest version that ApiVersions shows, where it is not the lowest served (KAFKA-18659).
+    `error_answer(request, code, message)`: the response for an error that concerns the whole request, for
+    APIs whose response has no top-level error code.
+    """
+    low, _, high = versions.partition("-")
+
+    def register(function: Callable[[RequestT, Context, "Services"], Any]) -> Any:
+        key = request_class.api_key
+        if key in _handlers:
+            raise RuntimeError(f"API key {key} has two handlers: {_handlers[key].function} and {function}")
+        served = (int(low), int(high or low))
+        shown = served[0] if advertised_from is None else advertised_from
+        _handlers[key] = Handler(request_class, served, shown, function, error_answer)
+        return function
+
+    return register
+
+
+def load_handlers() -> dict[int, Handler]:
+    """Import every module of `broker/handlers` and give the registry: API key to handler."""
+    package = importlib.import_module("kavka.broker.handlers")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"kavka.broker.handlers.{module.name}")
+    return dict(_handlers)

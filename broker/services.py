@@ -1,0 +1,47 @@
+"""What handlers may call. Wired by `broker/server.py`, once, by hand."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kavka.broker.dynamic_config import DynamicConfig
+    from kavka.broker.fetch_sessions import FetchSessions
+    from kavka.broker.metadata_cache import MetadataCache
+    from kavka.broker.producer_ids import ProducerIds
+    from kavka.broker.purgatory import Purgatory
+    from kavka.broker.replica_manager import ReplicaManager
+    from kavka.cluster.controller import Controller
+    from kavka.cluster.registry.base import Registry
+    from kavka.storage.log_manager import LogManager
+
+
+class Services:
+    """The broker's parts, as handlers see them. Set before the first request, never changed after."""
+
+    __slots__ = (
+        "broker_id",
+        "cluster_id",
+        "config",
+        "controller",
+        "fetch_sessions",
+        "logs",
+        "metadata",
+        "now_ms",
+        "producer_ids",
+        "purgatory",
+        "registry",
+        "replicas",
+    )
+
+    broker_id: int
+    cluster_id: str
+    config: "DynamicConfig"
+    controller: "Controller"
+    fetch_sessions: "FetchSessions"
+    logs: "LogManager"
+    metadata: "MetadataCache"
+    now_ms: Callable[[], int]
+    producer_ids: "ProducerIds"
+    purgatory: "Purgatory"
+    registry: "Registry"
+    replicas: "ReplicaManager"
