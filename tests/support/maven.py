@@ -1,7 +1,7 @@
 """Apache Kafka's own jars, by Maven: the oracle for behaviour and bytes, and the benchmark's other runner.
 
-`classpath("kafka-3.9")` answers a class path as text, downloading it on first use into `.cache/jars/NAME/`. Several test
-processes may call at once: the first holds a lock file and downloads, the others wait for it.
+`classpath("kafka-3.9")` answers a class path as text, downloading it on first use into `.cache/jars/NAME/`. Several
+test processes may call at once: the first holds a lock file and downloads, the others wait for it.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 JARS = REPOSITORY / ".cache" / "jars"
 
-# slf4j-simple writes to stderr, where processes.py finds a server's log. Kafka 3.9's own binding would need a file of settings.
+# slf4j-simple writes to stderr, where processes.py finds a server's log; Kafka 3.9's own binding needs a settings file.
 BUNDLES: dict[str, tuple[str, ...]] = {
     "kafka-3.9": (
         "org.apache.kafka:kafka_2.13:3.9.2",
@@ -33,7 +33,10 @@ BUNDLES: dict[str, tuple[str, ...]] = {
         "org.slf4j:slf4j-simple:1.7.36",
     ),
 }
-ONE_LOG_BINDING = "<exclusions><exclusion><groupId>org.slf4j</groupId><artifactId>slf4j-reload4j</artifactId></exclusion></exclusions>"
+ONE_LOG_BINDING = (
+    "<exclusions><exclusion><groupId>org.slf4j</groupId>"
+    "<artifactId>slf4j-reload4j</artifactId></exclusion></exclusions>"
+)
 DOWNLOAD_TIMEOUT_S = 900
 
 
@@ -42,7 +45,7 @@ class JarsUnavailableError(Exception):
 
 
 def classpath(bundle: str) -> str:
-    """The bundle's class path for a test: skips the test when Java is missing, fails it in CI, where Java is required."""
+    """The bundle's class path for a test: skips it when Java is missing, fails it in CI, where Java is required."""
     try:
         return resolve(bundle)
     except JarsUnavailableError as error:
@@ -86,7 +89,13 @@ def _download(target: Path, pom: str) -> None:
             "-DincludeScope=runtime",
         ]
         done = subprocess.run(
-            command, cwd=project, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, stdin=subprocess.DEVNULL
+            command,
+            check=False,
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
         )
         if done.returncode != 0:
             raise JarsUnavailableError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -1,0 +1,45 @@
+# make run    start a broker on localhost:9092      make bench  compare with Apache Kafka on this machine
+# make test   all tests                             make clean  remove what was built or cached
+# make check  style, types, layers, house rules
+
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+RUN_CONFIG ?= config/server.properties
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: run test check bench clean system-packages
+.DEFAULT_GOAL := test
+
+run: $(INSTALLED)
+	@exec $(BIN)/kavka broker $(RUN_CONFIG)
+
+test: $(INSTALLED) system-packages
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict -p kavka
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/tidy
+
+bench: $(INSTALLED) system-packages
+	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+clean:
+	rm -rf .venv .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is younger than pyproject.toml: nothing is installed again until the dependencies change.
+$(INSTALLED): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Kavka needs Python 3.11 or newer; none found (say which: make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@touch $@
+
+# The tests' outside clients. Only root may install; without them those tests skip and say so.
+system-packages:
+	@.ci/system-packages

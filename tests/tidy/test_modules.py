@@ -1,0 +1,109 @@
+"""What a module may be called and import, and that somebody needs it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.sources import REPOSITORY, ROOMS, module_name, own_files, parsed, python_files, relative
+
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+ENTRY_POINTS = {"kavka.__main__"}
+OUTSIDE_PROTOCOL = {"socket", "asyncio", "uvloop", "selectors", "subprocess", "time"}
+NOT_SHIPPED = {"tests", "benchmarks", "examples"}
+
+
+def test_a_module_is_called_by_what_it_holds() -> None:
+    named_after_nothing = [
+        relative(path)
+        for path in python_files()
+        if {part.removesuffix(".py") for part in path.relative_to(REPOSITORY).parts} & EMPTY_NAMES
+    ]
+    assert named_after_nothing == []
+
+
+def test_every_module_is_imported_by_a_room_or_discovered() -> None:
+    """A module that only tests import is dead. Strings count: `-m kavka.x`, and `f"kavka.x.{name}"` for a folder."""
+    needed: set[str] = set(ENTRY_POINTS)
+    discovered: set[str] = set()
+    for path in _room_files():
+        own = module_name(path)
+        for name in _imported_names(path):
+            needed.add(name)
+        for text in _strings(path):
+            if text.startswith("kavka.") and text.endswith("."):
+                discovered.add(text.removesuffix("."))
+            elif text.startswith("kavka.") and text != own:
+                needed.add(text)
+    entry = (REPOSITORY / "pyproject.toml").read_text()
+    dead = [
+        relative(path)
+        for path in _room_files()
+        if path.name != "__init__.py"
+        and (name := module_name(path)) not in needed
+        and name is not None
+        and name.rpartition(".")[0] not in discovered
+        and f'"{name}:' not in entry
+    ]
+    assert dead == []
+
+
+def test_protocol_has_no_network_and_no_clock() -> None:
+    found = [
+        f"{relative(path)}: {name}"
+        for path in _room_files()
+        if relative(path).startswith("protocol/")
+        for name in _imported_names(path)
+        if name.partition(".")[0] in OUTSIDE_PROTOCOL
+    ]
+    assert found == []
+
+
+def test_rooms_import_nothing_that_is_not_shipped() -> None:
+    found = [
+        f"{relative(path)}: {name}"
+        for path in _room_files()
+        for name in _imported_names(path)
+        if name.partition(".")[0] in NOT_SHIPPED
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (REPOSITORY / room).is_dir()])
+def test_each_room_is_reached_through_the_import_root(room: str) -> None:
+    link = REPOSITORY / "kavka" / room
+    assert link.is_symlink()
+    assert str(link.readlink()) == f"../{room}"
+
+
+def test_each_top_folder_has_a_readme_of_at_most_forty_lines() -> None:
+    folders = {path.relative_to(REPOSITORY).parts[0] for path in own_files() if path.parent != REPOSITORY}
+    # The import root holds links alone; a README there would be shipped inside the package.
+    documented = {name for name in folders if not name.startswith(".")} - {"kavka"}
+    missing = [name for name in sorted(documented) if not (REPOSITORY / name / "README.md").is_file()]
+    assert missing == []
+    lengths = {name: len((REPOSITORY / name / "README.md").read_text().splitlines()) for name in documented}
+    assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
+
+
+def _room_files() -> list[Path]:
+    return [path for path in python_files() if module_name(path) is not None]
+
+
+def _imported_names(path: Path) -> Iterator[str]:
+    """Every module that may be meant: `from kavka.storage import segment` yields the package and the module."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def _strings(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
