@@ -11,7 +11,7 @@ ROOMS = ("protocol", "config", "storage", "cluster", "coordinator", "client", "b
 
 @cache
 def own_files() -> tuple[Path, ...]:
-    """Every file of ours, but for the symlinks through which rooms are imported. Read from disk: there may be no git."""
+    """Every file of ours, but for the symlinks through which rooms are imported. There may be no git to ask."""
     files: list[Path] = []
     for folder, names, filenames in os.walk(REPOSITORY):
         names[:] = [name for name in names if not _is_made(Path(folder), name)]
@@ -43,8 +43,6 @@ def module_name(path: Path) -> str | None:
 
 def _is_made(folder: Path, name: str) -> bool:
     """Whether a folder is a cache, an environment or somebody's data, as .gitignore says."""
-    at_top = folder == REPOSITORY
     hidden = name.startswith(".") and name != ".ci"
-    return (
-        hidden or name == "__pycache__" or name.endswith(".egg-info") or (at_top and name in {"build", "dist", "data"})
-    )
+    built = folder == REPOSITORY and name in {"build", "dist", "data"}
+    return hidden or built or name == "__pycache__" or name.endswith(".egg-info")
