@@ -1,0 +1,1 @@
+"""The elected controller: who leads what, and telling the brokers so."""

@@ -1,0 +1,103 @@
+"""What the controller needs of brokers, and brokers of the controller's neighbours: the seams of this room.
+
+The messages are Kafka's own (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8), so that the same controller code talks to
+the broker of its own process by a plain call and to any other one over the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.cluster.znodes.broker import BrokerInfo
+    from kavka.config.broker_config import BrokerConfig
+    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+    from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+    from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+    ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+    ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+    OnResponse = Callable[[ControlResponse | BrokerError], None]
+
+
+class BrokerPort(Protocol):
+    """A broker as its controller sees it. Called on the controller's thread, one call at a time, in the order of decisions.
+
+    A request whose controller epoch is below the last one seen is answered with STALE_CONTROLLER_EPOCH, one for another
+    incarnation of the broker with STALE_BROKER_EPOCH (KIP-380). Failures of single partitions are error codes in the
+    response (KAFKA_STORAGE_ERROR takes the replica offline); a raised BrokerError stands for the whole request.
+    A call must not wait for anything that the controller does.
+    """
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
+
+
+class BrokerChannels(Protocol):
+    """The controller's ways to all live brokers."""
+
+    def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
+        """These are the live brokers now: open ways to new ones, close those to brokers that are gone."""
+
+    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
+        """Deliver in order per broker; `on_response` is called once, on any thread, with the answer or the failure.
+
+        Never blocks on the network. A broker that is not known answers BROKER_NOT_AVAILABLE at once.
+        """
+
+    def close(self) -> None:
+        """Drop what was not sent; `on_response` is not called any more."""
+
+
+class ConfigHolder(Protocol):
+    """The broker's settings as they are now: dynamic ones change while it runs."""
+
+    @property
+    def current(self) -> BrokerConfig: ...
+
+
+class LocalChannels:
+    """The channels of a cluster that has one broker: a send is a call.
+
+    Threads: used by the controller's thread only; `on_response` runs before `send` returns.
+    """
+
+    __slots__ = ("_broker_id", "_port")
+
+    def __init__(self, broker_id: int, port: BrokerPort) -> None:
+        self._broker_id = broker_id
+        self._port = port
+
+    def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
+        """Nothing to open for a broker in this process."""
+
+    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
+        if broker_id != self._broker_id:
+            on_response(BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in this process"))
+            return
+        try:
+            response = call(self._port, request)
+        except BrokerError as error:
+            on_response(error)
+        else:
+            on_response(response)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def call(port: BrokerPort, request: ControlRequest) -> ControlResponse:
+    """Hand `request` to the method of `port` that serves its API."""
+    match type(request).__name__:
+        case "LeaderAndIsrRequest":
+            return port.leader_and_isr(request)  # type: ignore[arg-type]  # the name says the type
+        case "StopReplicaRequest":
+            return port.stop_replica(request)  # type: ignore[arg-type]  # the name says the type
+        case _:
+            return port.update_metadata(request)  # type: ignore[arg-type]  # the name says the type
