@@ -37,14 +37,11 @@ def test_every_module_is_imported_by_a_room_or_discovered() -> None:
             elif text.startswith("kavka.") and text != own:
                 needed.add(text)
     entry = (REPOSITORY / "pyproject.toml").read_text()
+    modules = {path: module_name(path) or "" for path in _room_files() if path.name != "__init__.py"}
     dead = [
         relative(path)
-        for path in _room_files()
-        if path.name != "__init__.py"
-        and (name := module_name(path)) not in needed
-        and name is not None
-        and name.rpartition(".")[0] not in discovered
-        and f'"{name}:' not in entry
+        for path, name in modules.items()
+        if name not in needed and name.rpartition(".")[0] not in discovered and f'"{name}:' not in entry
     ]
     assert dead == []
 
