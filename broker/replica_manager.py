@@ -1,0 +1,173 @@
+"""The partitions that this broker hosts, and how the controller's orders change them (Kafka's ReplicaManager)."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kavka.broker.partition import Partition
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from kavka.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+
+if TYPE_CHECKING:
+    from kavka.storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaManager:
+    """All partitions of this broker by (topic, index).
+
+    Threads: `partitions` is replaced whole under `_lock` by the controller's orders and read without it by any
+    thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
+    """
+
+    def __init__(self, broker_id: int, logs: "LogManager", on_leadership: Callable[[Partition, bool], None] | None = None) -> None:
+        self._broker_id = broker_id
+        self._logs = logs
+        self._on_leadership = on_leadership
+        self._lock = threading.Lock()
+        self.controller_epoch = 0
+        self.partitions: dict[tuple[str, int], Partition] = {}
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The partition, which this broker need not lead. Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION."""
+        partition = self.partitions.get((topic, index))
+        if partition is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return partition
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
+        with self._lock:
+            if request.controller_epoch < self.controller_epoch:
+                return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            partitions = dict(self.partitions)
+            answers = []
+            for topic_state in request.topic_states:
+                name, topic_id = topic_state.topic_name, bytes(topic_state.topic_id)
+                errors = [
+                    LeaderAndIsrPartitionError(
+                        partition_index=state.partition_index,
+                        error_code=self._apply(partitions, name, topic_id, state, request.controller_epoch),
+                    )
+                    for state in topic_state.partition_states
+                ]
+                answers.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=errors))
+            self.partitions = partitions
+        return LeaderAndIsrResponse(error_code=ErrorCode.NONE, topics=answers)
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later)."""
+        with self._lock:
+            if request.controller_epoch < self.controller_epoch:
+                return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            partitions = dict(self.partitions)
+            stopped: list[Partition] = []
+            errors = [
+                error for topic_state in request.topic_states for error in self._stop_topic(partitions, topic_state, stopped)
+            ]
+            self.partitions = partitions
+        for partition in stopped:
+            partition.take_offline()
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=errors)
+
+    def directory_failed(self, failed: Iterable[Path]) -> list[Partition]:
+        """Take the partitions of failed log directories offline; which they were."""
+        parents = set(failed)
+        hit = []
+        for partition in self.partitions.values():
+            if partition.log is not None and partition.log.directory.parent in parents:
+                partition.take_offline()
+                hit.append(partition)
+        return hit
+
+    @property
+    def leader_count(self) -> int:
+        """How many partitions this broker leads."""
+        return sum(partition.is_leader for partition in self.partitions.values())
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions are in failed directories."""
+        return sum(partition.log is None for partition in self.partitions.values())
+
+    @property
+    def under_replicated_count(self) -> int:
+        """How many led partitions have fewer in-sync replicas than replicas."""
+        return sum(p.is_leader and len(p.isr) < len(p.replicas) for p in self.partitions.values())
+
+    def _apply(
+        self,
+        partitions: dict[tuple[str, int], Partition],
+        topic: str,
+        topic_id: bytes,
+        state: LeaderAndIsrPartitionState,
+        controller_epoch: int,
+    ) -> ErrorCode:
+        key = (topic, state.partition_index)
+        partition = partitions.get(key)
+        if partition is not None:
+            if partition.topic_id != topic_id and any(topic_id) and any(partition.topic_id):
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            if state.leader_epoch < partition.leader_epoch:
+                return ErrorCode.STALE_CONTROLLER_EPOCH
+        try:
+            hosted_log = self._logs.get_or_create(topic, state.partition_index, topic_id)
+            if partition is None:
+                partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+            if state.leader == self._broker_id:
+                changed = partition.make_leader(state, controller_epoch, hosted_log)
+            else:
+                changed = partition.make_follower(state, controller_epoch, hosted_log)
+        except BrokerError as failure:
+            log.error("cannot host topic=%s partition=%d error=%s", topic, state.partition_index, failure)
+            return failure.code
+        if changed and self._on_leadership is not None:
+            self._on_leadership(partition, partition.is_leader)
+        return ErrorCode.NONE
+
+    def _stop_topic(
+        self, partitions: dict[tuple[str, int], Partition], topic_state: StopReplicaTopicState, stopped: list[Partition]
+    ) -> list[StopReplicaPartitionError]:
+        answers = []
+        topic = topic_state.topic_name
+        for state in topic_state.partition_states:
+            code = ErrorCode.NONE
+            partition = partitions.get((topic, state.partition_index))
+            # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
+            if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
+                code = ErrorCode.FENCED_LEADER_EPOCH
+            else:
+                if partition is not None:
+                    del partitions[(topic, state.partition_index)]
+                    stopped.append(partition)
+                if state.delete_partition:
+                    code = self._delete_log(topic, state.partition_index)
+            answers.append(
+                StopReplicaPartitionError(topic_name=topic, partition_index=state.partition_index, error_code=code)
+            )
+        return answers
+
+    def _delete_log(self, topic: str, index: int) -> ErrorCode:
+        try:
+            if self._logs.get(topic, index) is not None:
+                self._logs.async_delete(topic, index)
+        except BrokerError as failure:
+            return failure.code
+        return ErrorCode.NONE
