@@ -1,0 +1,193 @@
+"""Building v2 batches. The layout stands at the head of `batch.py`."""
+
+import struct
+from collections.abc import Iterable
+from enum import IntEnum
+from itertools import pairwise
+from typing import Final
+
+from kavka.protocol.records.compression import Codec, compress
+from kavka.protocol.records.crc import crc32c
+from kavka.protocol.records.header import (
+    BATCH_HEADER,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE_BYTES,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD_BYTES,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    TimestampType,
+)
+from kavka.protocol.records.record import Record
+
+
+class ControlType(IntEnum):
+    """What a control record says; types above 1 belong to KRaft."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    codec: int = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    timestamp_type: TimestampType = TimestampType.CREATE,
+    keep_offsets: bool = False,
+    last_offset: int | None = None,
+    delete_horizon_ms: int | None = None,
+) -> bytes:
+    """One v2 batch with `records`, which get the offsets from `base_offset` on, one after the other.
+
+    With `keep_offsets` each record keeps its own offset instead, ascending from `base_offset` or later; `last_offset`
+    then says where the batch ends if records are missing at its end, and `records` may be empty (the cleaner's work).
+    With LOG_APPEND every record reads with the largest of their timestamps. `delete_horizon_ms`: see BatchHeader.
+
+    Raises ValueError for offsets that don't ascend or don't fit, and for an empty batch without `last_offset`.
+    """
+    listed = list(records)
+    deltas = [record.offset - base_offset for record in listed] if keep_offsets else list(range(len(listed)))
+    last_offset_delta = _last_offset_delta(deltas, None if last_offset is None else last_offset - base_offset)
+    timestamps = [record.timestamp_ms for record in listed]
+    base_timestamp_ms = timestamps[0] if timestamps else NO_TIMESTAMP
+    if delete_horizon_ms is not None:
+        base_timestamp_ms = delete_horizon_ms
+    body = _encode_records(listed, deltas, base_timestamp_ms)
+    if codec != Codec.NONE and listed:
+        body = compress(codec, body, level)
+    attributes = (
+        (codec if listed else Codec.NONE)
+        | (LOG_APPEND_TIME_BIT if timestamp_type == TimestampType.LOG_APPEND else 0)
+        | (TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0)
+        | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
+    )
+    head = bytearray(
+        BATCH_HEADER.pack(
+            base_offset,
+            HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES + len(body),
+            leader_epoch,
+            2,
+            0,
+            attributes,
+            last_offset_delta,
+            base_timestamp_ms,
+            max(timestamps, default=NO_TIMESTAMP),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(listed),
+        )
+    )
+    crc = crc32c(body, crc32c(bytes(head[_ATTRIBUTES_POSITION:])))
+    head[_CRC_POSITION:_ATTRIBUTES_POSITION] = crc.to_bytes(4, "big")
+    return bytes(head) + body
+
+
+def build_control_batch(
+    control_type: ControlType,
+    *,
+    base_offset: int = 0,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytes:
+    """The marker that ends a transaction of (producer_id, producer_epoch) on a partition (KIP-98)."""
+    record = Record(
+        timestamp_ms=timestamp_ms,
+        key=_CONTROL_KEY.pack(_CONTROL_VERSION, control_type),
+        value=_END_TRANSACTION.pack(_CONTROL_VERSION, coordinator_epoch),
+    )
+    return build_batch(
+        [record],
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+        leader_epoch=leader_epoch,
+    )
+
+
+def control_type_of(record: Record) -> ControlType | None:
+    """What a control batch's record says; None for the types of KRaft and for keys too short to say."""
+    if record.key is None or len(record.key) < _CONTROL_KEY.size:
+        return None
+    _, number = _CONTROL_KEY.unpack_from(record.key)
+    return ControlType(number) if number in (ControlType.ABORT, ControlType.COMMIT) else None
+
+
+def coordinator_epoch_of(record: Record) -> int:
+    """The coordinator epoch in the value of an ABORT or COMMIT; -1 if it is too short to hold one."""
+    if record.value is None or len(record.value) < _END_TRANSACTION.size:
+        return -1
+    _, coordinator_epoch = _END_TRANSACTION.unpack_from(record.value)
+    return int(coordinator_epoch)
+
+
+def _last_offset_delta(deltas: list[int], asked: int | None) -> int:
+    if any(after <= before for before, after in pairwise(deltas)) or (deltas and deltas[0] < 0):
+        raise ValueError(f"offsets don't ascend from the base offset: deltas {deltas}")
+    last = deltas[-1] if deltas else -1
+    if asked is None:
+        asked = last
+    if asked < max(last, 0):
+        raise ValueError(f"last offset delta {asked} for records up to {last}")
+    return asked
+
+
+def _encode_records(records: list[Record], deltas: list[int], base_timestamp_ms: int) -> bytes:
+    out = bytearray()
+    for record, delta in zip(records, deltas, strict=True):
+        body = bytearray(b"\x00")
+        _put_varint(body, record.timestamp_ms - base_timestamp_ms)
+        _put_varint(body, delta)
+        _put_nullable_bytes(body, record.key)
+        _put_nullable_bytes(body, record.value)
+        _put_varint(body, len(record.headers))
+        for key, value in record.headers:
+            _put_nullable_bytes(body, key.encode("utf-8", "surrogateescape"))
+            _put_nullable_bytes(body, value)
+        _put_varint(out, len(body))
+        out += body
+    return bytes(out)
+
+
+def _put_nullable_bytes(out: bytearray, value: bytes | None) -> None:
+    if value is None:
+        out.append(1)
+    else:
+        _put_varint(out, len(value))
+        out += value
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    """Zigzag: the same code serves 32 and 64 bits, as Python's integers have no width."""
+    unsigned = value << 1 if value >= 0 else (-value << 1) - 1
+    while unsigned >= 0x80:
+        out.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    out.append(unsigned)
+
+
+_CRC_POSITION: Final = 17
+_ATTRIBUTES_POSITION: Final = 21
+
+_CONTROL_VERSION: Final = 0
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_END_TRANSACTION: Final = struct.Struct(">hi")

@@ -1,0 +1,277 @@
+"""The codecs, each with a bound on what it may unpack.
+
+    codec     framing                                        the bound is kept by
+    1 gzip    RFC 1952, members back to back                 `max_length` of zlib
+    2 snappy  raw, or xerial: "\\x82SNAPPY\\0", version i32,  the sizes claimed in front of each block, summed before
+              compatible version i32, then blocks of         anything is unpacked
+              (size i32, raw snappy)
+    3 lz4     LZ4 frame, independent blocks                  `max_length` of the frame decompressor
+    4 zstd    frames back to back                            reading a stream in pieces
+
+Raw snappy comes from librdkafka and others, xerial from Java clients; both are read, xerial is written: all read that.
+In magic 0 the header checksum of an lz4 frame is wrong by tradition (KAFKA-3160): it covers the frame's magic too. It
+is written so, and on reading magic 0 it is ignored, as Kafka does.
+
+The libraries load on first use. Everything here may be called by any thread.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from kavka.protocol.records.errors import CompressionLimitError, CorruptRecordsError, UnsupportedCodecError
+from kavka.protocol.records.header import BytesLike
+from kavka.protocol.records.xxhash32 import xxh32
+
+DECOMPRESSED_LIMIT_BYTES: Final = 128 * 1024 * 1024
+"""What one batch may unpack to when the caller names no limit of its own."""
+
+
+class Codec(IntEnum):
+    """Bits 0 to 2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: int, data: BytesLike, level: int | None = None, *, magic: int = 2) -> bytes:
+    """`data` packed by `codec`; `level` as in Kafka's `compression.*.level`, None its default.
+
+    Raises UnsupportedCodecError for an unknown codec, or zstd below magic 2.
+    """
+    _check_codec(codec, magic)
+    if codec == Codec.LZ4:
+        return _compress_lz4(data, level, broken_checksum=magic == 0)
+    return _COMPRESSORS[codec](data, level)
+
+
+def decompress(codec: int, data: BytesLike, *, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES, magic: int = 2) -> bytes:
+    """What `data` unpacks to, at most `limit_bytes`; never more memory than about twice that is used on the way.
+
+    Raises CompressionLimitError beyond the limit, UnsupportedCodecError as `compress` does, CorruptRecordsError for
+    anything that isn't the codec's format, ends early or has something behind its end.
+    """
+    _check_codec(codec, magic)
+    if codec == Codec.LZ4 and magic == 0:
+        data = _with_lz4_header_checksum(data, broken=False)
+    return _DECOMPRESSORS[codec](data, limit_bytes)
+
+
+def _check_codec(codec: int, magic: int) -> None:
+    if not 0 <= codec <= Codec.ZSTD:
+        raise UnsupportedCodecError(f"codec {codec} is unknown")
+    if codec == Codec.ZSTD and magic < 2:
+        raise UnsupportedCodecError(f"zstd needs magic 2, not {magic} (KIP-110)")
+
+
+def _over(limit_bytes: int, codec: str) -> CompressionLimitError:
+    return CompressionLimitError(f"{codec} data unpacks to more than {limit_bytes} bytes")
+
+
+def _corrupt(codec: str, reason: object) -> CorruptRecordsError:
+    return CorruptRecordsError(f"not valid {codec} data: {reason}")
+
+
+# None ----------------------------------------------------------------------------------------------------------------
+
+
+def _copy(data: BytesLike, level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _copy_within(data: BytesLike, limit_bytes: int) -> bytes:
+    if len(data) > limit_bytes:
+        raise CompressionLimitError(f"{len(data)} bytes are more than {limit_bytes}")
+    return bytes(data)
+
+
+# gzip ----------------------------------------------------------------------------------------------------------------
+
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+def _compress_gzip(data: BytesLike, level: int | None) -> bytes:
+    packer = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
+    return packer.compress(data) + packer.flush()
+
+
+def _decompress_gzip(data: BytesLike, limit_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    room = limit_bytes + 1
+    rest: BytesLike = data
+    while True:
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            piece = unpacker.decompress(rest, room)
+        except zlib.error as error:
+            raise _corrupt("gzip", error) from None
+        room -= len(piece)
+        if room <= 0:
+            raise _over(limit_bytes, "gzip")
+        if not unpacker.eof:
+            raise _corrupt("gzip", "ends early")
+        pieces.append(piece)
+        rest = unpacker.unused_data
+        if not rest:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+# snappy --------------------------------------------------------------------------------------------------------------
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+
+
+def _compress_snappy(data: BytesLike, level: int | None) -> bytes:
+    import snappy
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block: bytes = snappy.compress(bytes(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts.append(len(block).to_bytes(4, "big"))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: BytesLike, limit_bytes: int) -> bytes:
+    import snappy
+
+    blocks = _snappy_blocks(memoryview(data))
+    if sum(_snappy_claimed_size(block) for block in blocks) > limit_bytes:
+        raise _over(limit_bytes, "snappy")
+    pieces: list[bytes] = []
+    for block in blocks:
+        try:
+            pieces.append(bytes(snappy.uncompress(bytes(block))))
+        except snappy.UncompressError as error:
+            raise _corrupt("snappy", error) from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _snappy_blocks(view: memoryview) -> list[memoryview]:
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return [view]
+    blocks: list[memoryview] = []
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        start = position + 4
+        end = start + int.from_bytes(view[position:start], "big", signed=True)
+        if not start <= end <= len(view):
+            raise _corrupt("snappy", f"a block ends at {end} of {len(view)}")
+        blocks.append(view[start:end])
+        position = end
+    return blocks
+
+
+def _snappy_claimed_size(block: memoryview) -> int:
+    """The varint in front of raw snappy: the library allocates by it before it looks at anything else."""
+    size = 0
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return size
+    raise _corrupt("snappy", "no size in front")
+
+
+# lz4 -----------------------------------------------------------------------------------------------------------------
+
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_FLAG_CONTENT_SIZE: Final = 0x08
+_LZ4_FLAG_DICTIONARY: Final = 0x01
+_LZ4_KAFKA_DEFAULT_LEVEL: Final = 9
+"""Stands for the fast compressor in Kafka (KIP-390); the others are those of lz4's high compression."""
+
+
+def _compress_lz4(data: BytesLike, level: int | None, *, broken_checksum: bool) -> bytes:
+    import lz4.frame
+
+    fast = level is None or level == _LZ4_KAFKA_DEFAULT_LEVEL
+    packed: bytes = lz4.frame.compress(
+        data,
+        compression_level=0 if fast else max(lz4.frame.COMPRESSIONLEVEL_MINHC, min(level or 0, 12)),
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return _with_lz4_header_checksum(packed, broken=True) if broken_checksum else packed
+
+
+def _decompress_lz4(data: BytesLike, limit_bytes: int) -> bytes:
+    import lz4.frame
+
+    unpacker = lz4.frame.LZ4FrameDecompressor()
+    try:
+        unpacked: bytes = unpacker.decompress(data, max_length=limit_bytes + 1)
+    except RuntimeError as error:
+        raise _corrupt("lz4", error) from None
+    if len(unpacked) > limit_bytes:
+        raise _over(limit_bytes, "lz4")
+    if not unpacker.eof:
+        raise _corrupt("lz4", "ends early")
+    if unpacker.unused_data:
+        raise _corrupt("lz4", f"{len(unpacker.unused_data)} bytes behind its end")
+    return unpacked
+
+
+def _with_lz4_header_checksum(frame: BytesLike, *, broken: bool) -> bytes:
+    """`frame` with its header checksum (a byte of an xxHash32) computed anew; if `broken`, over its magic too."""
+    changed = bytearray(frame)
+    if changed[:4] != _LZ4_MAGIC or len(changed) < 7:
+        raise _corrupt("lz4", "no frame header")
+    flags = changed[4]
+    end = 6 + (8 if flags & _LZ4_FLAG_CONTENT_SIZE else 0) + (4 if flags & _LZ4_FLAG_DICTIONARY else 0)
+    if end >= len(changed):
+        raise _corrupt("lz4", "ends in its header")
+    changed[end] = xxh32(bytes(changed[0 if broken else 4 : end])) >> 8 & 0xFF
+    return bytes(changed)
+
+
+# zstd ----------------------------------------------------------------------------------------------------------------
+
+_ZSTD_DEFAULT_LEVEL: Final = 3
+_ZSTD_PIECE_BYTES: Final = 128 * 1024
+
+
+def _compress_zstd(data: BytesLike, level: int | None) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=_ZSTD_DEFAULT_LEVEL if level is None else level).compress(data)
+
+
+def _decompress_zstd(data: BytesLike, limit_bytes: int) -> bytes:
+    import zstandard
+
+    pieces: list[bytes] = []
+    room = limit_bytes
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            while piece := reader.read(_ZSTD_PIECE_BYTES):
+                room -= len(piece)
+                if room < 0:
+                    raise _over(limit_bytes, "zstd")
+                pieces.append(piece)
+    except zstandard.ZstdError as error:
+        raise _corrupt("zstd", error) from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+_COMPRESSORS: Final[dict[int, Callable[[BytesLike, int | None], bytes]]] = {
+    Codec.NONE: _copy,
+    Codec.GZIP: _compress_gzip,
+    Codec.SNAPPY: _compress_snappy,
+    Codec.ZSTD: _compress_zstd,
+}
+_DECOMPRESSORS: Final[dict[int, Callable[[BytesLike, int], bytes]]] = {
+    Codec.NONE: _copy_within,
+    Codec.GZIP: _decompress_gzip,
+    Codec.SNAPPY: _decompress_snappy,
+    Codec.LZ4: _decompress_lz4,
+    Codec.ZSTD: _decompress_zstd,
+}
