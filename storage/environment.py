@@ -1,0 +1,65 @@
+"""What a partition's log needs from the world: files, time, other threads, and whom to tell of a broken disk."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from kavka.storage.files import Files
+from kavka.storage.segment_file import FilePool
+
+
+class LogEnvironment:
+    """Shared by all logs of one log directory. Immutable after construction; the callables are called from any thread.
+
+    now_ms            wall clock, milliseconds since the epoch
+    run_in_background a job that fsyncs: another thread runs it soon (default: at once, in the caller's thread)
+    run_later         (delay_ms, job): the job unlinks files after `file.delete.delay.ms` (default: at once)
+    on_io_failure     (directory, error): an error that takes the log directory offline (EIO, EROFS, a failed undo)
+    """
+
+    __slots__ = (
+        "files",
+        "now_ms",
+        "on_io_failure",
+        "pool",
+        "producer_id_expiration_ms",
+        "random_below",
+        "run_in_background",
+        "run_later",
+        "validate_all_records",
+    )
+
+    def __init__(
+        self,
+        *,
+        files: Files,
+        now_ms: Callable[[], int],
+        pool: FilePool | None = None,
+        run_in_background: Callable[[Callable[[], None]], object] | None = None,
+        run_later: Callable[[int, Callable[[], None]], object] | None = None,
+        on_io_failure: Callable[[Path, OSError], object] | None = None,
+        producer_id_expiration_ms: int = 86_400_000,
+        validate_all_records: bool = False,
+        random_below: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self.files = files
+        self.now_ms = now_ms
+        self.pool = pool if pool is not None else FilePool(files)
+        self.run_in_background = run_in_background or _at_once
+        self.run_later = run_later or _without_delay
+        self.on_io_failure = on_io_failure or _nobody_to_tell
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.validate_all_records = validate_all_records
+        self.random_below = random_below
+
+
+def _at_once(job: Callable[[], None]) -> None:
+    job()
+
+
+def _without_delay(_delay_ms: int, job: Callable[[], None]) -> None:
+    job()
+
+
+def _nobody_to_tell(_directory: Path, _error: OSError) -> None:
+    return

@@ -1,0 +1,152 @@
+"""The seam between the log and the file system.
+
+Everything in this room reads and writes through one `Files` object, so that tests can put a file layer underneath that
+loses what was not fsynced, reorders renames, or runs out of space. Methods on the hot path are bound straight to the
+functions of `os`: the seam costs an attribute look-up and nothing else.
+
+Nothing is ever mapped: a store to a mapped file on a full disk is a SIGBUS that kills the process.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors that refuse a write and pass by themselves: reads and retention go on."""
+
+
+class Files:
+    """The real file system. Stateless; any thread.
+
+    A subclass in tests overrides the methods; callers must not reach around it to `os`. Every method raises OSError.
+    """
+
+    __slots__ = ()
+
+    pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
+    """pread(fd, size_bytes, position) -> bytes; fewer at the end of the file"""
+    pwrite: Callable[[int, bytes | bytearray | memoryview, int], int] = staticmethod(os.pwrite)
+    """pwrite(fd, data, position) -> bytes written, which may be fewer than given"""
+    ftruncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
+    fsync: Callable[[int], None] = staticmethod(os.fsync)
+    close: Callable[[int], None] = staticmethod(os.close)
+    rename: Callable[[AnyPath, AnyPath], None] = staticmethod(os.replace)
+    """rename(source, target): replaces the target; durable only after `fsync_directory` of the parent"""
+    unlink: Callable[[AnyPath], None] = staticmethod(os.unlink)
+    mkdir: Callable[[AnyPath], None] = staticmethod(os.mkdir)
+    rmdir: Callable[[AnyPath], None] = staticmethod(os.rmdir)
+    exists: Callable[[AnyPath], bool] = staticmethod(os.path.exists)
+    is_directory: Callable[[AnyPath], bool] = staticmethod(os.path.isdir)
+    stat: Callable[[AnyPath], os.stat_result] = staticmethod(os.stat)
+
+    def open(self, path: AnyPath, *, create: bool = False, read_only: bool = False) -> int:
+        """A descriptor for `path`; with `create` the file is made if it is not there, never truncated."""
+        flags = os.O_RDONLY if read_only else os.O_RDWR
+        if create:
+            flags |= os.O_CREAT
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def makedirs(self, path: AnyPath) -> None:
+        """Make the directory and its parents; harmless if it is there."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def listdir(self, path: AnyPath) -> list[str]:
+        return os.listdir(path)  # noqa: PTH208 - names are wanted, not Path objects
+
+    def size(self, path: AnyPath) -> int:
+        """The file's size in bytes."""
+        return self.stat(path).st_size
+
+    def modified_ms(self, path: AnyPath) -> int:
+        """When the file was last written, in milliseconds since the epoch."""
+        return self.stat(path).st_mtime_ns // 1_000_000
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        """Make creations, renames and removals in `path` durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def read_bytes(self, path: AnyPath, limit_bytes: int = 1 << 30) -> bytes:
+        """The whole file; OSError (EFBIG) when it is longer than `limit_bytes`."""
+        fd = self.open(path, read_only=True)
+        try:
+            size = self.descriptor_size(fd)
+            if size > limit_bytes:
+                raise OSError(errno.EFBIG, f"{size} bytes, at most {limit_bytes} expected", str(path))
+            return read_fully(self, fd, size, 0)
+        finally:
+            self.close(fd)
+
+    def write_file(self, path: AnyPath, data: bytes | bytearray) -> None:
+        """Create or replace the file's content in place, without fsync."""
+        fd = self.open(path, create=True)
+        try:
+            self.ftruncate(fd, 0)
+            write_fully(self, fd, data, 0)
+        finally:
+            self.close(fd)
+
+    def fsync_file(self, path: AnyPath) -> None:
+        fd = self.open(path)
+        try:
+            self.fsync(fd)
+        finally:
+            self.close(fd)
+
+    def write_atomically(self, path: AnyPath, data: bytes | bytearray) -> None:
+        """Replace `path` so that a crash leaves the old content or the new, and the new once this returned.
+
+        Temporary name, fsync, rename, fsync of the directory. Callers serialise writes to one path.
+        """
+        target = Path(path)
+        temporary = f"{target}.tmp"
+        fd = self.open(temporary, create=True)
+        try:
+            self.ftruncate(fd, 0)
+            write_fully(self, fd, data, 0)
+            self.fsync(fd)
+        finally:
+            self.close(fd)
+        self.rename(temporary, target)
+        self.fsync_directory(target.parent)
+
+
+def read_fully(files: Files, fd: int, size_bytes: int, position: int) -> bytes:
+    """Up to `size_bytes` from `position`; shorter only at the end of the file (a pread is cut at 2 GiB)."""
+    data = files.pread(fd, size_bytes, position)
+    if len(data) == size_bytes or not data:
+        return data
+    parts = [data]
+    got = len(data)
+    while got < size_bytes:
+        data = files.pread(fd, size_bytes - got, position + got)
+        if not data:
+            break
+        parts.append(data)
+        got += len(data)
+    return b"".join(parts)
+
+
+def write_fully(files: Files, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Write all of `data` at `position`; an OSError where the system took only a part of it and then nothing."""
+    view = memoryview(data)
+    done = 0
+    while done < len(view):
+        written = files.pwrite(fd, view[done:], position + done)
+        if written <= 0:
+            raise OSError(errno.EIO, "the system wrote nothing")
+        done += written
+
+
+def storage_error(what: str, error: OSError) -> BrokerError:
+    """The protocol's answer to a failed disk operation: retriable for clients."""
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
