@@ -1,7 +1,7 @@
 """What this broker knows of the cluster: topics, partitions, brokers, controller, as the controller last told it.
 
-A `MetadataSnapshot` never changes. `MetadataCache.apply` builds the next one from an UpdateMetadata request and swaps it
-in whole; a topic that the request does not name keeps its `TopicMetadata` object, shared between snapshots.
+A `MetadataSnapshot` never changes. `MetadataCache.apply` builds the next one from an UpdateMetadata request and swaps
+it in whole; a topic that the request does not name keeps its `TopicMetadata` object, shared between snapshots.
 
 A partition is kept as a plain tuple of ints and tuples of ints (the fields of `PartitionMetadata`), which the garbage
 collector untracks: 100,000 partitions cost its full passes nothing.
@@ -42,7 +42,7 @@ class Endpoint(NamedTuple):
 class PartitionMetadata(NamedTuple):
     """One partition as the controller announced it. `leader` is -1 while there is none."""
 
-    index: int
+    partition_index: int
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
@@ -202,8 +202,8 @@ class MetadataSnapshot:
 class MetadataCache:
     """Holds the current snapshot.
 
-    Threads: `current` is read by any thread, lock-free. `apply` runs under `_lock` (one writer at a time: the controller's
-    thread, or the I/O thread of an UpdateMetadata request); listeners run after it is released, on the same thread.
+    Threads: `current` is read by any thread, lock-free. `apply` runs under `_lock` (one writer at a time: the
+    controller's thread, or the I/O thread of an UpdateMetadata request); listeners run after it is released, on the same thread.
     """
 
     def __init__(self, broker_id: int, unadvertised_listeners: Iterable[str] = ()) -> None:

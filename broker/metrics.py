@@ -3,8 +3,8 @@
 Each thread counts in cells of its own (`ThreadCells`), so that no addition takes a lock or is lost; `Metrics` adds the
 cells up when somebody asks. Names and forms for Prometheus are made in `metrics_families.py`, never on a request's way.
 
-Durations go into fixed buckets, a quarter of an octave wide (at most 19 % off) from 4 us up. A duration of zero is not recorded
-at all: the requests that a stage lacks took no time in it.
+Of each API the times of its last requests are kept, as Kafka's own histograms keep a sample of recent ones: storing six
+numbers costs a third of sorting six durations into buckets, and quantiles over a broker's whole life say nothing.
 """
 
 import threading
@@ -12,18 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-FINEST_NS_BITS: Final = 12
-"""Durations are told apart in steps of 2**12 ns = 4.1 us."""
-BUCKETS_PER_OCTAVE: Final = 4
-BUCKETS: Final = 28 * BUCKETS_PER_OCTAVE
-"""Up to 2**28 steps: 18 minutes."""
-UPPER_BOUNDS_NS: Final = tuple(
-    int(2 ** ((index + 1) / BUCKETS_PER_OCTAVE) * (1 << FINEST_NS_BITS)) for index in range(BUCKETS)
-)
-"""The upper bound of each bucket."""
+from kavka.broker.slices import in_slices
+
+RECENT_REQUESTS: Final = 512
+"""How many requests of an API each thread remembers; a power of two."""
 
 STAGES: Final = ("total", "request_queue", "local", "remote", "response_queue", "response_send")
-"""Where a request's time goes, in the order of `RequestCells.buckets`."""
+"""Where a request's time goes; `total` is the sum of the others, which lie between two of `RequestTimes` each."""
 
 TOPIC_COUNTERS: Final = (
     "messages_in",
@@ -37,26 +32,8 @@ TOPIC_COUNTERS: Final = (
 )
 
 
-def _bucket_of_steps() -> bytes:
-    table = bytearray()
-    for index in range(12 * BUCKETS_PER_OCTAVE):
-        end = int(2 ** ((index + 1) / BUCKETS_PER_OCTAVE))
-        table.extend(bytes([index]) * (end - len(table)))
-    return bytes(table)
-
-
-_TABLE: Final = _bucket_of_steps()
-_TABLE_SIZE: Final = len(_TABLE)
-_TABLE_END_NS: Final = _TABLE_SIZE << FINEST_NS_BITS
-
-
-def bucket_of(duration_ns: int) -> int:
-    """The bucket for a duration."""
-    steps = max(duration_ns, 0) >> FINEST_NS_BITS
-    if steps < _TABLE_SIZE:
-        return _TABLE[steps]
-    octaves = steps.bit_length() - _TABLE_SIZE.bit_length() + 1
-    return min(_TABLE[steps >> octaves] + octaves * BUCKETS_PER_OCTAVE, BUCKETS - 1)
+RequestTimes = tuple[int, int, int, int, int, int]
+"""When a request was received, taken from the queue, returned by its handler, completed, up for writing, sent (ns)."""
 
 
 class TopicCells:
@@ -84,25 +61,20 @@ class TopicCells:
 
 
 class RequestCells:
-    """One thread's counts for one API: requests answered, and a row of buckets for each of STAGES."""
+    """One thread's requests of one API: how many were answered, and the times of the last ones, oldest overwritten."""
 
-    __slots__ = ("buckets", "count")
+    __slots__ = ("count", "recent")
 
     def __init__(self) -> None:
         self.count = 0
-        self.buckets = [[0] * BUCKETS for _ in STAGES]
+        self.recent: list[RequestTimes | None] = [None] * RECENT_REQUESTS
 
-    def add(self, other: "RequestCells") -> None:
-        """Add another's counts to these."""
-        self.count += other.count
-        for mine, theirs in zip(self.buckets, other.buckets, strict=True):
-            mine[:] = map(int.__add__, mine, theirs)
-
-    def copy(self) -> "RequestCells":
-        """A copy that stays as it is."""
-        copied = RequestCells()
-        copied.add(self)
-        return copied
+    def durations_ns(self, stage: int) -> list[int]:
+        """How long the last requests spent in that one of STAGES."""
+        times = [each for each in self.recent if each is not None]
+        if stage == 0:
+            return [each[-1] - each[0] for each in times]
+        return [each[stage] - each[stage - 1] for each in times]
 
 
 class ThreadCells:
@@ -132,46 +104,14 @@ class ThreadCells:
         """Count an event by its metric's name (without `_total`)."""
         self.events[name] = self.events.get(name, 0) + count
 
-    def request(
-        self,
-        api_key: int,
-        received_ns: int,
-        started_ns: int,
-        local_done_ns: int,
-        completed_ns: int,
-        written_ns: int,
-        sent_ns: int,
-    ) -> None:
-        """Count a request that has been answered, by the times at which it passed each stage.
-
-        received, taken from the queue, handler returned, answer known, answer's turn came, answer handed to the socket.
-        """
+    def request(self, api_key: int, times: RequestTimes) -> None:
+        """Count a request that has been answered."""
         cells = self.requests.get(api_key)
         if cells is None:
             cells = self.requests[api_key] = RequestCells()
-        cells.count += 1
-        total, queue, local, remote, response_queue, send = cells.buckets
-        total_ns = sent_ns - received_ns
-        if not 0 <= total_ns < _TABLE_END_NS:
-            self._slow_request(cells, (received_ns, started_ns, local_done_ns, completed_ns, written_ns, sent_ns))
-            return
-        total[_TABLE[total_ns >> 12]] += 1
-        local[_TABLE[local_done_ns - started_ns >> 12]] += 1
-        if started_ns > received_ns:
-            queue[_TABLE[started_ns - received_ns >> 12]] += 1
-        if completed_ns > local_done_ns:
-            remote[_TABLE[completed_ns - local_done_ns >> 12]] += 1
-        if written_ns > completed_ns:
-            response_queue[_TABLE[written_ns - completed_ns >> 12]] += 1
-        if sent_ns > written_ns:
-            send[_TABLE[sent_ns - written_ns >> 12]] += 1
-
-    @staticmethod
-    def _slow_request(cells: RequestCells, times: tuple[int, ...]) -> None:
-        cells.buckets[0][bucket_of(times[-1] - times[0])] += 1
-        for row, start_ns, end_ns in zip(cells.buckets[1:], times, times[1:], strict=False):
-            if end_ns > start_ns:
-                row[bucket_of(end_ns - start_ns)] += 1
+        count = cells.count
+        cells.recent[count & (RECENT_REQUESTS - 1)] = times
+        cells.count = count + 1
 
 
 Labels = Mapping[str, str]
@@ -193,8 +133,8 @@ class Gauge:
 class Metrics:
     """All cells and gauges of one broker.
 
-    Threads: `mine` and `count` by any thread, on its own cells; `_lock` guards the list of cells, the gauges, and what is left of threads
-    and topics that are gone.
+    Threads: `mine` and `count` by any thread, on its own cells; `_lock` guards the list of cells, the gauges, and
+    what is left of threads and topics that are gone.
     """
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -249,16 +189,20 @@ class Metrics:
         with self._lock:
             every.add(self._forgotten_topics)
             for cells in self._all_cells():
-                for name, counted in list(cells.topics.items()):
+                for name, counted in in_slices(list(cells.topics.items())):
                     by_name.setdefault(name, TopicCells()).add(counted)
-        for counted in by_name.values():
+        for counted in in_slices(by_name.values()):
             every.add(counted)
         return every, by_name
 
-    def requests(self) -> dict[int, RequestCells]:
-        """The counts of each API key."""
+    def requests(self) -> dict[int, list[RequestCells]]:
+        """The counts of each API key, by thread."""
+        by_key: dict[int, list[RequestCells]] = {}
         with self._lock:
-            return self._requests_of(self._all_cells())
+            for cells in self._all_cells():
+                for key, counted in list(cells.requests.items()):
+                    by_key.setdefault(key, []).append(counted)
+        return by_key
 
     def events(self) -> dict[str, int]:
         """The counts of each event."""
@@ -283,15 +227,8 @@ class Metrics:
             for name, topic in cells.topics.items():
                 self._gone.topic(name).add(topic)
             for key, request in cells.requests.items():
-                self._gone.requests.setdefault(key, RequestCells()).add(request)
+                left = self._gone.requests.setdefault(key, RequestCells())
+                left.count += request.count
             for event, count in cells.events.items():
                 self._gone.event(event, count)
         return iter((self._gone, *self._cells))
-
-    @staticmethod
-    def _requests_of(all_cells: Iterable[ThreadCells]) -> dict[int, RequestCells]:
-        by_key: dict[int, RequestCells] = {}
-        for cells in all_cells:
-            for key, counted in list(cells.requests.items()):
-                by_key.setdefault(key, RequestCells()).add(counted)
-        return by_key

@@ -34,8 +34,8 @@ class ProducerIds:
     def next_id(self) -> "Future[int]":
         """A future of a producer id; done already unless a new block is needed.
 
-        It fails with BrokerError(COORDINATOR_LOAD_IN_PROGRESS), which clients retry, when the controller gives no block or
-        too many are waiting for one.
+        It fails with BrokerError(COORDINATOR_LOAD_IN_PROGRESS), which clients retry, when the controller gives no block
+        or too many are waiting for one.
         """
         future: Future[int] = Future()
         with self._lock:

@@ -1,0 +1,86 @@
+"""What a line of the broker's log looks like, and the daemon's logging set-up.
+
+    2026-11-21T11:19:27.123Z level=INFO thread=io-0 component=broker.network msg="connection closed" peer=10.0.0.7:5123
+
+One event is one line: control characters are escaped, so that nothing a client sends can forge a line. Messages of the
+form `text key=value` keep their pairs as they are; `extra={"fields": {...}}` adds further ones. Only the daemon's entry
+point calls `configure`: an embedded broker leaves its host's logging alone.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+ROOT: Final = "kavka"
+_MAX_LINE_CHARACTERS: Final = 16_384
+
+
+class LineFormatter(logging.Formatter):
+    """Formats a record as one line of key=value pairs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end; a traceback follows in the `trace` field, its line ends escaped."""
+        text, pairs = _split_pairs(record.getMessage())
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        parts = [
+            f"{seconds}.{int(record.msecs):03d}Z",
+            f"level={record.levelname}",
+            f"thread={_value(record.threadName or '-')}",
+            f"component={record.name.removeprefix(ROOT + '.')}",
+            f"msg={_quoted(text)}",
+        ]
+        if pairs:
+            parts.append(_escaped(pairs))
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, Mapping):
+            parts.extend(f"{name}={_value(str(value))}" for name, value in fields.items())
+        if record.exc_info:
+            parts.append(f"trace={_quoted(self.formatException(record.exc_info))}")
+        line = " ".join(parts)
+        return line if len(line) <= _MAX_LINE_CHARACTERS else line[:_MAX_LINE_CHARACTERS] + "..."
+
+
+def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send the broker's log to `stream` (standard error). For the daemon's entry point only.
+
+    Raises ValueError for a level that logging doesn't know.
+    """
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(LineFormatter())
+    logger = logging.getLogger(ROOT)
+    logger.setLevel(level)
+    for old in list(logger.handlers):
+        logger.removeHandler(old)
+    logger.addHandler(handler)
+    logger.propagate = False
+
+
+def _split_pairs(message: str) -> tuple[str, str]:
+    """The text and the `key=value` pairs at its end."""
+    words = message.split(" ")
+    first = len(words)
+    while first > 0 and _is_pair(words[first - 1]):
+        first -= 1
+    return " ".join(words[:first]), " ".join(words[first:])
+
+
+def _is_pair(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.replace("_", "").replace(".", "").isalnum()
+
+
+def _value(text: str) -> str:
+    return text if text and not any(c in ' "=\\' or not c.isprintable() for c in text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    escaped = _escaped(text.replace("\\", "\\\\").replace('"', '\\"'))
+    return f'"{escaped}"'
+
+
+def _escaped(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
