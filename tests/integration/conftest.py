@@ -1,0 +1,61 @@
+"""Real processes for the tests below: a Kavka per module, an Apache Kafka per session when one is asked for."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.support import maven
+from tests.support.kafka_process import KRaftKafka, ZooKeeperKafka
+from tests.support.kavka_process import KavkaProcess
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KavkaProcess]:
+    """A fresh `kavka broker`; the module's tests share it, each with topics of its own.
+
+    A module that needs settings says `BROKER_SETTINGS = {"message.max.bytes": "..."}` at its top.
+    """
+    settings: dict[str, str] = getattr(request.module, "BROKER_SETTINGS", {})
+    with KavkaProcess(tmp_path_factory.mktemp("kavka"), settings) as process:
+        yield process
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses; creating it is the test's."""
+    return f"{request.node.originalname.removeprefix('test_')[:80]}.{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def kafka39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperKafka]:
+    """Apache Kafka 3.9 with ZooKeeper: the oracle for what a broker answers."""
+    maven.classpath("kafka-3.9")
+    with ZooKeeperKafka(tmp_path_factory.mktemp("kafka39")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def kafka43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KRaftKafka]:
+    """Apache Kafka 4.3 in KRaft mode: the oracle for what newer clients see."""
+    maven.classpath("kafka-4.3")
+    with KRaftKafka(tmp_path_factory.mktemp("kafka43")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def kcat() -> Path:
+    """The kcat program. Skips where it is missing; fails in CI, whose `make test` installs it."""
+    for name in ("kcat", "kafkacat"):
+        found = shutil.which(name)
+        if found:
+            return Path(found)
+    reason = "kcat is not installed (Debian: apt-get install kcat)"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,36 @@
+"""Java programs as a user would start them: Kafka's console tools, its performance tools, our oracles."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support import maven
+
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+TIMEOUT_S = 120.0
+
+
+class JavaFailedError(Exception):
+    """A Java program ended with an error; the message holds its output."""
+
+
+def run_java(
+    main_class: str,
+    arguments: Sequence[str | Path],
+    *,
+    bundle: str = "kafka-4.3",
+    text_in: str = "",
+    timeout_s: float = TIMEOUT_S,
+    heap: str = "256m",
+) -> str:
+    """Run a class of the bundle and return its standard output. Raises JavaFailedError unless it exits with 0.
+
+    Skips the test where Java is missing (see maven.classpath).
+    """
+    command = ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET]
+    command += ["-cp", maven.classpath(bundle), main_class, *map(str, arguments)]
+    done = subprocess.run(command, input=text_in, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode != 0:
+        output = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        raise JavaFailedError(f"{main_class} ended with {done.returncode}:\n{output}")
+    return done.stdout

@@ -1,0 +1,196 @@
+"""A real Apache Kafka: 4.3 in KRaft mode, or 3.9 beside a ZooKeeper of its own."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support import maven
+from tests.support.processes import Process, ProcessDiedError, free_port, wait_until
+from tests.support.server import RunningServer
+
+START_TIMEOUT_S = 90.0
+SESSION_TIMEOUT_MS = 4000
+CLUSTER_ID = "a2F2a2EtdGVzdC1jbHVzdA"
+# What bin/kafka-run-class.sh passes.
+JVM_OPTIONS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+
+class KafkaProcess(RunningServer):
+    """One Apache Kafka broker; the subclasses say how it keeps its metadata.
+
+    `heap` is the JVM's fixed heap ("1g" for comparisons; a test does with less). Data lies in `directory/data`.
+    """
+
+    bundle: str
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, *, heap: str = "512m") -> None:
+        self.directory = directory
+        self.overrides = dict(overrides or {})
+        self.heap = heap
+        self.port = free_port()
+        self._classpath = maven.resolve(self.bundle)
+
+    @property
+    def log_dir(self) -> Path:
+        return self.directory / "data"
+
+    def start(self) -> float:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.prepare()
+            settings = "".join(f"{name}={value}\n" for name, value in self.settings().items())
+            (self.directory / "server.properties").write_text(settings)
+            started_at = time.monotonic()
+            self._process = self.spawn("kafka.Kafka", "server.properties", log="kafka.log", heap=self.heap)
+            return self.wait_for_answer(started_at, START_TIMEOUT_S)
+        except BaseException:
+            self.kill()
+            self.stop()
+            raise
+
+    def prepare(self) -> None:
+        """What must be there before the broker starts."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "advertised.listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "log.dirs": str(self.log_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **self.overrides,
+        }
+
+    def spawn(self, main_class: str, *arguments: str, log: str, heap: str) -> Process:
+        return Process(self.java(main_class, *arguments, heap=heap), self.directory / log)
+
+    def java(self, main_class: str, *arguments: str, heap: str) -> list[str]:
+        """The command that runs a class of this Kafka with arguments, paths relative to the directory made absolute."""
+        paths = [str(self.directory / text) if text.endswith(".properties") else text for text in arguments]
+        return ["java", f"-Xms{heap}", f"-Xmx{heap}", *JVM_OPTIONS, "-cp", self._classpath, main_class, *paths]
+
+
+class KRaftKafka(KafkaProcess):
+    """Apache Kafka 4.3.1, broker and controller in one process."""
+
+    name = "kafka-4.3"
+    bundle = "kafka-4.3"
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, *, heap: str = "512m") -> None:
+        super().__init__(directory, overrides, heap=heap)
+        self._controller_port = free_port()
+
+    def prepare(self) -> None:
+        if (self.log_dir / "meta.properties").exists():
+            return
+        settings = "".join(f"{name}={value}\n" for name, value in self.settings().items())
+        (self.directory / "format.properties").write_text(settings)
+        format_command = ("format", "-t", CLUSTER_ID, "--standalone", "-c", "format.properties")
+        command = self.java("kafka.tools.StorageTool", *format_command, heap="256m")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            raise ProcessDiedError(f"kafka-storage format failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+
+    def settings(self) -> dict[str, str]:
+        controller = f"{self.host}:{self._controller_port}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": controller,
+            "controller.listener.names": "CONTROLLER",
+            **super().settings(),
+            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{controller}",
+        }
+
+
+class ZooKeeperKafka(KafkaProcess):
+    """Apache Kafka 3.9 in ZooKeeper mode, with a ZooKeeper of its own at `zookeeper_connect`.
+
+    `kill` takes only the broker away; ZooKeeper goes on until `stop`.
+    """
+
+    name = "kafka-3.9"
+    bundle = "kafka-3.9"
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None, *, heap: str = "512m") -> None:
+        super().__init__(directory, overrides, heap=heap)
+        self._zookeeper = ZooKeeperProcess(directory / "zookeeper")
+
+    @property
+    def zookeeper_connect(self) -> str:
+        return self._zookeeper.bootstrap
+
+    def prepare(self) -> None:
+        self._zookeeper.start()
+        # After a kill -9 the old registration lives until its session expires, and a second one is refused.
+        wait_until(self._is_unregistered, SESSION_TIMEOUT_MS / 1000 + 10, "the killed broker's session does not expire")
+
+    def settings(self) -> dict[str, str]:
+        return {
+            "broker.id": "1",
+            "zookeeper.connect": self.zookeeper_connect,
+            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            **super().settings(),
+        }
+
+    def stop(self) -> None:
+        super().stop()
+        self._zookeeper.stop()
+
+    def _is_unregistered(self) -> bool:
+        return b"/brokers/ids/1" not in ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump")
+
+
+class ZooKeeperProcess(KafkaProcess):
+    """A ZooKeeper server from Kafka 3.9's class path; `bootstrap` is its connect string."""
+
+    name = "zookeeper"
+    bundle = "kafka-3.9"
+
+    def start(self) -> float:
+        if self._process is not None:
+            return 0.0
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "dataDir": str(self.directory / "data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": self.host,
+            "admin.enableServer": "false",
+            "maxClientCnxns": "0",
+            "tickTime": "500",
+            "4lw.commands.whitelist": "ruok,dump",
+        }
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        (self.directory / "zoo.properties").write_text(text)
+        started_at = time.monotonic()
+        main_class = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        self._process = self.spawn(main_class, "zoo.properties", log="zookeeper.log", heap="128m")
+        wait_until(self._is_ok, START_TIMEOUT_S, lambda: f"no answer:\n{self.process.log_text()[-2000:]}")
+        return time.monotonic() - started_at
+
+    def _is_ok(self) -> bool:
+        self.process.check_alive()
+        return ask_zookeeper(self.host, self.port, b"ruok") == b"imok"
+
+
+def ask_zookeeper(host: str, port: int, word: bytes) -> bytes:
+    """The answer to one of ZooKeeper's four-letter words; empty if nobody listens."""
+    try:
+        with socket.create_connection((host, port), timeout=1.0) as connection:
+            connection.sendall(word)
+            connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(4096), b""))
+    except OSError:
+        return b""

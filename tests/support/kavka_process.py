@@ -1,0 +1,66 @@
+"""A real `kavka broker` process on an ephemeral port, in a directory of its own."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.processes import Process
+from tests.support.server import RunningServer
+
+SERVING = r'msg="?serving"?.*?listeners=(?:[A-Z_0-9]+://)?(?P<host>[^:\s,]+):(?P<port>\d+)'
+METRICS = r"metrics\.port=(?P<port>\d+)"
+START_TIMEOUT_S = 60.0
+KAVKA = Path(sys.executable).with_name("kavka")
+
+
+class KavkaProcess(RunningServer):
+    """`with KavkaProcess(tmp_path) as broker:` serves at `broker.bootstrap`, data in `directory/data`.
+
+    A restart keeps its port, so that clients find it again.
+    """
+
+    name = "kavka"
+
+    def __init__(
+        self, directory: Path, overrides: Mapping[str, str] | None = None, *, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.directory = directory
+        self.overrides = dict(overrides or {})
+        self.port = 0
+        self._env = dict(env or {})
+
+    @property
+    def log_dir(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def metrics_port(self) -> int:
+        """Where /metrics is served; needs the override metrics.port=0."""
+        return int(self.process.wait_for_log(METRICS, START_TIMEOUT_S)["port"])
+
+    def start(self) -> float:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        started_at = time.monotonic()
+        # Not inherited from whoever runs the tests: KAFKA_* would be settings.
+        env = {name: "" for name in os.environ if name.startswith("KAFKA_")} | self._env
+        self._process = Process(self.command(), self.directory / "kavka.log", env=env)
+        try:
+            served = self._process.wait_for_log(SERVING, START_TIMEOUT_S)
+            self.host, self.port = served["host"], int(served["port"])
+            return self.wait_for_answer(started_at, START_TIMEOUT_S)
+        except BaseException:
+            self.kill()
+            raise
+
+    def command(self) -> list[str]:
+        settings = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.log_dir),
+            **self.overrides,
+        }
+        command = [str(KAVKA), "broker"]
+        for name, value in settings.items():
+            command += ["--override", f"{name}={value}"]
+        return command

@@ -1,0 +1,92 @@
+"""What a test or a benchmark may ask of any running broker, ours or Apache Kafka's."""
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from tests.support.probe import answers
+from tests.support.processes import Process, wait_until
+
+
+class Server(Protocol):
+    """A broker in a directory of its own. After `stop` or `kill`, `start` serves the same data again."""
+
+    name: str
+    directory: Path
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port, as clients want it."""
+        ...
+
+    @property
+    def process(self) -> Process:
+        """The broker's own process; raises RuntimeError while it is stopped."""
+        ...
+
+    def start(self) -> float:
+        """Start it and wait for its first answered request; the seconds from exec to the answer."""
+        ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class RunningServer:
+    """The shared part of the servers: one process, and the way to stop it. Owned by the thread that made it."""
+
+    name: str
+    directory: Path
+    host = "127.0.0.1"
+    port: int
+    _process: Process | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def process(self) -> Process:
+        if self._process is None:
+            raise RuntimeError(f"{self.name} is not running")
+        return self._process
+
+    def start(self) -> float:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def wait_for_answer(self, started_at: float, timeout_s: float) -> float:
+        """Poll until a request is answered; the seconds since `started_at` (time.monotonic)."""
+
+        def answered() -> bool:
+            self.process.check_alive()
+            return answers(self.host, self.port)
+
+        wait_until(answered, timeout_s, lambda: f"{self.name} does not answer:\n{self.process.log_text()[-3000:]}")
+        return time.monotonic() - started_at
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
