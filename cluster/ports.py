@@ -1,7 +1,7 @@
 """What the controller needs of brokers, and brokers of the controller's neighbours: the seams of this room.
 
-The messages are Kafka's own (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8), so that the same controller code talks to
-the broker of its own process by a plain call and to any other one over the network.
+The messages are Kafka's own (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8), so that the same controller code talks
+to the broker of its own process by a plain call and to any other one over the network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BrokerPort(Protocol):
-    """A broker as its controller sees it. Called on the controller's thread, one call at a time, in the order of decisions.
+    """A broker as its controller sees it. Called on the controller's thread, one call at a time, in order.
 
     A request whose controller epoch is below the last one seen is answered with STALE_CONTROLLER_EPOCH, one for another
     incarnation of the broker with STALE_BROKER_EPOCH (KIP-380). Failures of single partitions are error codes in the

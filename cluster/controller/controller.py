@@ -62,7 +62,7 @@ class Controller:
     def alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool = False
     ) -> Future[None]:
-        """Replace an entity's configuration; works on any broker. Answers when this broker's watchers have applied it."""
+        """Replace an entity's configuration, on any broker. Answers when this broker's listeners have applied it."""
         raise NotImplementedError
 
     def allocate_producer_id_block(self, broker_id: int) -> Future[ProducerIdBlock]:

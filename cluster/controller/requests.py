@@ -37,7 +37,7 @@ class TopicResult(NamedTuple):
 
 
 class NewPartitions(NamedTuple):
-    """Grow a topic to `total_count` partitions; `assignments`, when given, has one replica list for each new partition."""
+    """Grow a topic to `total_count` partitions; `assignments` has, when given, one replica list per new partition."""
 
     name: str
     total_count: int

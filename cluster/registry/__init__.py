@@ -1,0 +1,1 @@
+"""The shared tree of znodes: one interface, several keepers."""

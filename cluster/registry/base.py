@@ -1,0 +1,252 @@
+"""The interface to the shared tree: ZooKeeper's own terms and guarantees, whoever keeps the tree.
+
+Guarantees
+- Writes are atomic, durable before they are answered, and totally ordered by zxid; zxids grow over restarts.
+- `multi` applies all of its operations or none. `pipeline` applies each by itself, in order, in few round trips.
+- A watch fires once. Watch events come in the order of the writes, and before anyone sees the answer of the write that
+  caused them: who reads new data has had the event that announces it.
+- An ephemeral node lives as long as the session that made it. A sequential node's name ends in ten digits that grow
+  with every child its parent ever had.
+
+A watch and a session listener run on the registry's own thread. They must return at once (post to a queue) and must not
+call the registry, which raises RuntimeError rather than waiting for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+ANY_VERSION = -1
+"""As an expected version: whatever the version is."""
+
+MAX_DATA_SIZE_BYTES = 8 << 20
+"""What one node may hold. ZooKeeper's own default is 1 MiB; a topic of 10,000 partitions with long lists needs it."""
+
+
+class Stat(NamedTuple):
+    """A node's bookkeeping. Zxids number transactions; times are milliseconds since the epoch."""
+
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    cversion: int
+    ephemeral_owner: int
+    data_size_bytes: int
+    num_children: int
+
+
+class EventType(Enum):
+    """What happened to a watched node. A children watch sees DELETED and CHILDREN_CHANGED, the others the rest."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA_CHANGED = "data changed"
+    CHILDREN_CHANGED = "children changed"
+
+
+class WatchEvent(NamedTuple):
+    """Says only that something changed: the watch is spent, read again to see what and to watch on."""
+
+    type: EventType
+    path: str
+
+
+class SessionEvent(Enum):
+    """EXPIRED: ephemeral nodes and watches are gone. ESTABLISHED: a new session stands, register and read again."""
+
+    EXPIRED = "expired"
+    ESTABLISHED = "established"
+
+
+Watch = Callable[[WatchEvent], None]
+SessionListener = Callable[[SessionEvent], None]
+
+
+class Create(NamedTuple):
+    """Make a node; its parent must exist and not be ephemeral. Result: the path with its sequence number."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+class SetData(NamedTuple):
+    """Replace a node's data. Result: the new Stat."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+class Delete(NamedTuple):
+    """Remove a node without children. Result: None."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    """Fail unless the node exists with this version. Result: None."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+Operation = Create | SetData | Delete | Check
+Result = str | Stat | None
+
+
+class RegistryError(Exception):
+    """An operation failed and changed nothing. `path` says where, when it was at a node."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(f"{message}: {path}" if path else message)
+        self.path = path
+
+
+class NoNodeError(RegistryError):
+    """The node, or for a create its parent, does not exist."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("no such node", path)
+
+
+class NodeExistsError(RegistryError):
+    def __init__(self, path: str) -> None:
+        super().__init__("the node exists", path)
+
+
+class BadVersionError(RegistryError):
+    """Someone else wrote first."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("the node has another version", path)
+
+
+class NotEmptyError(RegistryError):
+    def __init__(self, path: str) -> None:
+        super().__init__("the node has children", path)
+
+
+class NoChildrenForEphemeralsError(RegistryError):
+    def __init__(self, path: str) -> None:
+        super().__init__("an ephemeral node cannot have children", path)
+
+
+class InvalidNodeError(RegistryError):
+    """A path that is not absolute and clean, or data beyond the limit."""
+
+
+class RegistryUnavailableError(RegistryError):
+    """Closed, out of reach, or the disk failed; a write may be retried once it is back."""
+
+
+class RegistryCorruptError(RegistryError):
+    """What is stored cannot be read; starting on would lose the cluster's state."""
+
+
+class RegistryInUseError(RegistryError):
+    """Another broker holds the registry, and this kind serves one."""
+
+
+class RegistryVersionError(RegistryError):
+    """Stored by a newer version of Kavka."""
+
+
+class Registry(Protocol):
+    """The tree. All methods may be called by any thread but the registry's own, and block until answered.
+
+    `path` is absolute (`/brokers/ids/1`). Raises the errors above.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """Owner of the ephemeral nodes made here."""
+
+    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str: ...
+
+    def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """Data and Stat; the watch sees DATA_CHANGED or DELETED. NoNodeError leaves no watch behind."""
+
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
+        """Data and Stat of many nodes in few round trips, None for those that do not exist."""
+
+    def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """Its Stat or None; the watch sees CREATED, DATA_CHANGED or DELETED."""
+
+    def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Names, sorted; the watch sees CHILDREN_CHANGED or DELETED."""
+
+    def children_of_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names below many nodes in few round trips, None for nodes that do not exist."""
+
+    def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat: ...
+
+    def delete(self, path: str, version: int = ANY_VERSION) -> None: ...
+
+    def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """All or none. The error of the first operation that failed is raised; its `path` says which."""
+
+    def pipeline(self, operations: Sequence[Operation], guard: Check | None = None) -> list[Result | RegistryError]:
+        """Each by itself, in order, each with its result or its error; with a guard, each only while the guard holds.
+
+        BadVersionError with the guard's path is raised as soon as the guard fails: what came before it stands.
+        """
+
+    def on_session_event(self, listener: SessionListener) -> None:
+        """Call `listener` for the rest of the registry's life."""
+
+    def close(self) -> None:
+        """End the session: ephemeral nodes go, later calls raise RegistryUnavailableError. May be called twice."""
+
+
+def create_path(registry: Registry, path: str) -> None:
+    """Make `path` and its missing ancestors, as empty persistent nodes. Racing makers are welcome."""
+    create_paths(registry, [path])
+
+
+def create_paths(registry: Registry, paths: Sequence[str]) -> None:
+    """Make all of `paths` with their missing ancestors in one go."""
+    wanted: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")[1:]
+        for depth in range(1, len(parts) + 1):
+            wanted["/" + "/".join(parts[:depth])] = None
+    for result in registry.pipeline([Create(path) for path in wanted]):
+        if isinstance(result, RegistryError) and not isinstance(result, NodeExistsError):
+            raise result
+
+
+def delete_tree(registry: Registry, path: str) -> None:
+    """Remove `path` and everything below it, children first. What is gone already is no error."""
+    found = [path]
+    level = [path]
+    while level:
+        names = registry.children_of_many(level)
+        level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]
+        found += level
+    for result in registry.pipeline([Delete(each) for each in reversed(found)]):
+        if isinstance(result, RegistryError) and not isinstance(result, NoNodeError):
+            raise result
+
+
+def validate_path(path: str) -> None:
+    """Raise InvalidNodeError unless `path` is absolute, without empty parts, `.`, `..` or control characters."""
+    if path == "/":
+        return
+    parts = path.split("/")
+    clean = parts[0] == "" and all(part not in ("", ".", "..") for part in parts[1:]) and len(parts) > 1
+    if not clean or not path.isprintable():
+        raise InvalidNodeError("not a path", repr(path))
+
+
+def validate_data(path: str, data: bytes) -> None:
+    """Raise InvalidNodeError when a node may not hold that much."""
+    if len(data) > MAX_DATA_SIZE_BYTES:
+        raise InvalidNodeError(f"{len(data)} bytes are more than the {MAX_DATA_SIZE_BYTES} a node may hold", path)
