@@ -39,7 +39,7 @@ from kavka.protocol.records.builder import (
     control_type_of,
     coordinator_epoch_of,
 )
-from kavka.protocol.records.compression import DECOMPRESSED_LIMIT_BYTES, Codec, decompress
+from kavka.protocol.records.compression import DECOMPRESSED_LIMIT_BYTES, Codec
 from kavka.protocol.records.header import (
     BATCH_HEADER,
     HEADER_SIZE_BYTES,
@@ -53,7 +53,8 @@ from kavka.protocol.records.header import (
     read_header,
     verify_crc,
 )
-from kavka.protocol.records.record import Record, parse_records
+from kavka.protocol.records.legacy import iter_records_of
+from kavka.protocol.records.record import Record
 
 __all__ = [
     "BATCH_HEADER",
@@ -82,11 +83,9 @@ __all__ = [
 def iter_records(
     data: BytesLike, position: int = 0, *, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """The records of the batch at `position`, one after the other; lazily, so that errors come when reached.
+    """The records of the batch at `position`, any magic; lazily, so that errors come when reached.
 
     `limit_bytes` bounds what the batch may unpack to. The CRC isn't checked.
     Raises what `read_header` and `decompress` raise, and CorruptRecordsError for records that lie about themselves.
     """
-    header = read_header(data, position)
-    packed = memoryview(data)[position + HEADER_SIZE_BYTES : position + header.size_bytes]
-    return parse_records(decompress(header.codec, packed, limit_bytes=limit_bytes), header)
+    return iter_records_of(data, position, read_header(data, position), limit_bytes)

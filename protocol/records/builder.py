@@ -3,11 +3,9 @@
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
-from itertools import pairwise
 from typing import Final
 
 from kavka.protocol.records.compression import Codec, compress
-from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
     BATCH_HEADER,
     CONTROL_BIT,
@@ -22,6 +20,7 @@ from kavka.protocol.records.header import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     TimestampType,
+    write_crc,
 )
 from kavka.protocol.records.record import Record
 
@@ -56,45 +55,56 @@ def build_batch(
     then says where the batch ends if records are missing at its end, and `records` may be empty (the cleaner's work).
     With LOG_APPEND every record reads with the largest of their timestamps. `delete_horizon_ms`: see BatchHeader.
 
+    `records` may be a generator: only their encoded bytes are held.
     Raises ValueError for offsets that don't ascend or don't fit, and for an empty batch without `last_offset`.
     """
-    listed = list(records)
-    deltas = [record.offset - base_offset for record in listed] if keep_offsets else list(range(len(listed)))
-    last_offset_delta = _last_offset_delta(deltas, None if last_offset is None else last_offset - base_offset)
-    timestamps = [record.timestamp_ms for record in listed]
-    base_timestamp_ms = timestamps[0] if timestamps else NO_TIMESTAMP
-    if delete_horizon_ms is not None:
-        base_timestamp_ms = delete_horizon_ms
-    body = _encode_records(listed, deltas, base_timestamp_ms)
-    if codec != Codec.NONE and listed:
-        body = compress(codec, body, level)
+    out = bytearray(HEADER_SIZE_BYTES)
+    base_timestamp_ms = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
+    max_timestamp_ms = NO_TIMESTAMP
+    delta = -1
+    count = 0
+    for record in records:
+        if count == 0 and delete_horizon_ms is None:
+            base_timestamp_ms = record.timestamp_ms
+        max_timestamp_ms = max(max_timestamp_ms, record.timestamp_ms)
+        previous_delta = delta
+        delta = record.offset - base_offset if keep_offsets else count
+        if delta <= previous_delta:
+            raise ValueError(f"record {count} has offset delta {delta} after {previous_delta}")
+        _put_record(out, record, record.timestamp_ms - base_timestamp_ms, delta)
+        count += 1
+    last_offset_delta = delta if last_offset is None else last_offset - base_offset
+    if last_offset_delta < max(delta, 0):
+        raise ValueError(f"batch ends at offset delta {last_offset_delta}, its records at {delta}")
+    if codec != Codec.NONE and count:
+        out[HEADER_SIZE_BYTES:] = compress(codec, memoryview(out)[HEADER_SIZE_BYTES:], level)
     attributes = (
-        (codec if listed else Codec.NONE)
+        (codec if count else Codec.NONE)
         | (LOG_APPEND_TIME_BIT if timestamp_type == TimestampType.LOG_APPEND else 0)
         | (TRANSACTIONAL_BIT if transactional else 0)
         | (CONTROL_BIT if control else 0)
         | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
     )
-    head = bytearray(
-        BATCH_HEADER.pack(
-            base_offset,
-            HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES + len(body),
-            leader_epoch,
-            2,
-            0,
-            attributes,
-            last_offset_delta,
-            base_timestamp_ms,
-            max(timestamps, default=NO_TIMESTAMP),
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(listed),
-        )
+    length = len(out) - LOG_OVERHEAD_BYTES
+    BATCH_HEADER.pack_into(
+        out,
+        0,
+        base_offset,
+        length,
+        leader_epoch,
+        2,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp_ms,
+        max_timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
     )
-    crc = crc32c(body, crc32c(bytes(head[_ATTRIBUTES_POSITION:])))
-    head[_CRC_POSITION:_ATTRIBUTES_POSITION] = crc.to_bytes(4, "big")
-    return bytes(head) + body
+    write_crc(out, 0)
+    return bytes(out)
 
 
 def build_control_batch(
@@ -140,32 +150,18 @@ def coordinator_epoch_of(record: Record) -> int:
     return int(coordinator_epoch)
 
 
-def _last_offset_delta(deltas: list[int], asked: int | None) -> int:
-    if any(after <= before for before, after in pairwise(deltas)) or (deltas and deltas[0] < 0):
-        raise ValueError(f"offsets don't ascend from the base offset: deltas {deltas}")
-    last = deltas[-1] if deltas else -1
-    if asked is None:
-        asked = last
-    if asked < max(last, 0):
-        raise ValueError(f"last offset delta {asked} for records up to {last}")
-    return asked
-
-
-def _encode_records(records: list[Record], deltas: list[int], base_timestamp_ms: int) -> bytes:
-    out = bytearray()
-    for record, delta in zip(records, deltas, strict=True):
-        body = bytearray(b"\x00")
-        _put_varint(body, record.timestamp_ms - base_timestamp_ms)
-        _put_varint(body, delta)
-        _put_nullable_bytes(body, record.key)
-        _put_nullable_bytes(body, record.value)
-        _put_varint(body, len(record.headers))
-        for key, value in record.headers:
-            _put_nullable_bytes(body, key.encode("utf-8", "surrogateescape"))
-            _put_nullable_bytes(body, value)
-        _put_varint(out, len(body))
-        out += body
-    return bytes(out)
+def _put_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
+    body = bytearray(1)
+    _put_varint(body, timestamp_delta)
+    _put_varint(body, offset_delta)
+    _put_nullable_bytes(body, record.key)
+    _put_nullable_bytes(body, record.value)
+    _put_varint(body, len(record.headers))
+    for key, value in record.headers:
+        _put_nullable_bytes(body, key.encode("utf-8", "surrogateescape"))
+        _put_nullable_bytes(body, value)
+    _put_varint(out, len(body))
+    out += body
 
 
 def _put_nullable_bytes(out: bytearray, value: bytes | None) -> None:
@@ -184,9 +180,6 @@ def _put_varint(out: bytearray, value: int) -> None:
         unsigned >>= 7
     out.append(unsigned)
 
-
-_CRC_POSITION: Final = 17
-_ATTRIBUTES_POSITION: Final = 21
 
 _CONTROL_VERSION: Final = 0
 _CONTROL_KEY: Final = struct.Struct(">hh")

@@ -2,10 +2,10 @@
 
     codec     framing                                        the bound is kept by
     1 gzip    RFC 1952, members back to back                 `max_length` of zlib
-    2 snappy  raw, or xerial: "\\x82SNAPPY\\0", version i32,  the sizes claimed in front of each block, summed before
-              compatible version i32, then blocks of         anything is unpacked
+    2 snappy  raw, or xerial: "\\x82SNAPPY\\0", version i32,  the size claimed in front of each block, counted before
+              compatible version i32, then blocks of         the library allocates by it
               (size i32, raw snappy)
-    3 lz4     LZ4 frame, independent blocks                  `max_length` of the frame decompressor
+    3 lz4     LZ4 frame, independent blocks                  `max_length` of lz4, in pieces (it allocates them whole)
     4 zstd    frames back to back                            reading a stream in pieces
 
 Raw snappy comes from librdkafka and others, xerial from Java clients; both are read, xerial is written: all read that.
@@ -17,7 +17,7 @@ The libraries load on first use. Everything here may be called by any thread.
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -51,10 +51,11 @@ def compress(codec: int, data: BytesLike, level: int | None = None, *, magic: in
 
 
 def decompress(codec: int, data: BytesLike, *, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES, magic: int = 2) -> bytes:
-    """What `data` unpacks to, at most `limit_bytes`; never more memory than about twice that is used on the way.
+    """What `data` unpacks to, at most `limit_bytes`; about twice that is the most memory used on the way.
 
     Raises CompressionLimitError beyond the limit, UnsupportedCodecError as `compress` does, CorruptRecordsError for
-    anything that isn't the codec's format, ends early or has something behind its end.
+    what isn't the codec's format, has something behind its end or ends early (the last not with zstd, whose reader
+    can't tell: a batch's record count does).
     """
     _check_codec(codec, magic)
     if codec == Codec.LZ4 and magic == 0:
@@ -93,6 +94,8 @@ def _copy_within(data: BytesLike, limit_bytes: int) -> bytes:
 # gzip ----------------------------------------------------------------------------------------------------------------
 
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_GZIP_MAX_MEMBERS: Final = 16
+"""Clients write one. Each costs a copy of the rest, so that a megabyte of empty ones would take seconds."""
 
 
 def _compress_gzip(data: BytesLike, level: int | None) -> bytes:
@@ -101,24 +104,23 @@ def _compress_gzip(data: BytesLike, level: int | None) -> bytes:
 
 
 def _decompress_gzip(data: BytesLike, limit_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    room = limit_bytes + 1
+    out = b""
     rest: BytesLike = data
-    while True:
+    for _ in range(_GZIP_MAX_MEMBERS):
         unpacker = zlib.decompressobj(_GZIP_WINDOW)
         try:
-            piece = unpacker.decompress(rest, room)
+            piece = unpacker.decompress(rest, limit_bytes - len(out) + 1)
         except zlib.error as error:
             raise _corrupt("gzip", error) from None
-        room -= len(piece)
-        if room <= 0:
+        out = out + piece if out else piece
+        if len(out) > limit_bytes:
             raise _over(limit_bytes, "gzip")
         if not unpacker.eof:
             raise _corrupt("gzip", "ends early")
-        pieces.append(piece)
         rest = unpacker.unused_data
         if not rest:
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return out
+    raise _corrupt("gzip", f"more than {_GZIP_MAX_MEMBERS} members")
 
 
 # snappy --------------------------------------------------------------------------------------------------------------
@@ -143,31 +145,29 @@ def _compress_snappy(data: BytesLike, level: int | None) -> bytes:
 def _decompress_snappy(data: BytesLike, limit_bytes: int) -> bytes:
     import snappy
 
-    blocks = _snappy_blocks(memoryview(data))
-    if sum(_snappy_claimed_size(block) for block in blocks) > limit_bytes:
-        raise _over(limit_bytes, "snappy")
-    pieces: list[bytes] = []
-    for block in blocks:
+    out = bytearray()
+    for block in _snappy_blocks(memoryview(data)):
+        if len(out) + _snappy_claimed_size(block) > limit_bytes:
+            raise _over(limit_bytes, "snappy")
         try:
-            pieces.append(bytes(snappy.uncompress(bytes(block))))
+            out += snappy.uncompress(block)
         except snappy.UncompressError as error:
-            raise _corrupt("snappy", error) from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            raise _corrupt("snappy", error.__cause__) from None
+    return bytes(out)
 
 
-def _snappy_blocks(view: memoryview) -> list[memoryview]:
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return [view]
-    blocks: list[memoryview] = []
+        yield view
+        return
     position = len(_XERIAL_HEADER)
     while position < len(view):
         start = position + 4
         end = start + int.from_bytes(view[position:start], "big", signed=True)
         if not start <= end <= len(view):
             raise _corrupt("snappy", f"a block ends at {end} of {len(view)}")
-        blocks.append(view[start:end])
+        yield view[start:end]
         position = end
-    return blocks
 
 
 def _snappy_claimed_size(block: memoryview) -> int:
@@ -187,6 +187,7 @@ _LZ4_FLAG_CONTENT_SIZE: Final = 0x08
 _LZ4_FLAG_DICTIONARY: Final = 0x01
 _LZ4_KAFKA_DEFAULT_LEVEL: Final = 9
 """Stands for the fast compressor in Kafka (KIP-390); the others are those of lz4's high compression."""
+_LZ4_FIRST_PIECE_BYTES: Final = 64 * 1024
 
 
 def _compress_lz4(data: BytesLike, level: int | None, *, broken_checksum: bool) -> bytes:
@@ -207,17 +208,26 @@ def _decompress_lz4(data: BytesLike, limit_bytes: int) -> bytes:
     import lz4.frame
 
     unpacker = lz4.frame.LZ4FrameDecompressor()
-    try:
-        unpacked: bytes = unpacker.decompress(data, max_length=limit_bytes + 1)
-    except RuntimeError as error:
-        raise _corrupt("lz4", error) from None
-    if len(unpacked) > limit_bytes:
-        raise _over(limit_bytes, "lz4")
-    if not unpacker.eof:
-        raise _corrupt("lz4", "ends early")
+    pieces: list[bytes] = []
+    room = limit_bytes
+    piece_bytes = _LZ4_FIRST_PIECE_BYTES + 4 * len(data)
+    rest: BytesLike = data
+    while not unpacker.eof:
+        try:
+            piece: bytes = unpacker.decompress(rest, max_length=min(piece_bytes, room + 1))
+        except RuntimeError as error:
+            raise _corrupt("lz4", error) from None
+        room -= len(piece)
+        if room < 0:
+            raise _over(limit_bytes, "lz4")
+        if unpacker.needs_input and not unpacker.eof:
+            raise _corrupt("lz4", "ends early")
+        pieces.append(piece)
+        piece_bytes *= 2
+        rest = b""
     if unpacker.unused_data:
         raise _corrupt("lz4", f"{len(unpacker.unused_data)} bytes behind its end")
-    return unpacked
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _with_lz4_header_checksum(frame: BytesLike, *, broken: bool) -> bytes:

@@ -161,10 +161,20 @@ def patch_log_append_time(buffer: bytearray | memoryview, position: int, timesta
 
     Readers take the max timestamp for every record of such a batch, so that the records stay as they are.
     """
-    (length,) = _I32.unpack_from(buffer, position + 8)
     (attributes,) = _I16.unpack_from(buffer, position + _ATTRIBUTES_POSITION)
     _I16.pack_into(buffer, position + _ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
+    patch_max_timestamp(buffer, position, timestamp_ms)
+
+
+def patch_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
+    """Correct the max timestamp of the v2 batch at `position`, then the CRC."""
     _pack_i64(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
+    write_crc(buffer, position)
+
+
+def write_crc(buffer: bytearray | memoryview, position: int) -> None:
+    """Compute the CRC of the v2 batch at `position` from what is there now."""
+    (length,) = _I32.unpack_from(buffer, position + 8)
     covered = memoryview(buffer)[position + _ATTRIBUTES_POSITION : position + LOG_OVERHEAD_BYTES + length]
     _U32.pack_into(buffer, position + _CRC_POSITION, crc32c(covered))
 
