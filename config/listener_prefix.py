@@ -1,0 +1,39 @@
+"""Settings for one listener, as `listener.name.internal.ssl.keystore.location` (KIP-103).
+
+Some may have a SASL mechanism in between: `listener.name.internal.plain.sasl.jaas.config` (KIP-86).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kavka.config.setting import Setting
+
+PREFIX: Final = "listener.name."
+_OWN: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads", "connections.max.reauth.ms")
+_OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size")
+
+
+class Prefixed(NamedTuple):
+    listener_name: str
+    rest: str
+
+
+def split_prefix(name: str) -> Prefixed | None:
+    """(listener name in lower case, the rest), or None for a name without the prefix."""
+    if not name.startswith(PREFIX):
+        return None
+    listener_name, dot, rest = name[len(PREFIX) :].partition(".")
+    return Prefixed(listener_name.lower(), rest) if dot and listener_name and rest else None
+
+
+def base_row(rest: str, rows: Mapping[str, Setting]) -> Setting | None:
+    """The row that rules what follows the prefix, by itself or behind a SASL mechanism's name."""
+    if rest in rows and (rest in _OWN or rest.startswith(("ssl.", "sasl."))):
+        return rows[rest]
+    for name in _OF_MECHANISM:
+        mechanism = rest.removesuffix("." + name)
+        if mechanism != rest and "." not in mechanism:
+            return rows.get(name)
+    return None

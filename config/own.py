@@ -1,0 +1,31 @@
+"""Settings that Kafka does not have."""
+
+from __future__ import annotations
+
+from kavka.config.checks import OneOf, between
+from kavka.config.setting import Settings, setting
+from kavka.config.values import INT, MEDIUM, STRING
+
+
+class KavkaSettings(Settings):
+    """Metrics over HTTP, and how closely records are looked at."""
+
+    metrics_port: int = setting(
+        "metrics.port",
+        INT,
+        -1,
+        "The port of /metrics (Prometheus) and /healthz; 0: any free port, said in the log; -1: neither is served.",
+        check=between(-1, 65535),
+        importance=MEDIUM,
+    )
+    metrics_host: str = setting(
+        "metrics.host", STRING, "", "The address /metrics and /healthz are served on; empty: every interface."
+    )
+    kavka_validate_records: str = setting(
+        "kavka.validate.records",
+        STRING,
+        "header",
+        "What is checked of a batch that is appended: its header and CRC (header), or each record in it too (all).",
+        check=OneOf("header", "all"),
+        importance=MEDIUM,
+    )

@@ -1,0 +1,84 @@
+"""Where settings are given: command line over environment over file, as the apache/kafka container image has it.
+
+An environment variable KAFKA_LOG_RETENTION_MS is log.retention.ms: lower case, `_` for a dot, `__` for an underscore,
+`___` for a dash. Variables of Kafka's scripts (KAFKA_HEAP_OPTS, KAFKA_LOG4J_ROOT_LOGLEVEL, ...) and of Kubernetes
+(KAFKA_PORT) do not begin like any setting and are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import ConfigError
+from kavka.config.listener_prefix import PREFIX, base_row, split_prefix
+from kavka.config.properties import parse_properties
+
+_ENVIRONMENT_PREFIX: Final = "KAFKA_"
+_SCRIPT_VARIABLES: Final = frozenset({"KAFKA_METRICS_OPTS", "KAFKA_LOG_OPTS", "KAFKA_ZOOKEEPER_OPTS"})
+_UNDERSCORES: Final = re.compile("_{1,3}")
+_FOR_UNDERSCORES: Final = {1: ".", 2: "_", 3: "-"}
+
+
+class Loaded(NamedTuple):
+    """A start's settings. `unknown` and `ignored` are names that were given; `ignored` has the reason beside."""
+
+    config: BrokerConfig
+    unknown: list[str]
+    ignored: list[tuple[str, str]]
+
+
+def load(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str, str]) -> Loaded:
+    """Reads all sources. Raises ConfigError."""
+    given = {**_from_file(path), **from_environment(environ), **_from_overrides(overrides)}
+    rows = BrokerConfig.ALL_ROWS
+    ignored = [(name, reason) for name in sorted(given) if name in rows and (reason := rows[name].ignored)]
+    unknown = [name for name in sorted(given) if not is_known(name)]
+    return Loaded(BrokerConfig(given), unknown, ignored)
+
+
+def is_known(name: str) -> bool:
+    prefixed = split_prefix(name)
+    rows = BrokerConfig.ALL_ROWS
+    return name in rows or (prefixed is not None and base_row(prefixed.rest, rows) is not None)
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings among the environment's variables, also those that only look like one (they are warned of)."""
+    by_lower = {name.lower(): name for name in BrokerConfig.ALL_ROWS}
+    first_words = {name.partition(".")[0] for name in by_lower if "." in name} | {PREFIX.partition(".")[0]}
+    found: dict[str, str] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(_ENVIRONMENT_PREFIX) or variable in _SCRIPT_VARIABLES:
+            continue
+        rest = variable[len(_ENVIRONMENT_PREFIX) :].lower()
+        name = _UNDERSCORES.sub(lambda run: _FOR_UNDERSCORES[len(run[0])], rest)
+        if name in by_lower:
+            found[by_lower[name]] = text
+        elif "." in name and name.partition(".")[0] in first_words:
+            found[name] = text
+    return found
+
+
+def _from_file(path: Path | str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return parse_properties(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigError(None, None, f"Cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(None, None, f"{path}, {error}") from None
+
+
+def _from_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(None, None, "An override must be of the form name=value")
+        given[name.strip()] = text
+    return given
