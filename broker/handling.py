@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.schema import Request, Response
+from kavka.protocol.schema import Request, Response, schema_of
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
@@ -40,10 +40,9 @@ class Context:
 
     __slots__ = (
         "answer",
-        "answer_size_bytes",
         "api_key",
         "api_version",
-        "body_offset",
+        "charged_size_bytes",
         "client_id",
         "connection",
         "correlation_id",
@@ -60,7 +59,7 @@ class Context:
         self.frame: memoryview | None = frame
         self.received_ns = received_ns
         self.answer: Any = None
-        self.answer_size_bytes = 0
+        self.charged_size_bytes = 0
         self.started_ns = 0
         self.local_done_ns = 0
         self.throttle_time_ms = 0
@@ -69,7 +68,6 @@ class Context:
     api_version: int
     correlation_id: int
     client_id: str | None
-    body_offset: int
     route: Any
 
     @property
@@ -130,7 +128,10 @@ class Handler:
         error_answer: ErrorAnswer | None,
     ) -> None:
         self.request_class = request_class
-        self.api_key: int = request_class.api_key
+        key = schema_of(request_class).key
+        if key is None:
+            raise TypeError(f"{request_class.__name__} has no API key")
+        self.api_key = key
         self.min_version, self.max_version = versions
         self.advertised_min = advertised_min
         self.function = function
@@ -156,15 +157,20 @@ def handles(
     low, _, high = versions.partition("-")
 
     def register(function: Callable[[RequestT, Context, "Services"], Any]) -> Any:
-        key = request_class.api_key
-        if key in _handlers:
-            raise RuntimeError(f"API key {key} has two handlers: {_handlers[key].function} and {function}")
         served = (int(low), int(high or low))
         shown = served[0] if advertised_from is None else advertised_from
-        _handlers[key] = Handler(request_class, served, shown, function, error_answer)
+        handler = Handler(request_class, served, shown, function, error_answer)
+        other = _handlers.setdefault(handler.api_key, handler)
+        if other is not handler:
+            raise RuntimeError(f"API key {handler.api_key} has two handlers: {other.function} and {function}")
         return function
 
     return register
+
+
+def registered_handlers() -> dict[int, Handler]:
+    """The registry as it is: API key to handler. Not to be changed."""
+    return _handlers
 
 
 def load_handlers() -> dict[int, Handler]:

@@ -131,25 +131,28 @@ class Partition:
         self.data_arrived.check()
         return changed
 
-    def append(self, records: memoryview, *, required_acks: int, min_isr: int, options: "AppendOptions") -> "AppendResult":
-        """Append a client's batch to the log as its leader; the caller then checks the watch lists by `appended`.
+    def append(self, records: memoryview, acks: int, produce_version: int, now_ms: int) -> "AppendResult":
+        """Append a client's batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
-        Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or what the log says.
+        Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         log = self.log
         if log is None or not self.is_leader:
             log = self.leader_log()
-        if required_acks == -1 and len(self.isr) < min_isr:
+        isr_size = len(self.isr)
+        if acks == -1 and isr_size < log.config.min_insync_replicas:
             raise BrokerError(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"the ISR of {self.topic}-{self.index} has {len(self.isr)} of {min_isr} replicas"
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"the ISR of {self.topic}-{self.index} has {isr_size} of {log.config.min_insync_replicas} replicas",
             )
         result = log.append_as_leader(
             records,
             leader_epoch=self.leader_epoch,
-            now_ms=options.now_ms,
-            produce_version=options.produce_version,
+            now_ms=now_ms,
+            single_v2_batch=produce_version >= 3,
+            zstd_allowed=produce_version >= 7,
         )
-        if len(self.isr) == 1:
+        if isr_size == 1:
             log.advance_high_watermark(log.log_end_offset)
         return result
 
@@ -199,12 +202,3 @@ class Partition:
         lowest = min(in_sync)
         return lowest > log.high_watermark and log.advance_high_watermark(lowest)
 
-
-class AppendOptions:
-    """What an append needs to know of the request it came with."""
-
-    __slots__ = ("now_ms", "produce_version")
-
-    def __init__(self, produce_version: int, now_ms: int) -> None:
-        self.produce_version = produce_version
-        self.now_ms = now_ms

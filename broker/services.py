@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from kavka.broker.dynamic_config import DynamicConfig
     from kavka.broker.fetch_sessions import FetchSessions
     from kavka.broker.metadata_cache import MetadataCache
+    from kavka.broker.metrics import Metrics
     from kavka.broker.producer_ids import ProducerIds
     from kavka.broker.purgatory import Purgatory
     from kavka.broker.replica_manager import ReplicaManager
@@ -26,6 +27,7 @@ class Services:
         "fetch_sessions",
         "logs",
         "metadata",
+        "metrics",
         "now_ms",
         "producer_ids",
         "purgatory",
@@ -40,6 +42,7 @@ class Services:
     fetch_sessions: "FetchSessions"
     logs: "LogManager"
     metadata: "MetadataCache"
+    metrics: "Metrics"
     now_ms: Callable[[], int]
     producer_ids: "ProducerIds"
     purgatory: "Purgatory"

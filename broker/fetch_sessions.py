@@ -1,0 +1,175 @@
+"""Fetch sessions (KIP-227): a consumer that fetches the same partitions again need not name them again.
+
+    epoch 0, id 0     a full fetch that asks for a session
+    epoch n, id s     an incremental fetch: only what changed in the request, and in the answer
+    epoch -1          no session; with an id, that session ends
+"""
+
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EVICTION_AGE_MS: Final = 120_000
+"""How long a session is safe from being evicted by another one."""
+
+Key = tuple[str, bytes, int]
+"""A partition in a fetch: topic, topic id, index. Before v13 the id is zero, from v13 on the topic is what the id stood for."""
+
+
+class FetchedPartition:
+    """What the session remembers of one partition: what was asked, and what was last answered."""
+
+    __slots__ = ("asked", "high_watermark", "log_start_offset", "named")
+
+    def __init__(self, asked: FetchPartition, named: bool = True) -> None:
+        self.asked = asked
+        self.named = named
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def must_show(self, answer: PartitionData, has_records: bool) -> bool:
+        """Whether an incremental answer has news of this partition; remembers what the client will know."""
+        show = has_records or bool(answer.error_code) or answer.diverging_epoch.epoch >= 0
+        if answer.high_watermark != self.high_watermark:
+            show = True
+            self.high_watermark = answer.high_watermark
+        if answer.log_start_offset != self.log_start_offset:
+            show = True
+            self.log_start_offset = answer.log_start_offset
+        if answer.error_code:
+            # Show it again next time even if nothing else changes: the client must see that the error is gone.
+            self.high_watermark = -1
+        return show
+
+
+class FetchSession:
+    """One client's session: its partitions, in the order in which they are read.
+
+    Threads: used by one request at a time (its connection holds the next one); `_lock` of the cache guards ids and times.
+    """
+
+    __slots__ = ("created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
+
+    def __init__(self, session_id: int, *, from_follower: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.id: Final = session_id
+        self.from_follower = from_follower
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = self.last_used_ms = now_ms
+        self.epoch = INITIAL_EPOCH
+        self.partitions: OrderedDict[Key, FetchedPartition] = OrderedDict()
+
+    def update(self, asked: Iterable[tuple[Key, FetchPartition]], forgotten: Iterable[Key]) -> None:
+        """Take in what an incremental request changes."""
+        for key, partition in asked:
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = FetchedPartition(partition)
+            else:
+                known.asked = partition
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def served(self, key: Key) -> None:
+        """A partition had records: it goes to the end, so that the others get their turn."""
+        self.partitions.move_to_end(key)
+
+
+class FetchSessions:
+    """The sessions of this broker, at most `max_sessions`.
+
+    Threads: any; `_lock` guards all attributes, and is never held over reading.
+    """
+
+    def __init__(self, max_sessions: int, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
+        self._max_sessions = max_sessions
+        self._now_ms = now_ms
+        self._lock = Lock()
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.evicted_count = 0
+
+    @property
+    def size(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions all sessions hold."""
+        with self._lock:
+            return sum(len(session.partitions) for session in self._sessions.values())
+
+    def resume(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession | None:
+        """The session that the request goes on with; None for a full fetch, which ends the session it names.
+
+        Raises BrokerError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        epoch = request.session_epoch
+        with self._lock:
+            if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+                if request.session_id != NO_SESSION:
+                    self._sessions.pop(request.session_id, None)
+                return None
+            session = self._sessions.get(request.session_id)
+            if session is None:
+                raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if session.uses_topic_ids != uses_topic_ids:
+                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            if session.epoch != epoch:
+                raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            session.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
+            session.last_used_ms = self._now_ms()
+            self._sessions.move_to_end(session.id)
+            return session
+
+    def end(self, session: FetchSession) -> None:
+        """Forget a session."""
+        with self._lock:
+            self._sessions.pop(session.id, None)
+
+    def open(self, size: int, *, from_follower: bool, uses_topic_ids: bool) -> FetchSession | None:
+        """A new session for `size` partitions, or None when there is no room: the client then goes on without."""
+        with self._lock:
+            now_ms = self._now_ms()
+            if len(self._sessions) >= self._max_sessions and not self._evict_for(size, from_follower, now_ms):
+                return None
+            session_id = random.randrange(1, 2**31)
+            while session_id in self._sessions:
+                session_id = random.randrange(1, 2**31)
+            session = FetchSession(session_id, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+            session.epoch = INITIAL_EPOCH + 1
+            self._sessions[session_id] = session
+            return session
+
+    def _evict_for(self, size: int, privileged: bool, now_ms: int) -> bool:
+        """Make room by KIP-227's rules: the stalest one if it is stale; else a smaller or less privileged, older one."""
+        if not self._sessions:
+            return False
+        stalest = next(iter(self._sessions.values()))
+        if now_ms - stalest.last_used_ms > EVICTION_AGE_MS:
+            return self._evict(stalest)
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if (privileged and not session.from_follower)
+            or (session.from_follower <= privileged and now_ms - session.created_ms > EVICTION_AGE_MS)
+        ]
+        if not evictable:
+            return False
+        smallest = min(evictable, key=lambda session: (session.from_follower, len(session.partitions)))
+        if privileged and not smallest.from_follower:
+            return self._evict(smallest)
+        return len(smallest.partitions) < size and self._evict(smallest)
+
+    def _evict(self, session: FetchSession) -> bool:
+        del self._sessions[session.id]
+        self.evicted_count += 1
+        return True

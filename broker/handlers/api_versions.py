@@ -1,0 +1,39 @@
+"""ApiVersions v0-4.
+
+Behaviour
+- Lists what the registered handlers serve, and the finalised features. Asked before authentication by every client.
+- An unknown version is answered in version 0 with UNSUPPORTED_VERSION and the versions of this API alone (KIP-511).
+- Not done: nothing.
+
+Versions
+- v3: the client names its software; features in the answer (KIP-584). v4: features whose lowest version is 0 are shown.
+"""
+
+import re
+from typing import Final
+
+from kavka.broker.handling import Context, Handler, Services, handles, registered_handlers
+from kavka.protocol.api import ApiKey
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+
+def _own_versions(_request: object, code: ErrorCode, _message: str | None) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=code, api_keys=[_shown(registered_handlers()[ApiKey.API_VERSIONS])])
+
+
+@handles(ApiVersionsRequest, versions="0-4", error_answer=_own_versions)
+def api_versions(request: ApiVersionsRequest, context: Context, services: Services) -> ApiVersionsResponse:
+    if context.api_version >= 3:
+        names = (request.client_software_name, request.client_software_version)
+        if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
+            raise BrokerError(ErrorCode.INVALID_REQUEST)
+        context.connection.client_software = names
+    handlers = registered_handlers()
+    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=[_shown(handlers[key]) for key in sorted(handlers)])
+
+
+def _shown(handler: Handler) -> ApiVersion:
+    return ApiVersion(api_key=handler.api_key, min_version=handler.advertised_min, max_version=handler.max_version)

@@ -1,0 +1,223 @@
+"""Metadata v0-13.
+
+Behaviour
+- Answered from one metadata snapshot, with the endpoints of the listener that the client came through; where nothing is
+  advertised, this broker's is the address that the client reached.
+- A topic asked for by name that does not exist is created if both `auto.create.topics.enable` and the request allow it;
+  the answer waits up to CREATION_WAIT_MS for that and then shows the new topic, or says LEADER_NOT_AVAILABLE.
+- All topics: those that the client may describe. An answer over many topics is built in short slices and kept, encoded,
+  for as long as the snapshot stands.
+- Not done: an unclean client's rebootstrap (REBOOTSTRAP_REQUIRED of v13 is never said).
+
+Versions
+- v0: an empty list means all topics, and dead replicas are left out; v1: null means all, empty means none.
+- v4: the request may forbid auto creation. v6: LISTENER_NOT_FOUND for a leader without the client's listener.
+- v8: authorized operations (KIP-430); those of the cluster only up to v10. v10: topic ids in the answer. v12: topics by id.
+"""
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.awaiting import answer_within
+from kavka.broker.handling import Context, Services, handles
+from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import CLUSTER, Operation, topic
+from kavka.broker.slices import in_slices
+from kavka.broker.topic_creation import auto_create, may_create
+from kavka.broker.topic_views import ClusterView, reached_endpoint
+from kavka.cluster.topic_names import is_internal, validate_topic_name
+from kavka.protocol.codec import encode
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kavka.cluster.controller.requests import TopicResult
+
+CREATION_WAIT_MS: Final = 2_000
+NO_OPERATIONS: Final = -(2**31)
+
+
+@handles(MetadataRequest, versions="0-13")
+def metadata(
+    request: MetadataRequest, context: Context, services: Services
+) -> MetadataResponse | Promise[MetadataResponse]:
+    asked = request.topics
+    if asked is None or (not asked and context.api_version == 0):
+        return _Answer(request, context, services).of_all_topics()
+    if context.api_version < 12 and any(each.name is None or each.topic_id != ZERO_TOPIC_ID for each in asked):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "topics can be asked for by id from version 12 on only")
+    missing = _to_create(request, asked, context, services)
+    if not missing:
+        return _Answer(request, context, services).of_topics(asked, {})
+    creation = auto_create(missing, services)
+    return answer_within(
+        services.purgatory,
+        creation,
+        CREATION_WAIT_MS,
+        done=lambda future: _Answer(request, context, services).of_topics(asked, _errors_of(future)),
+        late=lambda: _Answer(request, context, services).of_topics(
+            asked, dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
+        ),
+    )
+
+
+def _to_create(
+    request: MetadataRequest, asked: list[MetadataRequestTopic], context: Context, services: Services
+) -> list[str]:
+    """The topics that are asked for by name, do not exist, and are to be created."""
+    if not (services.config.current.auto_create_topics_enable and request.allow_auto_topic_creation):
+        return []
+    known = services.metadata.current.topics
+    absent = {each.name for each in asked if each.name is not None and each.topic_id == ZERO_TOPIC_ID} - known.keys()
+    return [
+        name
+        for name in sorted(absent)
+        if _name_error(name) is ErrorCode.NONE
+        and context.allows(Operation.DESCRIBE, topic(name))
+        and may_create(context, name)
+    ]
+
+
+def _errors_of(creation: "Future[list[TopicResult]]") -> dict[str, ErrorCode]:
+    """What to say of topics that were to be created and still are not in the metadata."""
+    errors = {}
+    for result in creation.result():
+        exists = result.error is None or result.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        errors[result.name] = ErrorCode.LEADER_NOT_AVAILABLE if exists or result.error is None else result.error.code
+    return errors
+
+
+class _Answer:
+    """Builds the answer to one request from the snapshot that stands when it is made."""
+
+    __slots__ = ("_context", "_request", "_services", "_snapshot", "_view")
+
+    def __init__(self, request: MetadataRequest, context: Context, services: Services) -> None:
+        self._request = request
+        self._context = context
+        self._services = services
+        self._snapshot: MetadataSnapshot = services.metadata.current
+        self._view = ClusterView(
+            self._snapshot,
+            context.listener_name,
+            reached_endpoint(context),
+            knows_listener_error=context.api_version >= 6,
+            hides_dead_replicas=context.api_version == 0,
+        )
+
+    def of_all_topics(self) -> MetadataResponse:
+        """All topics that the client may describe."""
+        visible = (
+            each
+            for each in self._snapshot.topics.values()
+            if self._context.allows(Operation.DESCRIBE, topic(each.name))
+        )
+        return self._response([self._topic(each) for each in in_slices(visible)])
+
+    def of_topics(self, asked: list[MetadataRequestTopic], creation: dict[str, ErrorCode]) -> MetadataResponse:
+        """The topics asked for, each once; `creation` says what became of those that were to be created."""
+        unique = {
+            (each.name, each.topic_id) if each.topic_id == ZERO_TOPIC_ID else each.topic_id: each for each in asked
+        }
+        return self._response(
+            [
+                self._by_name(each.name or "", creation)
+                if each.topic_id == ZERO_TOPIC_ID
+                else self._by_id(each.topic_id)
+                for each in in_slices(unique.values())
+            ]
+        )
+
+    def _by_id(self, topic_id: bytes) -> MetadataResponseTopic:
+        known = self._snapshot.topic_by_id(topic_id)
+        if known is None:
+            return _failed(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+        if not self._context.allows(Operation.DESCRIBE, topic(known.name)):
+            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+        return self._topic(known)
+
+    def _by_name(self, name: str, creation: dict[str, ErrorCode]) -> MetadataResponseTopic:
+        if not self._context.allows(Operation.DESCRIBE, topic(name)):
+            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        known = self._snapshot.topic(name)
+        if known is not None:
+            return self._topic(known)
+        error = creation.get(name) or _name_error(name)
+        if error is ErrorCode.NONE and self._denied_creation(name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return _failed(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+
+    def _denied_creation(self, name: str) -> bool:
+        wanted = self._services.config.current.auto_create_topics_enable and self._request.allow_auto_topic_creation
+        return wanted and not may_create(self._context, name)
+
+    def _topic(self, known: TopicMetadata) -> MetadataResponseTopic:
+        partitions = []
+        for each in known:
+            view = self._view.partition(each)
+            partitions.append(
+                MetadataResponsePartition(
+                    error_code=view.error,
+                    partition_index=each.partition_index,
+                    leader_id=view.leader_id,
+                    leader_epoch=each.leader_epoch,
+                    replica_nodes=view.replicas,
+                    isr_nodes=view.isr,
+                    offline_replicas=list(each.offline),
+                )
+            )
+        operations = NO_OPERATIONS
+        if self._request.include_topic_authorized_operations:
+            operations = self._context.authorized_operations(topic(known.name))
+        return MetadataResponseTopic(
+            error_code=ErrorCode.NONE,
+            name=known.name,
+            topic_id=known.topic_id,
+            is_internal=is_internal(known.name),
+            partitions=partitions,
+            topic_authorized_operations=operations,
+        )
+
+    def _response(self, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+        operations = NO_OPERATIONS
+        if self._request.include_cluster_authorized_operations:
+            operations = 0
+            if self._context.allows(Operation.DESCRIBE, CLUSTER):
+                operations = self._context.authorized_operations(CLUSTER)
+        controller_id = self._snapshot.controller_id
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
+                for each in self._view.brokers
+            ],
+            cluster_id=self._services.cluster_id,
+            controller_id=controller_id if controller_id in self._view.alive else -1,
+            topics=topics,
+            cluster_authorized_operations=operations,
+        )
+
+
+def _failed(error: ErrorCode, name: str | None, topic_id: bytes = ZERO_TOPIC_ID) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name is not None and is_internal(name),
+        partitions=[],
+    )
+
+
+def _name_error(name: str) -> ErrorCode:
+    try:
+        validate_topic_name(name)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,195 @@
+"""Produce v0-13.
+
+Behaviour
+- Appends one batch a partition to the leader's log and answers: at once for acks 1, when every in-sync replica has it for
+  acks -1; for acks 0 there is no answer, and an error closes the connection, the only thing such a client can see.
+- Partitions fail one by one; what was appended to the others stands.
+- Not done: transactions' verification (KIP-890), which comes with the transaction coordinator.
+
+Versions
+- v0-2: message sets of magic 0 and 1, converted to batches; v3+: exactly one batch of magic 2 a partition.
+- v7: zstd (KIP-110). v8: the records at fault (KIP-467). v10: the leader, where it is another (KIP-951). v13: topic ids.
+- Versions below 3 are served; ApiVersions shows 0 on (KAFKA-18659).
+"""
+
+from typing import Final
+
+from kavka.broker.delayed_produce import Awaited, DelayedProduce
+from kavka.broker.dispatcher import CloseConnection
+from kavka.broker.handling import Context, Services, handles
+from kavka.broker.partition import Partition
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, topic, transactional_id
+from kavka.cluster.topic_names import is_internal
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""The client id that may write to internal topics, as in Kafka."""
+LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+def _answer_all(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse | None:
+    if request.acks == 0:
+        return None
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partition_responses=[_refused(data.index, code, message) for data in asked.partition_data],
+            )
+            for asked in request.topic_data
+        ]
+    )
+
+
+@handles(ProduceRequest, versions="0-13", error_answer=_answer_all)
+def produce(
+    request: ProduceRequest, context: Context, services: Services
+) -> ProduceResponse | Promise[ProduceResponse] | None:
+    acks = request.acks
+    if acks not in (-1, 0, 1):
+        raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        context.require(Operation.WRITE, transactional_id(request.transactional_id))
+    run = _Produce(context, services, acks)
+    response = ProduceResponse(responses=[run.append_topic(asked) for asked in request.topic_data])
+    for partition in run.appended:
+        partition.appended()
+    if acks == 0:
+        if run.failure is not None:
+            raise CloseConnection(f"a produce with acks=0 failed: {run.failure}")
+        return None
+    if run.endpoints:
+        response.node_endpoints = list(run.endpoints.values())
+    if acks == -1 and not all([awaited.look() for awaited in run.awaited]):
+        operation = DelayedProduce(run.awaited, response, context.connection)
+        context.connection.parked[operation] = None
+        watching = [awaited.partition.high_watermark_moved for awaited in run.awaited]
+        services.purgatory.park(operation, watching, request.timeout_ms)
+        return operation.promise
+    return response
+
+
+class _Produce:
+    """One request's way through its partitions."""
+
+    __slots__ = ("_acks", "_cells", "_context", "_now_ms", "_services", "_version", "appended", "awaited", "endpoints", "failure")
+
+    def __init__(self, context: Context, services: Services, acks: int) -> None:
+        self._context = context
+        self._services = services
+        self._acks = acks
+        self._version = context.api_version
+        self._now_ms = services.now_ms()
+        self._cells = services.metrics.mine("io")
+        self.appended: list[Partition] = []
+        self.awaited: list[Awaited] = []
+        self.endpoints: dict[int, NodeEndpoint] = {}
+        self.failure: BrokerError | None = None
+
+    def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
+        """Append to the partitions of one topic."""
+        name = asked.name
+        if self._version >= 13:
+            known = self._services.metadata.current.topic_by_id(asked.topic_id)
+            if known is None:
+                return self._refuse_topic(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+            name = known.name
+        context = self._context
+        if context.connection.authorizer is not None and not context.allows(Operation.WRITE, topic(name)):
+            return self._refuse_topic(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+            return self._refuse_topic(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        partitions = self._services.replicas.partitions
+        answers = []
+        for data in asked.partition_data:
+            partition = partitions.get((name, data.index))
+            if partition is None:
+                answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            else:
+                answers.append(self._append(partition, data))
+        return TopicProduceResponse(name=name, topic_id=asked.topic_id, partition_responses=answers)
+
+    def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+        records = data.records
+        cells = self._cells.topic(partition.topic)
+        cells.produce_requests += 1
+        try:
+            result = partition.append(
+                records if records is not None else memoryview(bytearray()), self._acks, self._version, self._now_ms
+            )
+        except BrokerError as failure:
+            cells.failed_produce_requests += 1
+            if records is not None and failure.code in _REJECTED_BYTES:
+                cells.bytes_rejected += len(records)
+            return self._refuse(data, failure, partition)
+        cells.bytes_in += len(records)
+        first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = result
+        if not duplicate:
+            cells.messages_in += last_offset - first_offset + 1
+            self.appended.append(partition)
+        answer = PartitionProduceResponse(
+            index=data.index,
+            error_code=0,
+            base_offset=first_offset,
+            log_append_time_ms=log_append_time_ms,
+            log_start_offset=log_start_offset,
+        )
+        if self._acks == -1:
+            self.awaited.append(Awaited(partition, last_offset + 1, answer))
+        return answer
+
+    def _refuse_topic(self, asked: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
+        self.failure = BrokerError(code)
+        answers = [_refused(data.index, code, None) for data in asked.partition_data]
+        return TopicProduceResponse(name=asked.name, topic_id=asked.topic_id, partition_responses=answers)
+
+    def _refuse(
+        self, data: PartitionProduceData, failure: BrokerError, partition: Partition | None = None
+    ) -> PartitionProduceResponse:
+        self.failure = failure
+        answer = _refused(data.index, failure.code, failure.message)
+        record_errors = getattr(failure, "record_errors", ())
+        if record_errors:
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                for index, text in record_errors
+            ]
+        if partition is not None and partition.log is not None and failure.code is ErrorCode.INVALID_TIMESTAMP:
+            answer.log_start_offset = partition.log.log_start_offset
+        if partition is not None and self._version >= 10 and failure.code in LEADER_ERRORS:
+            self._name_leader(answer, partition)
+        return answer
+
+    def _name_leader(self, answer: PartitionProduceResponse, partition: Partition) -> None:
+        """Say who leads now, so that the client need not ask (KIP-951)."""
+        snapshot = self._services.metadata.current
+        known = snapshot.partition(partition.topic, partition.index)
+        if known is None:
+            return
+        answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        endpoint = snapshot.endpoint(known.leader, self._context.listener_name)
+        if endpoint is not None:
+            rack = snapshot.brokers[known.leader].rack
+            self.endpoints[known.leader] = NodeEndpoint(
+                node_id=known.leader, host=endpoint.host, port=endpoint.port, rack=rack
+            )
+
+
+_REJECTED_BYTES: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+def _refused(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)

@@ -1,0 +1,101 @@
+"""Answers in request order, and what of them the socket has not taken yet. No socket in here.
+
+Each request takes a slot when it starts. Whoever completes the head slot gathers all ready ones and writes them.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kavka.broker.handling import Context
+
+
+class FileSlice(Protocol):
+    """Bytes of a log segment that go out by sendfile; the segment is pinned until `release`."""
+
+    position: int
+    size_bytes: int
+
+    def fileno(self) -> int:
+        """The descriptor to send from."""
+        ...
+
+    def release(self) -> None:
+        """Unpin the segment."""
+        ...
+
+
+Part = bytes | memoryview | FileSlice
+Answer = bytes | list[Part]
+NO_ANSWER: bytes = b""
+"""The answer of acks=0: a slot that writes nothing."""
+
+
+class AnswerQueue:
+    """The slots of one connection.
+
+    Threads: `take_slot` by the I/O thread that runs the connection (one at a time); `gather`, `drop` and the backlog under the
+    connection's write lock; `head_ready` by any thread.
+    """
+
+    __slots__ = ("backlog", "backlog_size_bytes", "slots")
+
+    def __init__(self) -> None:
+        self.slots: deque[Context] = deque()
+        self.backlog: deque[Part] = deque()
+        self.backlog_size_bytes = 0
+        """Bytes of the backlog that are held in memory (file slices are not)."""
+
+    def take_slot(self, context: "Context") -> None:
+        """The request's answer comes after all those whose slots were taken before."""
+        self.slots.append(context)
+
+    @property
+    def head_ready(self) -> bool:
+        """Whether the oldest slot has its answer."""
+        slots = self.slots
+        try:
+            return slots[0].answer is not None
+        except IndexError:
+            return False
+
+    def gather(self, done: "list[Context] | None" = None) -> list[Part]:
+        """Remove the ready slots from the head: their parts in order. `done` collects the requests."""
+        slots = self.slots
+        parts: list[Part] = []
+        while slots:
+            answer = slots[0].answer
+            if answer is None:
+                break
+            context = slots.popleft()
+            if done is not None:
+                done.append(context)
+            if answer.__class__ is bytes:
+                if answer:
+                    parts.append(answer)
+            else:
+                parts.extend(answer)
+        return parts
+
+    def hold_back(self, parts: list[Part]) -> None:
+        """The socket did not take these."""
+        self.backlog.extend(parts)
+        for part in parts:
+            if isinstance(part, bytes | memoryview):
+                self.backlog_size_bytes += len(part)
+
+    def drop(self) -> None:
+        """The connection is gone: unpin what was to be sent, forget the rest."""
+        for context in self.slots:
+            if isinstance(context.answer, list):
+                _release(context.answer)
+        self.slots.clear()
+        _release(list(self.backlog))
+        self.backlog.clear()
+        self.backlog_size_bytes = 0
+
+
+def _release(parts: list[Part]) -> None:
+    for part in parts:
+        if not isinstance(part, bytes | memoryview):
+            part.release()

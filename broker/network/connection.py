@@ -1,0 +1,249 @@
+"""One client's connection: requests waiting to run, answers waiting to be written, and who may do which.
+
+Requests run in order, by one I/O thread at a time (`running`). Answers leave in request order, written by whoever completes
+the oldest one (`write_lock`); what the socket does not take belongs to the network thread until it is drained.
+Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
+"""
+
+import logging
+import os
+import socket
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka.broker.network.answers import AnswerQueue, FileSlice, Part
+from kavka.broker.network.framing import FrameReader
+
+if TYPE_CHECKING:
+    from kavka.broker.handling import Context
+    from kavka.broker.network.network_thread import NetworkThread
+    from kavka.broker.purgatory import DelayedOperation
+    from kavka.broker.security.acl import Authorizer
+
+IOV_MAX: Final = 1024
+JOIN_LIMIT_BYTES: Final = 64 * 1024
+MAX_UNANSWERED: Final = 256
+MAX_UNSENT_BYTES: Final = 4 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class Connection:
+    """A client's socket and its state.
+
+    Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
+    `pending` is filled by it and emptied by the I/O thread that holds `running`. `answers` and the writing side of the
+    socket belong to the holder of `write_lock`. `closed` is set once, by the network thread, under `write_lock`.
+    """
+
+    __slots__ = (
+        "answers",
+        "authorizer",
+        "charged_size_bytes",
+        "client_software",
+        "closed",
+        "closing",
+        "id",
+        "last_active_ns",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "parked",
+        "peer_host",
+        "peer_port",
+        "pending",
+        "principal",
+        "reader",
+        "reading",
+        "running",
+        "socket",
+        "thread",
+        "write_lock",
+    )
+
+    def __init__(
+        self,
+        client_socket: socket.socket,
+        thread: "NetworkThread",
+        *,
+        connection_id: int,
+        listener_name: str,
+        max_request_size_bytes: int,
+        authorizer: "Authorizer | None" = None,
+    ) -> None:
+        self.id: Final = connection_id
+        self.socket = client_socket
+        self.thread = thread
+        self.listener_name = listener_name
+        peer: Any = client_socket.getpeername()
+        local: Any = client_socket.getsockname()
+        self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
+        self.local_host, self.local_port = str(local[0]), int(local[1])
+        self.principal = "User:ANONYMOUS"
+        self.authorizer = authorizer
+        self.client_software: tuple[str, str] = ("unknown", "unknown")
+        self.reader = FrameReader(max_request_size_bytes)
+        self.reading = True
+        self.pending: deque[Context] = deque()
+        self.running = threading.Lock()
+        self.answers = AnswerQueue()
+        self.write_lock = threading.Lock()
+        self.parked: dict[DelayedOperation, None] = {}
+        self.charged_size_bytes = 0
+        self.last_active_ns = 0
+        self.closing = False
+        self.closed = False
+
+    @property
+    def congested(self) -> bool:
+        """Whether the client must take answers before more of its requests are read or run."""
+        answers = self.answers
+        return len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+
+    def flush(self) -> None:
+        """Write the answers that are ready, unless somebody does already or the socket is full. Any thread."""
+        answers = self.answers
+        while answers.head_ready and not answers.backlog:
+            if not self.write_lock.acquire(blocking=False):
+                # Whoever holds it looks at the head again after letting go.
+                return
+            try:
+                if self.closed:
+                    answers.drop()
+                    return
+                if not answers.backlog:
+                    self._write_ready()
+            finally:
+                self.write_lock.release()
+
+    def drain(self) -> bool:
+        """Write on where the socket was full; True when nothing is left. The owning network thread."""
+        with self.write_lock:
+            answers = self.answers
+            if self.closed:
+                return True
+            parts = list(answers.backlog)
+            answers.backlog.clear()
+            answers.backlog_size_bytes = 0
+            left = self._send(parts)
+            if left:
+                answers.hold_back(left)
+                return False
+        self.flush()
+        return not self.answers.backlog
+
+    def close(self, reason: str) -> None:
+        """Have the owning thread close the connection. Any thread; nothing happens the second time."""
+        if not self.closing:
+            self.closing = True
+            log.debug("closing connection peer=%s:%d reason=%r", self.peer_host, self.peer_port, reason)
+            self.thread.call(self.thread.close_connection, self)
+
+    def close_socket(self) -> None:
+        """Close, drop what waits and cancel what is parked. The owning network thread, once."""
+        self.closing = True
+        with self.write_lock:
+            self.closed = True
+            self.answers.drop()
+            self.socket.close()
+        for operation in list(self.parked):
+            operation.cancel()
+        self.parked.clear()
+
+    def _write_ready(self) -> None:
+        done: list[Context] = []
+        parts = self.answers.gather(done)
+        left = self._send(parts) if parts else parts
+        if left:
+            self.answers.hold_back(left)
+            self.thread.call(self.thread.watch_writable, self)
+        self.thread.answered(done)
+
+    def _send(self, parts: list[Part]) -> list[Part]:
+        """Write parts until the socket is full: what is left. A broken connection is closed, and nothing is left."""
+        try:
+            while parts:
+                first = parts[0]
+                if isinstance(first, bytes | memoryview):
+                    taken = self._send_memory(parts)
+                else:
+                    taken = self._send_file(first)
+                    if taken:
+                        del parts[0]
+                if not taken:
+                    return parts
+        except OSError as failure:
+            _unpin(parts)
+            self.close(f"write failed: {failure}")
+            return []
+        return []
+
+    def _send_memory(self, parts: list[Part]) -> bool:
+        """Write the leading run of in-memory parts, removing what was taken; False when the socket is full."""
+        if len(parts) == 1:
+            data = parts[0]
+            assert isinstance(data, bytes | memoryview)
+            try:
+                sent = self.socket.send(data)
+            except BlockingIOError:
+                return False
+            if sent == len(data):
+                parts.clear()
+                return True
+            parts[0] = memoryview(data)[sent:]
+            return False
+        vector: list[bytes | memoryview] = []
+        size = 0
+        for part in parts[:IOV_MAX]:
+            if not isinstance(part, bytes | memoryview):
+                break
+            vector.append(part)
+            size += len(part)
+        flags = socket.MSG_MORE if len(vector) < len(parts) else 0
+        try:
+            if size <= JOIN_LIMIT_BYTES:
+                sent = self.socket.send(b"".join(vector), flags)
+            else:
+                sent = self.socket.sendmsg(vector, (), flags)
+        except BlockingIOError:
+            return False
+        if sent == size:
+            del parts[: len(vector)]
+            return True
+        _consume(parts, sent)
+        return False
+
+    def _send_file(self, piece: FileSlice) -> bool:
+        """Send a file slice, advancing it; True when all of it is gone, False when the socket is full."""
+        out = self.socket.fileno()
+        while piece.size_bytes:
+            try:
+                sent = os.sendfile(out, piece.fileno(), piece.position, piece.size_bytes)
+            except BlockingIOError:
+                return False
+            if sent == 0:
+                raise OSError("the segment file is shorter than what was to be sent of it")
+            piece.position += sent
+            piece.size_bytes -= sent
+        piece.release()
+        return True
+
+
+def _consume(parts: list[Part], sent: int) -> None:
+    """Remove the first `sent` bytes from in-memory parts."""
+    while sent:
+        first = parts[0]
+        assert isinstance(first, bytes | memoryview)
+        if sent < len(first):
+            parts[0] = memoryview(first)[sent:]
+            return
+        sent -= len(first)
+        del parts[0]
+
+
+def _unpin(parts: list[Part]) -> None:
+    for part in parts:
+        if not isinstance(part, bytes | memoryview):
+            part.release()
+    parts.clear()

@@ -1,0 +1,129 @@
+"""A byte stream cut into frames: 4 bytes of size (i32, big endian), then that many bytes. No socket in here.
+
+Small frames are parsed where they were received, in the network thread's read-ahead arena, all whole ones at once. A
+frame that did not arrive whole moves to a buffer of its own, which grows with what has arrived: a lying length costs
+its sender, not us.
+"""
+
+import struct
+from typing import Final
+
+from kavka.protocol.errors import DecodeError
+
+SIZE: Final = struct.Struct(">i")
+ARENA_SIZE_BYTES: Final = 128 * 1024
+ARENA_LOW_BYTES: Final = 16 * 1024
+GROWTH: Final = 4
+FIRST_BUFFER_BYTES: Final = 64 * 1024
+
+
+class Arena:
+    """Where a network thread receives. Frames are handed out as views of it, so it is never written twice.
+
+    Threads: its network thread alone; the views live on wherever requests go, and keep the memory alive.
+    """
+
+    __slots__ = ("_position", "_view")
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(ARENA_SIZE_BYTES))
+        self._position = 0
+
+    def space(self) -> memoryview:
+        """Room for the next receive, ARENA_LOW_BYTES at least."""
+        if ARENA_SIZE_BYTES - self._position < ARENA_LOW_BYTES:
+            self._view = memoryview(bytearray(ARENA_SIZE_BYTES))
+            self._position = 0
+        return self._view[self._position :]
+
+    def keep(self, size_bytes: int) -> None:
+        """The first `size_bytes` of the last `space()` are in use from now on."""
+        self._position += size_bytes
+
+
+class FrameReader:
+    """Cuts one connection's stream. `max_size_bytes` may be raised once the client is authenticated.
+
+    Threads: the connection's network thread alone.
+    """
+
+    __slots__ = ("_buffer", "_filled", "_needed", "max_size_bytes")
+
+    def __init__(self, max_size_bytes: int) -> None:
+        self.max_size_bytes = max_size_bytes
+        self._buffer: bytearray | None = None
+        self._filled = 0
+        self._needed = 0
+
+    @property
+    def has_partial(self) -> bool:
+        """Whether a frame has begun that is not whole: then receive into `own_space()`, else into the arena."""
+        return self._buffer is not None
+
+    @property
+    def partial_size_bytes(self) -> int:
+        """How much of the frame that has begun must be held until it is whole (0: its size is not known yet)."""
+        return self._needed
+
+    def own_space(self) -> memoryview:
+        """Room for more of the frame that has begun, ending where it ends as far as that is known."""
+        buffer = self._buffer
+        if buffer is None:
+            raise RuntimeError("no frame has begun")
+        if self._filled == len(buffer):
+            grown = min(max(self._needed, SIZE.size), max(FIRST_BUFFER_BYTES, self._filled * GROWTH))
+            # No view of it is alive here (the caller drops its own after each receive), so it may be resized.
+            buffer.extend(bytes(grown - len(buffer)))
+        return memoryview(buffer)[self._filled :]
+
+    def arrived_own(self, size_bytes: int) -> memoryview | None:
+        """`size_bytes` came into `own_space()`: the frame, if it is whole now. Raises DecodeError on a bad size."""
+        buffer = self._buffer
+        if buffer is None:
+            raise RuntimeError("no frame has begun")
+        self._filled += size_bytes
+        if self._needed == 0:
+            if self._filled < SIZE.size:
+                return None
+            self._needed = SIZE.size + self._checked_size(buffer, 0)
+        if self._filled < self._needed:
+            return None
+        frame = memoryview(buffer)[SIZE.size : self._needed]
+        self._buffer = None
+        self._filled = self._needed = 0
+        return frame
+
+    def arrived(self, data: memoryview) -> list[memoryview]:
+        """`data` came into the arena and no frame had begun: its whole frames. What is left over begins one.
+
+        Raises DecodeError on a bad size.
+        """
+        frames = []
+        position, end = 0, len(data)
+        while end - position >= SIZE.size:
+            size = SIZE.unpack_from(data, position)[0]
+            if not 0 <= size <= self.max_size_bytes:
+                self._checked_size(data, position)
+            frame_end = position + SIZE.size + size
+            if frame_end > end:
+                self._needed = SIZE.size + size
+                break
+            frames.append(data[position + SIZE.size : frame_end])
+            position = frame_end
+        if position < end:
+            self._begin(data[position:end])
+        return frames
+
+    def _begin(self, head: memoryview) -> None:
+        filled = len(head)
+        buffer = bytearray(min(max(self._needed, SIZE.size), max(FIRST_BUFFER_BYTES, filled * GROWTH)))
+        buffer[:filled] = head
+        self._buffer, self._filled = buffer, filled
+
+    def _checked_size(self, data: memoryview | bytearray, position: int) -> int:
+        size: int = SIZE.unpack_from(data, position)[0]
+        if size < 0:
+            raise DecodeError(f"a frame of {size} bytes")
+        if size > self.max_size_bytes:
+            raise DecodeError(f"a frame of {size} bytes, more than the {self.max_size_bytes} allowed")
+        return size

@@ -1,0 +1,272 @@
+"""A network thread: a uvloop loop that reads its connections' requests and drains what I/O threads could not write."""
+
+import asyncio
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+
+from kavka.broker.handling import Context
+from kavka.broker.network.connection import MAX_UNANSWERED, Connection
+from kavka.broker.network.framing import Arena
+from kavka.protocol.errors import DecodeError
+
+if TYPE_CHECKING:
+    from kavka.broker.network.limits import ConnectionLimits
+    from kavka.broker.request_queue import RequestQueue
+    from kavka.broker.security.acl import Authorizer
+
+READ_BUDGET_BYTES: Final = 1024 * 1024
+IDLE_CHECKS: Final = 4
+"""How often in `connections.max.idle.ms` idle connections are looked for."""
+
+log = logging.getLogger(__name__)
+
+
+class NetworkSettings:
+    """What network threads take from the configuration; replaced whole when it changes."""
+
+    __slots__ = ("max_idle_ms", "max_request_size_bytes", "receive_buffer_bytes", "send_buffer_bytes")
+
+    def __init__(
+        self, *, max_request_size_bytes: int, max_idle_ms: int, send_buffer_bytes: int, receive_buffer_bytes: int
+    ) -> None:
+        self.max_request_size_bytes = max_request_size_bytes
+        self.max_idle_ms = max_idle_ms
+        self.send_buffer_bytes = send_buffer_bytes
+        self.receive_buffer_bytes = receive_buffer_bytes
+
+
+class NetworkThread:
+    """Owns a loop and the connections dealt to it. Started by `start`, joined by `stop`.
+
+    Threads: everything runs on the loop's thread but `call`, `adopt`, `answered`, `start` and `stop`. The counters are
+    written by this thread only (`answered_count` under each connection's write lock: a rare lost count is accepted)
+    and read by any.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        queue: "RequestQueue",
+        settings: NetworkSettings,
+        limits: "ConnectionLimits",
+        on_answered: Callable[[list[Context]], None],
+        on_rejected: Callable[[Connection, str], None],
+        on_death: Callable[[BaseException], None],
+    ) -> None:
+        self.index: Final = index
+        self._queue = queue
+        self.settings = settings
+        self._limits = limits
+        self.answered: Final = on_answered
+        self._on_rejected = on_rejected
+        self._on_death = on_death
+        self._loop = uvloop.new_event_loop()
+        self._arena = Arena()
+        self.connections: dict[int, Connection] = {}
+        self._next_id = 0
+        self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
+        self.received_count = 0
+        self.wait_ns = 0
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close all connections, stop the loop and join the thread."""
+        if self._thread.is_alive():
+            self.call(self._shut_down)
+            self._thread.join()
+        self._loop.close()
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Run `function(*arguments)` on the loop. Any thread; ignored once the loop is closed."""
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+
+    def adopt(self, client: socket.socket, listener_name: str, authorizer: "Authorizer | None") -> None:
+        """Take a freshly accepted, non-blocking socket. Any thread."""
+        self.call(self._register, client, listener_name, authorizer)
+
+    def close_connection(self, connection: Connection) -> None:
+        """Close a connection and forget it."""
+        if self.connections.pop(connection.id, None) is None:
+            return
+        file_descriptor = connection.socket.fileno()
+        self._loop.remove_reader(file_descriptor)
+        self._loop.remove_writer(file_descriptor)
+        connection.close_socket()
+        self._queue.forget_charge(connection)
+        self._discard_pending(connection)
+        self._limits.released(connection.listener_name, connection.peer_host)
+
+    def watch_writable(self, connection: Connection) -> None:
+        """The socket was full: drain as it empties."""
+        if not connection.closed:
+            self._loop.add_writer(connection.socket.fileno(), self._on_writable, connection)
+
+    def resume(self, connection: Connection) -> None:
+        """Read again, where reading was paused and the reason is gone."""
+        if connection.reading or connection.closed or connection.closing or connection.congested:
+            return
+        if self._queue.full:
+            self._queue.wait_for_room(connection)
+            return
+        connection.reading = True
+        self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.call_soon(self._close_idle)
+            self._loop.run_forever()
+        except BaseException as failure:
+            self._on_death(failure)
+            raise
+
+    def _shut_down(self) -> None:
+        for connection in list(self.connections.values()):
+            self.close_connection(connection)
+        self._loop.stop()
+
+    def _register(self, client: socket.socket, listener_name: str, authorizer: "Authorizer | None") -> None:
+        self._next_id += 1
+        try:
+            connection = Connection(
+                client,
+                self,
+                connection_id=self._next_id,
+                listener_name=listener_name,
+                max_request_size_bytes=self.settings.max_request_size_bytes,
+                authorizer=authorizer,
+            )
+        except OSError:
+            # Reset before we got to it: there is no peer name any more.
+            client.close()
+            self._limits.released_unnamed(listener_name)
+            return
+        connection.last_active_ns = time.monotonic_ns()
+        self.connections[connection.id] = connection
+        self._loop.add_reader(client.fileno(), self._on_readable, connection)
+
+    def _on_readable(self, connection: Connection) -> None:
+        try:
+            self._read(connection)
+        except DecodeError as failure:
+            self._on_rejected(connection, str(failure))
+            self.close_connection(connection)
+        except OSError as failure:
+            log.debug("connection broke peer=%s:%d error=%r", connection.peer_host, connection.peer_port, str(failure))
+            self.close_connection(connection)
+        except Exception:
+            log.exception("reading failed peer=%s:%d", connection.peer_host, connection.peer_port)
+            self.close_connection(connection)
+
+    def _read(self, connection: Connection) -> None:
+        """Receive until the socket is empty or the budget is spent, and hand on every whole frame."""
+        reader = connection.reader
+        budget = READ_BUDGET_BYTES
+        while budget > 0:
+            own = reader.has_partial
+            space = reader.own_space() if own else self._arena.space()
+            try:
+                size = connection.socket.recv_into(space)
+            except BlockingIOError:
+                return
+            if size == 0:
+                self.close_connection(connection)
+                return
+            short = size < len(space)
+            budget -= size
+            if own:
+                # The buffer may grow only while no view of it is alive.
+                del space
+                frame = reader.arrived_own(size)
+                frames = [frame] if frame is not None else ()
+            else:
+                frames = reader.arrived(space[:size])
+                if frames:
+                    self._arena.keep(size)
+            now_ns = time.monotonic_ns()
+            connection.last_active_ns = now_ns
+            if frames:
+                self._submit(connection, frames, now_ns)
+            if reader.has_partial and not self._queue.charge(connection, reader.partial_size_bytes):
+                self._pause(connection)
+                self._queue.wait_for_memory(connection)
+                return
+            if not connection.reading or short:
+                return
+
+    def _submit(self, connection: Connection, frames: "list[memoryview] | tuple[memoryview]", now_ns: int) -> None:
+        pending = connection.pending
+        for frame in frames:
+            pending.append(Context(connection, frame, now_ns))
+        if connection.charged_size_bytes:
+            # Only a frame of its own is charged, and it came alone.
+            pending[-1].charged_size_bytes, connection.charged_size_bytes = connection.charged_size_bytes, 0
+        self.received_count += len(frames)
+        if connection.running.acquire(blocking=False):
+            self._queue.put(connection)
+        if len(pending) + len(connection.answers.slots) >= MAX_UNANSWERED or connection.congested:
+            self._pause(connection)
+            # What made it so may have gone between the look and the pause.
+            self.call(self.resume_if_light, connection)
+        elif self._queue.full:
+            self._pause(connection)
+            self._queue.wait_for_room(connection)
+
+    def resume_if_light(self, connection: Connection) -> None:
+        """Read again once the connection has worked off most of what it had sent."""
+        if not connection.reading and len(connection.pending) + len(connection.answers.slots) < 128:
+            self.resume(connection)
+
+    def _discard_pending(self, connection: Connection) -> None:
+        count = charged = 0
+        while connection.pending:
+            try:
+                context = connection.pending.popleft()
+            except IndexError:
+                # The I/O thread that runs the connection took the last one.
+                break
+            count += 1
+            charged += context.charged_size_bytes
+        self._queue.discard(count)
+        self._queue.release(charged)
+
+    def _pause(self, connection: Connection) -> None:
+        if connection.reading:
+            connection.reading = False
+            self._loop.remove_reader(connection.socket.fileno())
+
+    def _on_writable(self, connection: Connection) -> None:
+        if connection.closed:
+            return
+        if connection.drain():
+            self._loop.remove_writer(connection.socket.fileno())
+            if connection.answers.backlog:
+                # An answer came between the drain and the removal, and its writer found the socket full.
+                self.watch_writable(connection)
+            self._queue.wake(connection)
+            self.resume(connection)
+        connection.last_active_ns = time.monotonic_ns()
+
+    def _close_idle(self) -> None:
+        max_idle_ms = self.settings.max_idle_ms
+        if max_idle_ms > 0:
+            oldest_ns = time.monotonic_ns() - max_idle_ms * 1_000_000
+            for connection in list(self.connections.values()):
+                if connection.last_active_ns < oldest_ns and not connection.answers.slots and not connection.pending:
+                    log.info("closing idle connection peer=%s:%d", connection.peer_host, connection.peer_port)
+                    self.close_connection(connection)
+        delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
+        self._loop.call_later(min(max(delay_s, 0.05), 60.0), self._close_idle)

@@ -1,0 +1,127 @@
+"""The one queue between network threads and I/O threads: connections that have a request to run.
+
+What is queued is the connection, not the request: it is in the queue at most once, so its requests run in order. The
+bounds, `queued.max.requests` and `queued.max.request.bytes`, are kept by counting where reading pauses and resumes.
+"""
+
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+
+LARGE_FRAME_BYTES: Final = 64 * 1024
+"""Frames above this are charged to the memory pool; smaller ones are bounded by their number."""
+
+
+class Received(Protocol):
+    """A network thread's count of requests."""
+
+    received_count: int
+
+
+class Finished(Protocol):
+    """An I/O thread's count of requests."""
+
+    finished_count: int
+
+
+class RequestQueue:
+    """The shared queue and its bounds.
+
+    Threads: any. The counts are kept by the threads that make them, each its own, and only added up here.
+    `_lock` guards the memory pool and the lists of connections that wait.
+    """
+
+    def __init__(self, max_requests: int, max_bytes: int) -> None:
+        self._queue: SimpleQueue[Connection | None] = SimpleQueue()
+        self.put: Final = self._queue.put
+        self.get: Final = self._queue.get
+        self.max_requests = max_requests
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self.receivers: list[Received] = []
+        self.finishers: list[Finished] = []
+        self._discarded_count = 0
+        self._charged_bytes = 0
+        self._waiting_for_room: deque[Connection] = deque()
+        self._waiting_for_memory: deque[Connection] = deque()
+
+    @property
+    def depth(self) -> int:
+        """How many requests have been received and not been run."""
+        received = sum([receiver.received_count for receiver in self.receivers])
+        finished = sum([finisher.finished_count for finisher in self.finishers])
+        return received - finished - self._discarded_count
+
+    @property
+    def full(self) -> bool:
+        """Whether reading has to pause."""
+        return self.depth >= self.max_requests
+
+    def wait_for_room(self, connection: "Connection") -> None:
+        """Have a connection that has paused resumed when half of the queue is worked off."""
+        self._waiting_for_room.append(connection)
+        if not self._queue.qsize() or self.depth <= self.max_requests // 2:
+            self.release_waiting()
+
+    def relieved(self) -> None:
+        """Called by an I/O thread after each turn: resume what waits, if there is room."""
+        if self._waiting_for_room and self.depth <= self.max_requests // 2:
+            self.release_waiting()
+
+    def release_waiting(self) -> None:
+        """Resume every connection that waits for room."""
+        with self._lock:
+            waiting = list(self._waiting_for_room)
+            self._waiting_for_room.clear()
+        for connection in waiting:
+            connection.thread.call(connection.thread.resume, connection)
+
+    def wake(self, connection: "Connection") -> None:
+        """Queue a connection if it has requests, may run them, and nobody runs it."""
+        if connection.pending and not connection.congested and connection.running.acquire(blocking=False):
+            self.put(connection)
+
+    def discard(self, count: int) -> None:
+        """Requests of a closed connection that will never run."""
+        with self._lock:
+            self._discarded_count += count
+
+    def charge(self, connection: "Connection", frame_size_bytes: int) -> bool:
+        """Account for a large frame before reading on; False when the pool is spent, and reading has to wait."""
+        if self._max_bytes < 0 or frame_size_bytes <= LARGE_FRAME_BYTES or connection.charged_size_bytes:
+            return True
+        with self._lock:
+            # A pool that is untouched admits any one frame, else one larger than the pool would wait for ever.
+            if self._charged_bytes and self._charged_bytes + frame_size_bytes > self._max_bytes:
+                return False
+            self._charged_bytes += frame_size_bytes
+        connection.charged_size_bytes = frame_size_bytes
+        return True
+
+    def wait_for_memory(self, connection: "Connection") -> None:
+        """Have a connection that has paused resumed when memory comes back."""
+        with self._lock:
+            if self._charged_bytes:
+                self._waiting_for_memory.append(connection)
+                return
+        connection.thread.call(connection.thread.resume, connection)
+
+    def forget_charge(self, connection: "Connection") -> None:
+        """A connection was closed in the middle of a frame."""
+        charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
+        self.release(charged)
+
+    def release(self, charged_size_bytes: int) -> None:
+        """A large frame's memory is free again."""
+        if not charged_size_bytes:
+            return
+        with self._lock:
+            self._charged_bytes -= charged_size_bytes
+            waiting = list(self._waiting_for_memory)
+            self._waiting_for_memory.clear()
+        for connection in waiting:
+            connection.thread.call(connection.thread.resume, connection)
