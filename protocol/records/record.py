@@ -24,62 +24,96 @@ def parse_records(body: bytes, header: BatchHeader) -> Iterator[Record]:
 
     Raises CorruptRecordsError if a length, a delta or the header's count doesn't fit what is there.
     """
-    count = header.count
-    if count < 0:
-        raise CorruptRecordsError(f"batch at offset {header.base_offset} claims {count} records")
+    if header.count < 0:
+        raise CorruptRecordsError(f"batch at offset {header.base_offset} claims {header.count} records")
     position = 0
-    end = len(body)
     try:
-        for _ in range(count):
-            record, position = _parse_record(body, position, end, header)
+        for _ in range(header.count):
+            record, position = _parse_record(body, position, header)
             yield record
     except IndexError:
         raise CorruptRecordsError(f"batch at offset {header.base_offset} ends in a record") from None
-    if position != end:
-        raise CorruptRecordsError(
-            f"batch at offset {header.base_offset} has {end - position} bytes behind its {count} records"
-        )
+    if position != len(body):
+        behind = len(body) - position
+        raise CorruptRecordsError(f"batch at offset {header.base_offset} has {behind} bytes behind its records")
 
 
-def _parse_record(body: bytes, position: int, end: int, header: BatchHeader) -> tuple[Record, int]:
+def _parse_record(body: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    """One-byte varints, nearly all there are, are decoded in place: a call each would double the price."""
     length = body[position]
     position += 1
     if length >= 0x80:
         length, position = _varint_rest(body, position, length)
-    length = (length >> 1) ^ -(length & 1)
-    record_end = position + length
-    if length < _MIN_RECORD_LENGTH or record_end > end:
-        raise CorruptRecordsError(f"record claims {length} bytes, {end - position} are left")
-    position += 1
-
-    timestamp_delta = body[position]
-    position += 1
+    record_end = position + (length >> 1)
+    if length & 1 or record_end > len(body):
+        raise CorruptRecordsError(f"record claims {_zigzag(length)} bytes, {len(body) - position} are left")
+    timestamp_delta = body[position + 1]
+    position += 2
     if timestamp_delta >= 0x80:
         timestamp_delta, position = _varlong_rest(body, position, timestamp_delta)
     offset_delta = body[position]
     position += 1
     if offset_delta >= 0x80:
         offset_delta, position = _varint_rest(body, position, offset_delta)
-    offset_delta = (offset_delta >> 1) ^ -(offset_delta & 1)
+
+    size = body[position]
+    position += 1
+    if size >= 0x80:
+        size, position = _varint_rest(body, position, size)
+    key = None
+    if not size & 1:
+        start = position
+        position += size >> 1
+        key = body[start:position]
+    if position >= record_end:
+        raise CorruptRecordsError(f"record's key ends at {position}, the record at {record_end}")
+    size = body[position]
+    position += 1
+    if size >= 0x80:
+        size, position = _varint_rest(body, position, size)
+    value = None
+    if not size & 1:
+        start = position
+        position += size >> 1
+        value = body[start:position]
+    headers: Headers = ()
+    if position < record_end and body[position]:
+        headers, position = _headers(body, position, record_end)
+    else:
+        position += 1
+    if position != record_end:
+        raise CorruptRecordsError(f"record's fields end at {position}, the record at {record_end}")
+    offset, timestamp_ms = _place(header, _zigzag(offset_delta), _zigzag(timestamp_delta))
+    return _new_tuple(Record, (offset, timestamp_ms, key, value, headers)), position
+
+
+def _place(header: BatchHeader, offset_delta: int, timestamp_delta: int) -> tuple[int, int]:
+    """A record's offset and timestamp."""
     if not 0 <= offset_delta <= header[_LAST_OFFSET_DELTA]:
         raise CorruptRecordsError(f"record has offset delta {offset_delta} of {header[_LAST_OFFSET_DELTA]}")
     if header[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
-        timestamp_ms = header[_MAX_TIMESTAMP]
-    else:
-        timestamp_ms = header[_BASE_TIMESTAMP] + ((timestamp_delta >> 1) ^ -(timestamp_delta & 1))
-        if not _MIN_I64 <= timestamp_ms <= _MAX_I64:
-            raise CorruptRecordsError(f"record has timestamp {timestamp_ms}")
+        return header[_BASE_OFFSET] + offset_delta, header[_MAX_TIMESTAMP]
+    timestamp_ms = header[_BASE_TIMESTAMP] + timestamp_delta
+    if not _MIN_I64 <= timestamp_ms <= _MAX_I64:
+        raise CorruptRecordsError(f"record has timestamp {timestamp_ms}")
+    return header[_BASE_OFFSET] + offset_delta, timestamp_ms
 
-    key, position = _nullable_bytes(body, position, record_end)
-    value, position = _nullable_bytes(body, position, record_end)
-    headers: Headers = ()
-    header_count = body[position]
+
+def _headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count = body[position]
     position += 1
-    if header_count:
-        headers, position = _headers(body, position, record_end, header_count)
-    if position != record_end:
-        raise CorruptRecordsError(f"record claims {length} bytes, its fields take {length + position - record_end}")
-    return _new_tuple(Record, (header[0] + offset_delta, timestamp_ms, key, value, headers)), position
+    if count >= 0x80:
+        count, position = _varint_rest(body, position, count)
+    if count & 1 or count >> 1 > end - position:
+        raise CorruptRecordsError(f"record claims {_zigzag(count)} headers")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count >> 1):
+        key, position = _nullable_bytes(body, position, end)
+        if key is None:
+            raise CorruptRecordsError("header without a key")
+        value, position = _nullable_bytes(body, position, end)
+        headers.append((key.decode("utf-8", "surrogateescape"), value))
+    return tuple(headers), position
 
 
 def _nullable_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
@@ -95,20 +129,8 @@ def _nullable_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None,
     return body[position:field_end], field_end
 
 
-def _headers(body: bytes, position: int, end: int, count: int) -> tuple[Headers, int]:
-    if count >= 0x80:
-        count, position = _varint_rest(body, position, count)
-    count = (count >> 1) ^ -(count & 1)
-    if not 0 <= count <= end - position:
-        raise CorruptRecordsError(f"record claims {count} headers")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        key, position = _nullable_bytes(body, position, end)
-        if key is None:
-            raise CorruptRecordsError("header without a key")
-        value, position = _nullable_bytes(body, position, end)
-        headers.append((key.decode("utf-8", "surrogateescape"), value))
-    return tuple(headers), position
+def _zigzag(value: int) -> int:
+    return (value >> 1) ^ -(value & 1)
 
 
 def _varint_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
@@ -138,9 +160,7 @@ def _varlong_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
     raise CorruptRecordsError("varint of more than 64 bits")
 
 
-_MIN_RECORD_LENGTH: Final = 6
-"""Attributes, two deltas, key and value lengths, header count: a byte each."""
-
+_BASE_OFFSET: Final = 0
 _ATTRIBUTES: Final = 5
 _LAST_OFFSET_DELTA: Final = 6
 _BASE_TIMESTAMP: Final = 7
