@@ -172,7 +172,7 @@ class BrokerError(Exception):
 
 
 class DecodeError(Exception):
-    """Bytes from outside are not what they should be: cut short, too long, lying about a length, null where none may be."""
+    """Bytes from outside are not what they should be: cut short, too long, a lying length, null where it may not be."""
 
 
 class EncodeError(Exception):
