@@ -45,8 +45,8 @@ def answer_within(
 ) -> Promise[T]:
     """A promise of `done(future)` once that is done, or of `late()` after `timeout_ms`.
 
-    Either runs on the thread that completes the future (the controller's, mostly) or the timer's: it must be short. What it
-    raises fails the promise. The connection's next request waits meanwhile.
+    Either runs on the thread that completes the future (the controller's, mostly) or the timer's: it must be short.
+    What it raises fails the promise. The connection's next request waits meanwhile.
     """
     operation = _Awaited(future, done, late)
     if future.done():

@@ -203,8 +203,8 @@ class MetadataCache:
     """Holds the current snapshot.
 
     Threads: `current` is read by any thread, lock-free. `apply` runs under `_lock` (one writer at a time: the
-    controller's thread, or the I/O thread of an UpdateMetadata request); listeners run after it is released, on the same
-    thread.
+    controller's thread, or the I/O thread of an UpdateMetadata request); listeners run after it is released, on the
+    same thread.
     """
 
     def __init__(self, broker_id: int, unadvertised_listeners: Iterable[str] = ()) -> None:

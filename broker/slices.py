@@ -29,3 +29,12 @@ def in_slices(
         if now_ns() >= slice_end_ns:
             pause(PAUSE_S)
             slice_end_ns = now_ns() + slice_ns
+
+
+class SlicedList(list[T]):
+    """A list that is iterated in slices, by whoever does it: the encoder of a long answer, for one."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[T]:
+        return in_slices(super().__iter__())

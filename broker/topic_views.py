@@ -8,6 +8,9 @@ from kavka.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
 
+NO_OPERATIONS: Final = -(2**31)
+"""The authorized operations of who did not ask for them."""
+
 
 class PartitionView(NamedTuple):
     """A partition for one listener. Without a reachable leader `leader_id` is -1 and the error says why."""
@@ -41,6 +44,12 @@ class ClusterView:
         self.alive: Final = frozenset(broker.broker_id for broker in self.brokers)
         self._listener_error = ErrorCode.LISTENER_NOT_FOUND if knows_listener_error else ErrorCode.LEADER_NOT_AVAILABLE
         self._hides_dead_replicas = hides_dead_replicas
+
+    @property
+    def controller_id(self) -> int:
+        """The controller, if these clients can reach it; else -1."""
+        controller_id = self.snapshot.controller_id
+        return controller_id if controller_id in self.alive else -1
 
     def partition(self, partition: PartitionMetadata) -> PartitionView:
         """That partition as these clients see it."""

@@ -12,22 +12,22 @@ Behaviour
 Versions
 - v0: an empty list means all topics, and dead replicas are left out; v1: null means all, empty means none.
 - v4: the request may forbid auto creation. v6: LISTENER_NOT_FOUND for a leader without the client's listener.
-- v8: authorized operations (KIP-430); those of the cluster only up to v10. v10: topic ids in the answer. v12: topics by id.
+- v8: authorized operations (KIP-430); those of the cluster only up to v10. v10: topic ids in the answer.
+- v12: topics by id. v13: an error code for the whole answer.
 """
 
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.awaiting import answer_within
-from kavka.broker.handling import Context, Services, handles
+from kavka.broker.handling import Context, handles
 from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.broker.slices import in_slices
+from kavka.broker.slices import SlicedList, in_slices
 from kavka.broker.topic_creation import auto_create, may_create
-from kavka.broker.topic_views import ClusterView, reached_endpoint
+from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, reached_endpoint
 from kavka.cluster.topic_names import is_internal, validate_topic_name
-from kavka.protocol.codec import encode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
     MetadataRequest,
@@ -39,15 +39,21 @@ from kavka.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
+    from kavka.broker.services import Services
     from kavka.cluster.controller.requests import TopicResult
 
 CREATION_WAIT_MS: Final = 2_000
-NO_OPERATIONS: Final = -(2**31)
 
 
-@handles(MetadataRequest, versions="0-13")
+def _refused(request: MetadataRequest, code: ErrorCode, _message: str | None) -> MetadataResponse:
+    """An error of the whole request, said of each topic asked for; v13 has a place of its own too."""
+    topics = [_failed(code, each.name, each.topic_id) for each in request.topics or ()]
+    return MetadataResponse(brokers=[], topics=topics, error_code=code)
+
+
+@handles(MetadataRequest, versions="0-13", error_answer=_refused)
 def metadata(
-    request: MetadataRequest, context: Context, services: Services
+    request: MetadataRequest, context: Context, services: "Services"
 ) -> MetadataResponse | Promise[MetadataResponse]:
     asked = request.topics
     if asked is None or (not asked and context.api_version == 0):
@@ -70,7 +76,7 @@ def metadata(
 
 
 def _to_create(
-    request: MetadataRequest, asked: list[MetadataRequestTopic], context: Context, services: Services
+    request: MetadataRequest, asked: list[MetadataRequestTopic], context: Context, services: "Services"
 ) -> list[str]:
     """The topics that are asked for by name, do not exist, and are to be created."""
     if not (services.config.current.auto_create_topics_enable and request.allow_auto_topic_creation):
@@ -100,7 +106,7 @@ class _Answer:
 
     __slots__ = ("_context", "_request", "_services", "_snapshot", "_view")
 
-    def __init__(self, request: MetadataRequest, context: Context, services: Services) -> None:
+    def __init__(self, request: MetadataRequest, context: Context, services: "Services") -> None:
         self._request = request
         self._context = context
         self._services = services
@@ -120,7 +126,7 @@ class _Answer:
             for each in self._snapshot.topics.values()
             if self._context.allows(Operation.DESCRIBE, topic(each.name))
         )
-        return self._response([self._topic(each) for each in in_slices(visible)])
+        return self._response(SlicedList(self._topic(each) for each in in_slices(visible)))
 
     def of_topics(self, asked: list[MetadataRequestTopic], creation: dict[str, ErrorCode]) -> MetadataResponse:
         """The topics asked for, each once; `creation` says what became of those that were to be created."""
@@ -192,14 +198,13 @@ class _Answer:
             operations = 0
             if self._context.allows(Operation.DESCRIBE, CLUSTER):
                 operations = self._context.authorized_operations(CLUSTER)
-        controller_id = self._snapshot.controller_id
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
                 for each in self._view.brokers
             ],
             cluster_id=self._services.cluster_id,
-            controller_id=controller_id if controller_id in self._view.alive else -1,
+            controller_id=self._view.controller_id,
             topics=topics,
             cluster_authorized_operations=operations,
         )

@@ -1,0 +1,52 @@
+"""InitProducerId v0-5.
+
+Behaviour
+- An idempotent producer (no transactional id) gets a new producer id with epoch 0, from this broker's block; also one
+  that brings an id of its own, whose sequence it could not save (KIP-360).
+- The answer waits when the controller has to hand out a new block; the connection's next request waits with it.
+- Not done: transactional ids. They are refused with COORDINATOR_NOT_AVAILABLE as long as no coordinator of transactions
+  runs.
+
+Versions
+- v3: the producer's id and epoch, both or neither (KIP-360). v4: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH.
+- v6 (two-phase commit, KIP-939) is not stable and not served.
+"""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import CLUSTER, Operation, transactional_id
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+
+def _refused(_request: InitProducerIdRequest, code: ErrorCode, _message: str | None) -> InitProducerIdResponse:
+    return InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+@handles(InitProducerIdRequest, versions="0-5", error_answer=_refused)
+def init_producer_id(
+    request: InitProducerIdRequest, context: Context, services: "Services"
+) -> InitProducerIdResponse | Promise[InitProducerIdResponse]:
+    if request.transactional_id is not None:
+        context.require(Operation.WRITE, transactional_id(request.transactional_id))
+        if not request.transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    context.require(Operation.IDEMPOTENT_WRITE, CLUSTER)
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not at all")
+    next_id = services.producer_ids.next_id()
+    if next_id.done():
+        return _granted(next_id.result())
+    return Promise.of_future(next_id, _granted)
+
+
+def _granted(producer_id: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0
+    )

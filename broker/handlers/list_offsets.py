@@ -1,0 +1,128 @@
+"""ListOffsets v1-11.
+
+Behaviour
+- The offset of a partition's start, its end as the client may see it (the high watermark, or the last stable offset for
+  read_committed; the log's end for a replica), the first record at or after a timestamp, or the record with the largest
+  timestamp.
+- Answered by the leader, after comparing leader epochs (KIP-320); a debugging replica (-2) is answered by any replica.
+- A partition named twice is answered INVALID_REQUEST.
+- Not done: version 0 (lists of segment starts). There is no tiered storage: the local log's start is the log's start,
+  and the tiered offsets are -1.
+
+Versions
+- v2: isolation level. v4: leader epochs. v7: max timestamp, -3 (KIP-734). v8: local log start, -4 (KIP-405).
+- v9: last tiered offset, -5. v10: a timeout for remote look-ups, which is not needed. v11: earliest pending upload, -6.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.hosted import hosted_partition
+from kavka.broker.security.acl import Operation, topic
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.partition import Partition
+    from kavka.broker.services import Services
+    from kavka.storage.partition_log import PartitionLog
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+FIRST_VERSION_OF: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+CONSUMER: Final = -1
+DEBUGGING_REPLICA: Final = -2
+READ_COMMITTED: Final = 1
+
+Found = tuple[int, int, int]
+"""Timestamp, offset, leader epoch; -1 for each that there is not."""
+NOTHING: Final[Found] = (-1, -1, -1)
+
+
+@handles(ListOffsetsRequest, versions="1-11")
+def list_offsets(request: ListOffsetsRequest, context: Context, services: "Services") -> ListOffsetsResponse:
+    named = Counter((each.name, part.partition_index) for each in request.topics for part in each.partitions)
+    topics = []
+    for each in request.topics:
+        allowed = context.allows(Operation.DESCRIBE, topic(each.name))
+        answers = []
+        for part in each.partitions:
+            try:
+                if not allowed:
+                    raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if named[each.name, part.partition_index] > 1:
+                    raise BrokerError(ErrorCode.INVALID_REQUEST)
+                answers.append(_found(part, _look_up(each.name, part, request, context, services)))
+            except BrokerError as error:
+                answers.append(_failed(part, error.code))
+        topics.append(ListOffsetsTopicResponse(name=each.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _look_up(
+    name: str, part: ListOffsetsPartition, request: ListOffsetsRequest, context: Context, services: "Services"
+) -> Found:
+    timestamp = part.timestamp
+    if timestamp < 0 and context.api_version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = hosted_partition(services, name, part.partition_index)
+    partition.check_leader_epoch(part.current_leader_epoch)
+    log = _readable_log(partition, request.replica_id)
+    if timestamp == LATEST:
+        return (-1, _last_fetchable(log, request), partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start_offset = log.log_start_offset
+        return (-1, start_offset, log.epoch_for_offset(start_offset))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+    if found is None or found.offset >= _last_fetchable(log, request):
+        return NOTHING
+    return (found.timestamp_ms, found.offset, found.leader_epoch)
+
+
+def _readable_log(partition: "Partition", replica_id: int) -> "PartitionLog":
+    if replica_id == DEBUGGING_REPLICA and partition.log is not None:
+        return partition.log
+    return partition.leader_log()
+
+
+def _last_fetchable(log: "PartitionLog", request: ListOffsetsRequest) -> int:
+    """The end of what this client may read."""
+    if request.replica_id != CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+
+
+def _found(part: ListOffsetsPartition, found: Found) -> ListOffsetsPartitionResponse:
+    timestamp, offset, leader_epoch = found
+    return ListOffsetsPartitionResponse(
+        partition_index=part.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def _failed(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)
