@@ -1,0 +1,119 @@
+"""The `log.dirs` of a broker: held together, whose they are, and what becomes of one that fails.
+
+A directory whose disk fails goes offline and stays so until the next start; the others go on. A full disk is no
+failure: what was refused is tried again by whoever asked.
+"""
+
+import errno
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kavka.storage.files import Files
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.meta_properties import MetaProperties, agree, read_meta_properties, write_meta_properties
+
+_log: Final = logging.getLogger(__name__)
+
+DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
+"""Errors that don't pass: the directory goes offline."""
+
+
+class NoLogDirectoryError(Exception):
+    """None of `log.dirs` can be used; the message gives each one's reason."""
+
+
+class LogDirectories:
+    """All of `log.dirs`.
+
+    Threads: `_lock` guards each directory's `failure`; `on_failure(directory)` runs outside of it, once a directory, in
+    the thread that met the error. The rest belongs to the thread that starts and stops the broker.
+    """
+
+    __slots__ = ("_files", "_lock", "_on_failure", "_owners", "all")
+
+    def __init__(self, paths: Sequence[Path], files: Files, on_failure: Callable[[LogDirectory], object]) -> None:
+        self.all: Final = tuple(LogDirectory(path, files) for path in dict.fromkeys(paths))
+        self._files = files
+        self._on_failure = on_failure
+        self._lock = threading.Lock()
+        self._owners: dict[LogDirectory, MetaProperties | None] = {}
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """Those that work, in the order of `log.dirs`."""
+        return [directory for directory in self.all if directory.online]
+
+    def lock(self) -> MetaProperties:
+        """Hold every directory and learn whose they are.
+
+        A directory that can't be read is offline from the start. Raises DirectoryInUseError, MetaPropertiesError
+        (KRaftDirectoryError), NoLogDirectoryError; nothing is held then.
+        """
+        try:
+            for directory in self.all:
+                with self.any_error_is_final(directory):
+                    directory.lock()
+                    self._owners[directory] = read_meta_properties(directory.path, self._files)
+            self.require_one()
+            return agree({directory.path: owner for directory, owner in self._owners.items()})
+        except BaseException:
+            self.unlock()
+            raise
+
+    def claim(self, broker_id: int, cluster_id: str) -> None:
+        """Write into every directory whose it is, where that isn't there yet. Raises NoLogDirectoryError."""
+        for directory in self.online:
+            before = self._owners.get(directory)
+            after = MetaProperties(broker_id, cluster_id, before.others if before else ())
+            if after != before:
+                with self.any_error_is_final(directory):
+                    write_meta_properties(directory.path, self._files, after)
+                    self._owners[directory] = after
+        self.require_one()
+
+    def unlock(self) -> None:
+        """Let go of all of them."""
+        for directory in self.all:
+            directory.unlock()
+
+    def fail(self, directory: LogDirectory, error: OSError) -> None:
+        """Take a directory offline; harmless if it is."""
+        with self._lock:
+            if directory.failure is not None:
+                return
+            directory.failure = error
+        _log.error("log directory goes offline: directory=%s error=%s", directory.path, error)
+        self._on_failure(directory)
+
+    def met(self, directory: LogDirectory, what: str, error: OSError) -> None:
+        """An error of the disk: take the directory offline, or, if the error may pass, log it."""
+        if error.errno in DISK_FAILED:
+            self.fail(directory, error)
+        else:
+            _log.warning("%s: directory=%s error=%s", what, directory.path, error)
+
+    @contextmanager
+    def any_error_is_final(self, directory: LogDirectory) -> Iterator[None]:
+        """At start nothing can be tried again: whatever the disk refuses takes the directory offline."""
+        try:
+            yield
+        except OSError as error:
+            self.fail(directory, error)
+
+    @contextmanager
+    def tried_again(self, directory: LogDirectory, what: str) -> Iterator[None]:
+        """Work that the next pass repeats: a full disk is logged, a failing one goes offline."""
+        try:
+            yield
+        except OSError as error:
+            self.met(directory, what, error)
+
+    def require_one(self) -> None:
+        """Raises NoLogDirectoryError if none is online."""
+        if not self.online:
+            reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.all)
+            raise NoLogDirectoryError(f"none of log.dirs can be used: {reasons}")

@@ -1,0 +1,164 @@
+"""One of `log.dirs`: who holds it, whether it was closed cleanly, whether it still works.
+
+    .lock                  locked while a broker runs
+    .kafka_cleanshutdown   {"version":0,"brokerEpoch":n}; written last in a clean stop, deleted first at start
+
+Two locks, since POSIX record locks belong to the process: the file's keeps other processes out (Kafka's own broker
+takes the same one), and a set of real paths keeps a second broker of this process out, to which `lockf` would grant it.
+The lock is lost when *any* descriptor of the file is closed in this process, so the file is opened once and the
+descriptor lives as long as the lock.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, OffsetCheckpoint
+from kavka.storage.files import Files
+from kavka.storage.partition_log import PartitionLog
+
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+
+
+class DirectoryInUseError(Exception):
+    """Another broker, in this process or another, holds the log directory."""
+
+
+class LogDirectory:
+    """One of `log.dirs`.
+
+    Threads: `lock`, `take_clean_shutdown_mark`, `mark_clean` and `unlock` belong to the thread that starts and stops
+    the broker. `failure` is set once, under the manager's lock, and read by any thread. `_checkpoint_lock` is held by
+    whoever writes a checkpoint.
+    """
+
+    __slots__ = (
+        "_checkpoint_lock",
+        "_descriptor",
+        "_files",
+        "_real_path",
+        "failure",
+        "high_watermarks",
+        "log_start_offsets",
+        "path",
+        "recovery_points",
+    )
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self.path = path
+        self.failure: OSError | None = None
+        """Why the directory is offline; None while it is online."""
+        self._checkpoint_lock = threading.Lock()
+        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_FILE, files)
+        self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_FILE, files)
+        self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_FILE, files)
+        self._files = files
+        self._descriptor = -1
+        self._real_path = ""
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({str(self.path)!r}, {'online' if self.failure is None else self.failure})"
+
+    @property
+    def online(self) -> bool:
+        """Whether the directory's partitions can be served."""
+        return self.failure is None
+
+    @property
+    def locked(self) -> bool:
+        """Whether this object holds the directory."""
+        return self._descriptor >= 0
+
+    def lock(self) -> None:
+        """Make the directory if it is missing, and hold it. Raises DirectoryInUseError, OSError."""
+        self._files.makedirs(self.path)
+        real_path = os.path.realpath(self.path)
+        if not _HELD.add(real_path):
+            raise DirectoryInUseError(f"{self.path} is in use by another broker of this process")
+        descriptor = -1
+        try:
+            descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            _HELD.discard(real_path)
+            if isinstance(error, BlockingIOError | PermissionError) and descriptor >= 0:
+                raise DirectoryInUseError(
+                    f"{self.path} is in use by another broker: {LOCK_FILE} is locked by another process"
+                ) from None
+            raise
+        self._descriptor = descriptor
+        self._real_path = real_path
+
+    def unlock(self) -> None:
+        """Let go of the directory; harmless if it isn't held."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _HELD.discard(self._real_path)
+
+    def take_clean_shutdown_mark(self) -> bool:
+        """Whether the last broker here stopped cleanly; the mark is gone afterwards. Raises OSError.
+
+        It goes before anything is written, so that a crash from now on is seen at the next start. What it says (the
+        broker epoch) matters to KRaft alone; older brokers left it empty.
+        """
+        path = self.path / CLEAN_SHUTDOWN_FILE
+        try:
+            self._files.unlink(path)
+        except FileNotFoundError:
+            return False
+        self._files.fsync_directory(self.path)
+        return True
+
+    def write_recovery_points(self, logs: Iterable[PartitionLog]) -> None:
+        """Checkpoint what is on the disk for sure, and the first readable offsets. Raises OSError."""
+        with self._checkpoint_lock:
+            logs = list(logs)
+            self.recovery_points.write({(log.topic, log.partition): log.recovery_point for log in logs})
+            self.log_start_offsets.write(
+                {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
+            )
+
+    def write_high_watermarks(self, logs: Iterable[PartitionLog]) -> None:
+        """Checkpoint the high watermarks. Raises OSError."""
+        with self._checkpoint_lock:
+            self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
+
+    def mark_clean(self, broker_epoch: int = -1) -> None:
+        """Say that all is on the disk: the last thing that a clean stop writes. Raises OSError."""
+        mark = b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+        self._files.write_atomically(self.path / CLEAN_SHUTDOWN_FILE, mark)
+
+
+class _HeldDirectories:
+    """The real paths that brokers of this process hold.
+
+    The one thing here that outlives a broker and is shared by all brokers of a process: what it mirrors, the process's
+    record locks, is shared by them too, and asking the kernel can't tell (it grants a process what it already holds).
+    """
+
+    __slots__ = ("_lock", "_paths")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: set[str] = set()
+
+    def add(self, path: str) -> bool:
+        with self._lock:
+            if path in self._paths:
+                return False
+            self._paths.add(path)
+            return True
+
+    def discard(self, path: str) -> None:
+        with self._lock:
+            self._paths.discard(path)
+
+
+_HELD: Final = _HeldDirectories()

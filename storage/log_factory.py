@@ -1,0 +1,96 @@
+"""Opening logs: each topic's configuration, each directory's environment."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.topic_config import TopicConfig
+from kavka.storage.checkpoints import TopicPartition
+from kavka.storage.environment import LogEnvironment
+from kavka.storage.files import Files
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.log_loading import delete_folder
+from kavka.storage.partition_folders import folder_name
+from kavka.storage.partition_log import PartitionLog
+
+
+class LogFactory:
+    """Opens the logs of a broker. A topic's configuration is worked out once for all of its partitions.
+
+    Threads: the manager's change lock orders all changes of `_config` and `_topic_configs`; while loading, threads may
+    work out the same topic's configuration twice, to the same result.
+    """
+
+    __slots__ = ("_config", "_environments", "_files", "_topic_configs", "_topic_overrides")
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topic_overrides: Callable[[str], Mapping[str, str]],
+        files: Files,
+        environments: Mapping[LogDirectory, LogEnvironment],
+    ) -> None:
+        self._config = config
+        self._topic_overrides = topic_overrides
+        self._files = files
+        self._environments: Final = environments
+        self._topic_configs: dict[str, TopicConfig] = {}
+
+    def open(
+        self,
+        directory: LogDirectory,
+        folder: Path,
+        key: TopicPartition,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+    ) -> PartitionLog:
+        """The log that lies in the folder. Raises OSError."""
+        return PartitionLog.open(
+            folder,
+            *key,
+            self._config_of(key[0]),
+            self._environments[directory],
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+
+    def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+        """A new log in a new folder; the caller fsyncs the directory. Raises OSError; nothing is left then."""
+        folder = directory.path / folder_name(*key)
+        environment = self._environments[directory]
+        config = self._config_of(key[0])
+        self._files.mkdir(folder)
+        try:
+            return PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
+        except OSError:
+            with contextlib.suppress(OSError):
+                delete_folder(folder, self._files)
+            raise
+
+    def update_topic(self, topic: str, overrides: Mapping[str, str], logs: Iterable[PartitionLog]) -> None:
+        """A topic's configuration has changed, for these logs of all topics and for those to come."""
+        config = self._topic_configs[topic] = TopicConfig.of(self._config, dict(overrides))
+        for log in logs:
+            if log.topic == topic:
+                log.update_config(config)
+
+    def update_broker(self, config: BrokerConfig, logs: Iterable[PartitionLog]) -> None:
+        """The broker's defaults for topics have changed, for these logs of all topics and for those to come."""
+        self._config = config
+        self._topic_configs.clear()
+        for log in logs:
+            log.update_config(self._config_of(log.topic))
+
+    def forget_topic(self, topic: str) -> None:
+        """The topic is gone: one that is made under its name later has its own configuration."""
+        self._topic_configs.pop(topic, None)
+
+    def _config_of(self, topic: str) -> TopicConfig:
+        config = self._topic_configs.get(topic)
+        if config is None:
+            config = self._topic_configs[topic] = TopicConfig.of(self._config, dict(self._topic_overrides(topic)))
+        return config

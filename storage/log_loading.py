@@ -1,0 +1,140 @@
+"""Loading a log directory at start: which folders are there, and opening the logs in them.
+
+After a clean stop a log opens with a few reads, and more threads would only fight for the interpreter: one a directory.
+Otherwise each log is recovered from its recovery point, by `num.recovery.threads.per.data.dir` threads a directory
+(reads and checksums release the interpreter).
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from kavka.storage.checkpoints import CHECKPOINT_FILES, CorruptCheckpointError, OffsetCheckpoint, TopicPartition
+from kavka.storage.files import Files
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.partition_folders import FolderKind, parse_folder_name
+from kavka.storage.partition_log import PartitionLog
+
+_log: Final = logging.getLogger(__name__)
+_Item = TypeVar("_Item")
+_KNOWN_FILES: Final = CHECKPOINT_FILES | {"meta.properties", ".lock", ".kafka_cleanshutdown"}
+
+
+OpenLog: TypeAlias = Callable[[Path, TopicPartition, bool, int, int], PartitionLog]
+"""(folder, partition, clean, recovery point, log start offset) -> the log; raises OSError"""
+
+
+class DuplicatePartitionError(Exception):
+    """A partition has a folder in two log directories; which one is right is for the operator to say."""
+
+
+class FoundFolders(NamedTuple):
+    """The partition folders of one directory, as paths."""
+
+    logs: dict[TopicPartition, Path]
+    deleted: list[Path]
+
+
+class StoredOffsets(NamedTuple):
+    """What a directory's checkpoints say."""
+
+    recovery_points: Mapping[TopicPartition, int]
+    log_start_offsets: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int]
+
+
+def find_folders(directory: Path, files: Files) -> FoundFolders:
+    """The directory's partition folders. What isn't one is left alone. Raises OSError."""
+    found = FoundFolders({}, [])
+    left_alone = []
+    for name in files.listdir(directory):
+        folder = parse_folder_name(name)
+        if folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
+            if name not in _KNOWN_FILES and not name.endswith(".tmp"):
+                left_alone.append(name)
+        elif folder.kind is FolderKind.DELETED:
+            found.deleted.append(directory / name)
+        elif files.is_directory(directory / name):
+            found.logs[folder.topic, folder.partition] = directory / name
+    if left_alone:
+        _log.info("left alone, for they are no logs: directory=%s names=%s", directory, sorted(left_alone)[:20])
+    return found
+
+
+def read_stored_offsets(directory: LogDirectory) -> StoredOffsets:
+    """The directory's checkpoints; a corrupt one counts as empty, and recovery does without it. Raises OSError."""
+    return StoredOffsets(
+        _read_or_empty(directory.recovery_points),
+        _read_or_empty(directory.log_start_offsets),
+        _read_or_empty(directory.high_watermarks),
+    )
+
+
+def load_logs(
+    directory: LogDirectory,
+    folders: Mapping[TopicPartition, Path],
+    open_log: OpenLog,
+    recovery_threads: int,
+) -> list[PartitionLog]:
+    """Open the directory's logs, and recover them unless it was closed cleanly.
+
+    The mark of the clean stop is gone afterwards. Raises OSError; the logs that were open by then are closed.
+    """
+    stored = read_stored_offsets(directory)
+    clean = directory.take_clean_shutdown_mark()
+    logs: list[PartitionLog] = []
+
+    def load(key: TopicPartition) -> None:
+        log = open_log(
+            folders[key], key, clean, stored.recovery_points.get(key, 0), stored.log_start_offsets.get(key, 0)
+        )
+        logs.append(log)
+        if (high_watermark := stored.high_watermarks.get(key)) is not None:
+            log.set_high_watermark(high_watermark)
+
+    try:
+        run_all(load, list(folders), 1 if clean else recovery_threads)
+    except BaseException:
+        for log in logs:
+            log.close(clean=False)
+        raise
+    return logs
+
+
+def refuse_duplicates(found: Iterable[FoundFolders]) -> None:
+    """Raises DuplicatePartitionError if two directories hold a log of the same partition."""
+    paths: dict[TopicPartition, Path] = {}
+    for folders in found:
+        for partition, path in folders.logs.items():
+            other = paths.setdefault(partition, path)
+            if other != path:
+                raise DuplicatePartitionError(f"a partition lies in two log.dirs: {other} and {path}; move one away")
+
+
+def delete_folder(folder: Path, files: Files) -> None:
+    """Delete a partition's folder with its files; what a crash leaves is deleted at the next start. Raises OSError."""
+    for name in files.listdir(folder):
+        files.unlink(folder / name)
+    files.rmdir(folder)
+
+
+def run_all(work: Callable[[_Item], object], items: Sequence[_Item], threads: int) -> None:
+    """Do the work on every item by up to `threads` threads, and raise what one of them raised once all are done."""
+    if threads <= 1 or len(items) <= 1:
+        for item in items:
+            work(item)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="kavka-logs") as executor:
+        for future in [executor.submit(work, item) for item in items]:
+            future.result()
+
+
+def _read_or_empty(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
+    try:
+        return checkpoint.read()
+    except CorruptCheckpointError as error:
+        _log.warning("going on without a corrupt checkpoint: %s", error)
+        return {}

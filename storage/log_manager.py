@@ -1,0 +1,370 @@
+"""All partition logs of a broker, in its `log.dirs`.
+
+A start: `lock_directories` (whose are they?), then, once the topics' configurations are known, `load`, then
+`claim(broker_id, cluster_id)`. A stop: `close`, with the clean-shutdown mark last. In between the broker's scheduler
+calls the passes (`flush_due`, `checkpoint_recovery_points`, ...), each a plain method that any thread may call.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage import log_passes
+from kavka.storage.checkpoints import TopicPartition
+from kavka.storage.deferred_jobs import DeferredJobs
+from kavka.storage.environment import LogEnvironment
+from kavka.storage.files import Files, storage_error
+from kavka.storage.log_directories import LogDirectories
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.log_factory import LogFactory
+from kavka.storage.log_loading import (
+    FoundFolders,
+    delete_folder,
+    find_folders,
+    load_logs,
+    refuse_duplicates,
+    run_all,
+)
+from kavka.storage.meta_properties import MetaProperties
+from kavka.storage.partition_folders import deleted_folder_name
+from kavka.storage.partition_log import PartitionLog
+from kavka.storage.segment_file import FilePool
+
+_log: Final = logging.getLogger(__name__)
+_NO_TOPIC_ID: Final = bytes(16)
+
+
+class LogManager:
+    """The logs by topic and partition, and the directories they lie in.
+
+    Threads: `get` and `all_logs` take no lock. `_change_lock` puts creation, deletion, configuration and close one
+    after another; it is the outermost, and file work happens under it. `_lock` guards changes of `_logs` and
+    `_offline`; nothing is called while it is held, so a log may report its disk's failure from under its own lock.
+    `on_directory_failure(path, partitions, directories left)` is called by the thread that met the error, maybe with a
+    log's lock held: it may post an event and no more. With none left the broker must stop.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[Path],
+        config: BrokerConfig,
+        topic_overrides: Callable[[str], Mapping[str, str]],
+        *,
+        files: Files,
+        now_ms: Callable[[], int],
+        run_in_background: Callable[[Callable[[], None]], object] | None = None,
+        on_directory_failure: Callable[[Path, list[TopicPartition], int], object] | None = None,
+        pause: Callable[[], object] | None = None,
+        pool: FilePool | None = None,
+    ) -> None:
+        self.directories: Final = LogDirectories(directories, files, self._directory_failed)
+        self.deferred: Final = DeferredJobs(now_ms)
+        self._config = config
+        self._files = files
+        self._now_ms = now_ms
+        self._on_directory_failure = on_directory_failure
+        self._pause = pause or log_passes.yield_interpreter
+        self._pool = pool if pool is not None else FilePool(files)
+        self._run_in_background = run_in_background
+        self._change_lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._logs_in: dict[LogDirectory, dict[TopicPartition, PartitionLog]] = {
+            directory: {} for directory in self.directories.all
+        }
+        self._offline: set[TopicPartition] = set()
+        self._loaded = False
+        environments = {directory: self._environment(directory) for directory in self.directories.all}
+        self._factory = LogFactory(config, topic_overrides, files, environments)
+
+    # Lookup
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        """The partition's log; None if there is none here, or its directory is offline."""
+        return self._logs.get((topic, partition))
+
+    def all_logs(self) -> list[PartitionLog]:
+        """Every log that is online."""
+        return list(self._logs.values())
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        """The logs that lie in one directory."""
+        return list(self._logs_in[directory].values())
+
+    def is_offline(self, topic: str, partition: int) -> bool:
+        """Whether the partition's log was here until its directory failed."""
+        return (topic, partition) in self._offline
+
+    # Start
+
+    def lock_directories(self) -> MetaProperties:
+        """Hold every directory and learn whose they are; see `LogDirectories.lock` for what it raises."""
+        return self.directories.lock()
+
+    def claim(self, broker_id: int, cluster_id: str) -> None:
+        """Write into every directory whose it is. Raises NoLogDirectoryError."""
+        self.directories.claim(broker_id, cluster_id)
+
+    def load(self) -> None:
+        """Open every log that is there; after an unclean stop, recover them, several at once.
+
+        Raises DuplicatePartitionError, NoLogDirectoryError.
+        """
+        found: dict[LogDirectory, FoundFolders] = {}
+        for directory in self.directories.online:
+            with self.directories.any_error_is_final(directory):
+                found[directory] = find_folders(directory.path, self._files)
+        refuse_duplicates(found.values())
+        run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
+        self.directories.require_one()
+        self._loaded = True
+
+    # Partitions come and go
+
+    def get_or_create(self, topic: str, partition: int, topic_id: bytes, *, is_new: bool = False) -> PartitionLog:
+        """One partition of `create`. Raises its BrokerError."""
+        log = self.create([(topic, partition, topic_id)], is_new=is_new)[topic, partition]
+        if isinstance(log, BrokerError):
+            raise log
+        return log
+
+    def create(
+        self, partitions: Iterable[tuple[str, int, bytes]], *, is_new: bool = False
+    ) -> dict[TopicPartition, PartitionLog | BrokerError]:
+        """The logs of (topic, partition, topic id), new ones in the directory that has the fewest.
+
+        `is_new` says that the partitions were made just now: without it, a log that isn't found may lie in a directory
+        that is offline, and is KAFKA_STORAGE_ERROR while there is one. INCONSISTENT_TOPIC_ID: the log here belongs to a
+        topic of the same name. The directories are fsynced once for all.
+        """
+        results: dict[TopicPartition, PartitionLog | BrokerError] = {}
+        touched: set[LogDirectory] = set()
+        with self._change_lock:
+            for topic, partition, topic_id in partitions:
+                try:
+                    log = self._logs.get((topic, partition))
+                    if log is None:
+                        log, directory = self._create((topic, partition), topic_id, is_new)
+                        touched.add(directory)
+                    else:
+                        _check_topic_id(log, topic_id)
+                    results[topic, partition] = log
+                except BrokerError as error:
+                    results[topic, partition] = error
+            for directory in touched:
+                with self.directories.tried_again(directory, "could not fsync"):
+                    self._files.fsync_directory(directory.path)
+        return results
+
+    def async_delete(self, topic: str, partition: int) -> None:
+        """One partition of `delete`. Raises its BrokerError."""
+        if error := self.delete([(topic, partition)]).get((topic, partition)):
+            raise error
+
+    def delete(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        """Make the partitions' logs go away: renamed now, files unlinked after `file.delete.delay.ms`.
+
+        Returns the errors (KAFKA_STORAGE_ERROR); a partition without a log is no error.
+        """
+        errors: dict[TopicPartition, BrokerError] = {}
+        touched: set[LogDirectory] = set()
+        with self._change_lock:
+            for key in partitions:
+                log = self._logs.get(key)
+                if log is None:
+                    continue
+                directory = self._directory_of(log)
+                try:
+                    log.rename_directory(directory.path / deleted_folder_name(*key))
+                except OSError as error:
+                    what = f"could not delete {key[0]}-{key[1]}"
+                    self.directories.met(directory, what, error)
+                    errors[key] = storage_error(what, error)
+                    continue
+                with self._lock:
+                    self._logs.pop(key, None)
+                    self._logs_in[directory].pop(key, None)
+                touched.add(directory)
+                self._factory.forget_topic(key[0])
+                self.deferred.add(log.config.file_delete_delay_ms, log.delete)
+            for directory in touched:
+                # At once: a partition that is made again under this name must not find the old one's offsets.
+                self._checkpoint(directory, recovery_points=True, high_watermarks=True)
+        return errors
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """A topic's configuration has changed."""
+        with self._change_lock:
+            self._factory.update_topic(topic, overrides, self.all_logs())
+
+    def update_broker_config(self, config: BrokerConfig) -> None:
+        """The broker's defaults for topics have changed."""
+        with self._change_lock:
+            self._config = config
+            self._factory.update_broker(config, self.all_logs())
+
+    # Passes: each is called by the broker's scheduler at its own interval
+
+    def flush_due(self) -> int:
+        """fsync the logs whose `flush.ms` or `flush.messages` says so; returns how many."""
+        return log_passes.flush_due(self.all_logs(), self._now_ms(), self._pause)
+
+    def retention_pass(self) -> int:
+        """Delete segments that are too old, too many, or below the log start offset; returns how many."""
+        return log_passes.delete_old_segments(self.all_logs(), self._now_ms(), self._pause)
+
+    def expire_producers(self) -> int:
+        """Forget producer ids that were silent for `producer.id.expiration.ms`; returns how many."""
+        return log_passes.remove_expired_producers(self.all_logs(), self._now_ms(), self._pause)
+
+    def delete_pending(self) -> int:
+        """Unlink the files whose `file.delete.delay.ms` is over; returns the number of jobs done."""
+        return self.deferred.run_due()
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write recovery points and log start offsets of every directory, where they changed."""
+        for directory in self.directories.online:
+            self._checkpoint(directory, recovery_points=True)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks of every directory, where they changed."""
+        for directory in self.directories.online:
+            self._checkpoint(directory, high_watermarks=True)
+
+    # Stop
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Close every log and let go of the directories. Nothing may append any more.
+
+        Clean: logs are flushed and their snapshots taken, then the checkpoints, then the mark of a clean stop, which a
+        directory gets only if all before it worked. Else descriptors are closed and no more: the next start recovers.
+        Pending deletions are left to the next start.
+        """
+        with self._change_lock:
+            clean = clean and self._loaded
+            directories = self.directories.all
+            run_all(
+                lambda directory: self._close_directory(directory, clean, broker_epoch), directories, len(directories)
+            )
+            with self._lock:
+                self._logs.clear()
+                self._logs_in = {directory: {} for directory in directories}
+            self._loaded = False
+            self.directories.unlock()
+
+    def _close_directory(self, directory: LogDirectory, clean: bool, broker_epoch: int) -> None:
+        logs = self.logs_in(directory)
+        clean = clean and directory.online
+        threads = self._config.num_recovery_threads_per_data_dir if clean else 1
+        try:
+            run_all(lambda log: log.close(clean=clean), logs, threads)
+            if clean and directory.online:
+                directory.write_recovery_points(logs)
+                directory.write_high_watermarks(logs)
+                directory.mark_clean(broker_epoch)
+        except (OSError, BrokerError) as error:
+            _log.warning("no clean stop, the next start recovers: directory=%s error=%s", directory.path, error)
+
+    # Directories
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        with self._lock:
+            lost = list(self._logs_in[directory])
+            self._logs_in[directory] = {}
+            for key in lost:
+                del self._logs[key]
+            self._offline.update(lost)
+        if self._on_directory_failure is not None:
+            self._on_directory_failure(directory.path, lost, len(self.directories.online))
+
+    def _directory_of(self, log: PartitionLog) -> LogDirectory:
+        key = (log.topic, log.partition)
+        return next(directory for directory, logs in self._logs_in.items() if key in logs)
+
+    def _checkpoint(
+        self, directory: LogDirectory, *, recovery_points: bool = False, high_watermarks: bool = False
+    ) -> None:
+        logs = self.logs_in(directory)
+        with self.directories.tried_again(directory, "could not write a checkpoint"):
+            if recovery_points:
+                directory.write_recovery_points(logs)
+            if high_watermarks:
+                directory.write_high_watermarks(logs)
+
+    # Opening
+
+    def _load_directory(self, directory: LogDirectory, found: FoundFolders) -> None:
+        for folder in found.deleted:
+            self.deferred.add(0, partial(delete_folder, folder, self._files))
+        started = time.perf_counter()
+        try:
+            logs = load_logs(
+                directory,
+                found.logs,
+                partial(self._factory.open, directory),
+                self._config.num_recovery_threads_per_data_dir,
+            )
+        except OSError as error:
+            with self._lock:
+                self._offline.update(found.logs)
+            self.directories.fail(directory, error)
+            return
+        self._add(directory, {(log.topic, log.partition): log for log in logs})
+        _log.info(
+            "logs loaded: directory=%s logs=%d seconds=%.3f", directory.path, len(logs), time.perf_counter() - started
+        )
+
+    def _create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> tuple[PartitionLog, LogDirectory]:
+        what = f"could not create {key[0]}-{key[1]}"
+        if not is_new and not all(directory.online for directory in self.directories.all):
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: it may lie in a directory that is offline")
+        while online := self.directories.online:
+            directory = min(online, key=lambda candidate: len(self._logs_in[candidate]))
+            try:
+                log = self._factory.create(directory, key, topic_id)
+            except OSError as error:
+                self.directories.met(directory, what, error)
+                if directory.online:
+                    raise storage_error(what, error) from error
+                continue
+            self._add(directory, {key: log})
+            return log, directory
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no log directory is online")
+
+    def _add(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        with self._lock:
+            if directory.online:
+                self._logs.update(logs)
+                self._logs_in[directory].update(logs)
+            else:
+                self._offline.update(logs)
+
+    def _environment(self, directory: LogDirectory) -> LogEnvironment:
+        return LogEnvironment(
+            files=self._files,
+            now_ms=self._now_ms,
+            pool=self._pool,
+            run_in_background=self._run_in_background,
+            run_later=self.deferred.add,
+            on_io_failure=lambda _path, error: self.directories.fail(directory, error),
+            producer_id_expiration_ms=self._config.producer_id_expiration_ms,
+            validate_all_records=self._config.kavka_validate_records == "all",
+        )
+
+
+def _check_topic_id(log: PartitionLog, topic_id: bytes) -> None:
+    """Raises INCONSISTENT_TOPIC_ID; a log from before topic ids gets one."""
+    if log.topic_id == topic_id or topic_id == _NO_TOPIC_ID:
+        return
+    if log.topic_id != _NO_TOPIC_ID:
+        raise BrokerError(
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            f"{log.directory} belongs to a topic of the same name with id {log.topic_id.hex()}, not {topic_id.hex()}",
+        )
+    log.assign_topic_id(topic_id)

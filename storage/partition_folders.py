@@ -1,0 +1,73 @@
+"""Names in a log directory: which folder is a partition's log, and which is one on its way in or out.
+
+    page_visits-3                                   the log of partition 3
+    page_visits-3.0f6c...e1-delete                  deleted; the files go after file.delete.delay.ms
+    page_visits-3.0f6c...e1-future                  a copy that moves here from another directory
+    page_visits-3.0f6c...e1-stray                   set aside by Kafka, whose registry didn't know it
+
+What has another name is none of ours: it is left alone.
+"""
+
+import enum
+import os
+from typing import Final, NamedTuple
+
+_MAX_FOLDER_NAME: Final = 255
+_MAX_TOPIC_LENGTH: Final = 249
+_MAX_PARTITION: Final = (1 << 31) - 1
+_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class FolderKind(enum.Enum):
+    """What is to be done with a partition's folder at start."""
+
+    LOG = ""
+    """Load it."""
+    DELETED = "-delete"
+    """Delete its files."""
+    FUTURE = "-future"
+    """Leave it: Kavka doesn't move logs between directories."""
+    STRAY = "-stray"
+    """Leave it to the operator."""
+
+
+class PartitionFolder(NamedTuple):
+    """What a folder's name says. The topic of a deleted one may be cut short."""
+
+    topic: str
+    partition: int
+    kind: FolderKind
+
+
+_SUFFIXES: Final = (FolderKind.DELETED, FolderKind.FUTURE, FolderKind.STRAY)
+
+
+def parse_folder_name(name: str) -> PartitionFolder | None:
+    """Read a folder's name; None if it isn't a partition's."""
+    for kind in _SUFFIXES:
+        if name.endswith(kind.value):
+            stem, dot, unique = name[: -len(kind.value)].rpartition(".")
+            if dot and unique.isalnum():
+                return _partition_of(stem, kind)
+    return _partition_of(name, FolderKind.LOG)
+
+
+def folder_name(topic: str, partition: int) -> str:
+    """The name of a partition's folder."""
+    return f"{topic}-{partition}"
+
+
+def deleted_folder_name(topic: str, partition: int) -> str:
+    """A name under which a deleted partition waits; unique, since the topic may be made and deleted again meanwhile."""
+    suffix = f"-{partition}.{os.urandom(16).hex()}{FolderKind.DELETED.value}"
+    return topic[: _MAX_FOLDER_NAME - len(suffix)] + suffix
+
+
+def _partition_of(name: str, kind: FolderKind) -> PartitionFolder | None:
+    topic, _, digits = name.rpartition("-")
+    if not 0 < len(topic) <= _MAX_TOPIC_LENGTH or not _LEGAL.issuperset(topic) or topic in {".", ".."}:
+        return None
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10 or (digits[0] == "0" and digits != "0"):
+        return None
+    partition = int(digits)
+    return PartitionFolder(topic, partition, kind) if partition <= _MAX_PARTITION else None
