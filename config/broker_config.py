@@ -77,7 +77,7 @@ class BrokerConfig(
             row = self.ROWS.get(name)
             if row is not None:
                 values[name] = row.parse(text)
-            elif (prefixed := split_prefix(name)) and (base := base_row(prefixed.rest, self.ROWS)):
+            elif (prefixed := split_prefix(name)) and (base := base_row(prefixed[1], self.ROWS)):
                 by_listener[prefixed] = base.parse(text, name)
         attributes = self.__dict__
         for name, attribute in _ATTRIBUTES.items():

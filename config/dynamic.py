@@ -44,7 +44,7 @@ def check_dynamic_names(names: Collection[str], rows: Mapping[str, Setting], *, 
 
 def _row(name: str, rows: Mapping[str, Setting]) -> Setting | None:
     prefixed = split_prefix(name)
-    return rows.get(name) if prefixed is None else base_row(prefixed.rest, rows)
+    return rows.get(name) if prefixed is None else base_row(prefixed[1], rows)
 
 
 def _refuse(why: str, names: list[str]) -> None:

@@ -6,7 +6,7 @@ Some may have a SASL mechanism in between: `listener.name.internal.plain.sasl.ja
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kavka.config.setting import Setting
 
@@ -15,17 +15,12 @@ _OWN: Final = ("max.connections", "max.connection.creation.rate", "num.network.t
 _OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size")
 
 
-class Prefixed(NamedTuple):
-    listener_name: str
-    rest: str
-
-
-def split_prefix(name: str) -> Prefixed | None:
+def split_prefix(name: str) -> tuple[str, str] | None:
     """(listener name in lower case, the rest), or None for a name without the prefix."""
     if not name.startswith(PREFIX):
         return None
     listener_name, dot, rest = name[len(PREFIX) :].partition(".")
-    return Prefixed(listener_name.lower(), rest) if dot and listener_name and rest else None
+    return (listener_name.lower(), rest) if dot and listener_name and rest else None
 
 
 def base_row(rest: str, rows: Mapping[str, Setting]) -> Setting | None:

@@ -45,7 +45,7 @@ class Setting:
         self.name = name
         self.type = kind
         difference = KAVKA_DEFAULTS.get(name)
-        self.default = default if difference is None else difference.value
+        self.default = default if difference is None else difference[0]
         self.doc = doc
         self.check = check
         self.scope = scope

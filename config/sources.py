@@ -43,7 +43,7 @@ def load(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str
 def is_known(name: str) -> bool:
     prefixed = split_prefix(name)
     rows = BrokerConfig.ALL_ROWS
-    return name in rows or (prefixed is not None and base_row(prefixed.rest, rows) is not None)
+    return name in rows or (prefixed is not None and base_row(prefixed[1], rows) is not None)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ Integers and doubles are bounded as in Java; text is stripped first; a list is s
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final
 
@@ -62,10 +62,8 @@ INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 DOUBLE_MAX: Final = 1.7976931348623157e308
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?", re.ASCII)
-_COMMA: Final = re.compile(r"\s*,\s*")
 _LONGEST_INTEGER: Final = 20
+_DOUBLE_CHARACTERS: Final = frozenset("0123456789+-.eEdDfF")
 _LIMITS: Final = {Type.SHORT: 2**15, Type.INT: 2**31, Type.LONG: 2**63}
 
 
@@ -95,7 +93,7 @@ def parse(kind: Type, text: ValueText) -> Any:
     if kind is Type.STRING or kind is Type.CLASS:
         return text
     if kind is Type.LIST:
-        return tuple(_COMMA.split(text)) if text else ()
+        return tuple(entry.strip() for entry in text.split(",")) if text else ()
     if kind is Type.PASSWORD:
         return Password(text)
     if kind is Type.BOOLEAN:
@@ -121,9 +119,10 @@ def render(kind: Type, value: object) -> str | None:
 
 def _parse_number(kind: Type, text: str) -> float:
     if kind is Type.DOUBLE:
-        if _DOUBLE.fullmatch(text):
-            return float(text.rstrip("dDfF"))
-    elif len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text):
+        if set(text) <= _DOUBLE_CHARACTERS:
+            with suppress(ValueError):
+                return float(text.rstrip("dDfF"))
+    elif len(text) <= _LONGEST_INTEGER and text.isascii() and text[text[:1] in ("+", "-") :].isdecimal():
         number, limit = int(text), _LIMITS[kind]
         if -limit <= number < limit:
             return number
