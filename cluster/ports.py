@@ -1,7 +1,7 @@
 """What the controller needs of brokers, and brokers of the controller's neighbours: the seams of this room.
 
-The messages are Kafka's own (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8), so that the same controller code talks
-to the broker of its own process by a plain call and to any other one over the network.
+The messages are Kafka's own (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8), so that the same controller code
+talks to the broker of its own process by a plain call and to any other one over the network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.cluster.znodes.broker import BrokerInfo
-    from kavka.config.broker_config import BrokerConfig
     from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
     from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
     from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -55,11 +54,30 @@ class BrokerChannels(Protocol):
         """Drop what was not sent; `on_response` is not called any more."""
 
 
+class ControllerSettings(Protocol):
+    """The settings that the controller reads; the broker's configuration has them."""
+
+    @property
+    def delete_topic_enable(self) -> bool: ...
+
+    @property
+    def num_partitions(self) -> int: ...
+
+    @property
+    def default_replication_factor(self) -> int: ...
+
+    @property
+    def unclean_leader_election_enable(self) -> bool: ...
+
+    @property
+    def inter_broker_listener_name(self) -> str | None: ...
+
+
 class ConfigHolder(Protocol):
     """The broker's settings as they are now: dynamic ones change while it runs."""
 
     @property
-    def current(self) -> BrokerConfig: ...
+    def current(self) -> ControllerSettings: ...
 
 
 class LocalChannels:

@@ -223,7 +223,7 @@ def create_paths(registry: Registry, paths: Sequence[str]) -> None:
             raise result
 
 
-def delete_tree(registry: Registry, path: str) -> None:
+def delete_tree(registry: Registry, path: str, guard: Check | None = None) -> None:
     """Remove `path` and everything below it, children first. What is gone already is no error."""
     found = [path]
     level = [path]
@@ -231,7 +231,7 @@ def delete_tree(registry: Registry, path: str) -> None:
         names = registry.children_of_many(level)
         level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]
         found += level
-    for result in registry.pipeline([Delete(each) for each in reversed(found)]):
+    for result in registry.pipeline([Delete(each) for each in reversed(found)], guard):
         if isinstance(result, RegistryError) and not isinstance(result, NoNodeError):
             raise result
 

@@ -1,8 +1,8 @@
 """The registry of a broker that stands alone: the tree in a SQLite file beside its logs, owned by one thread.
 
 Calls from any thread queue up and wait. The owner takes all that wait, runs them in one transaction with one fsync,
-lets the watches fire, and only then releases the callers, in order. If the disk fails, the whole group fails and nothing
-of it remains. The session begins when the file opens and ends when it closes; it never expires in between.
+lets the watches fire, and only then releases the callers, in order. If the disk fails, the whole group fails and
+nothing of it remains. The session begins when the file opens and ends when it closes; it never expires in between.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _T = TypeVar("_T")
 class EmbeddedRegistry:
     """A Registry (see `base`) in one file.
 
-    Threads: `_watches` and the tree belong to the owner thread. `_closed` is guarded by `_gate`. The queue holds at most
-    one call for each thread that waits.
+    Threads: `_watches` and the tree belong to the owner thread. `_closed` is guarded by `_gate`. The queue holds at
+    most one call for each thread that waits.
     """
 
     def __init__(self, path: Path, now_ms: Callable[[], int]) -> None:

@@ -1,0 +1,233 @@
+"""What the active controller knows of the cluster, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kavka.cluster.topic_names import collision_key
+from kavka.cluster.znodes.broker import BrokerInfo
+from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
+
+TopicPartition = tuple[str, int]
+
+
+class Replica(NamedTuple):
+    """One copy of a partition."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return (self.topic, self.partition)
+
+
+class PartitionPhase(Enum):
+    """Where a partition stands. The table PREVIOUS_PARTITION_PHASES says what may follow what."""
+
+    NON_EXISTENT = "NonExistent"
+    """Never created, or deleted."""
+
+    NEW = "New"
+    """It has replicas, but no leader yet and no state node."""
+
+    ONLINE = "Online"
+    """It has a leader."""
+
+    OFFLINE = "Offline"
+    """Its leader died, and nobody could follow so far."""
+
+
+class ReplicaPhase(Enum):
+    """Where a replica stands. The table PREVIOUS_REPLICA_PHASES says what may follow what."""
+
+    NON_EXISTENT = "NonExistentReplica"
+
+    NEW = "NewReplica"
+    """Just made; it can only become a follower yet."""
+
+    ONLINE = "OnlineReplica"
+    """On a live broker: leader or follower."""
+
+    OFFLINE = "OfflineReplica"
+    """Its broker, or the directory there, is gone."""
+
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    """StopReplica with delete is on its way."""
+
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    """It cannot be deleted now: its broker is gone or failed to."""
+
+
+PREVIOUS_PARTITION_PHASES: Final[Mapping[PartitionPhase, frozenset[PartitionPhase]]] = {
+    PartitionPhase.NON_EXISTENT: frozenset({PartitionPhase.OFFLINE}),
+    PartitionPhase.NEW: frozenset({PartitionPhase.NON_EXISTENT}),
+    PartitionPhase.ONLINE: frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE}),
+    PartitionPhase.OFFLINE: frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE}),
+}
+PREVIOUS_REPLICA_PHASES: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] = {
+    ReplicaPhase.NON_EXISTENT: frozenset({ReplicaPhase.DELETION_SUCCESSFUL}),
+    ReplicaPhase.NEW: frozenset({ReplicaPhase.NON_EXISTENT}),
+    ReplicaPhase.ONLINE: frozenset(
+        {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
+    ),
+    ReplicaPhase.OFFLINE: frozenset(
+        {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
+    ),
+    ReplicaPhase.DELETION_STARTED: frozenset({ReplicaPhase.OFFLINE}),
+    ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.DELETION_STARTED}),
+    ReplicaPhase.DELETION_INELIGIBLE: frozenset({ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_STARTED}),
+}
+
+
+class ClusterContext:
+    """Brokers, topics, leaders and phases.
+
+    Threads: owned by the controller's thread. Others may read the counts (`topic_count`, ...), which are single loads.
+    """
+
+    __slots__ = (
+        "_collision_keys",
+        "_topics_by_id",
+        "assignments",
+        "brokers",
+        "deleting",
+        "failed_deletions",
+        "leaders",
+        "offline_partition_count",
+        "offline_replicas",
+        "partition_phases",
+        "replica_phases",
+        "stopping",
+        "unclean_election_count",
+    )
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, BrokerInfo] = {}
+        self.stopping: set[int] = set()
+        self.assignments: dict[str, TopicAssignment] = {}
+        self.leaders: dict[TopicPartition, PartitionState] = {}
+        self.partition_phases: dict[TopicPartition, PartitionPhase] = {}
+        self.replica_phases: dict[Replica, ReplicaPhase] = {}
+        self.offline_replicas: set[Replica] = set()
+        self.deleting: dict[str, None] = {}
+        self.failed_deletions: set[str] = set()
+        self.offline_partition_count = 0
+        self.unclean_election_count = 0
+        self._topics_by_id: dict[bytes, str] = {}
+        self._collision_keys: dict[str, dict[str, None]] = {}
+
+    @property
+    def live(self) -> list[int]:
+        """Brokers that may lead: alive and not about to stop."""
+        return [broker for broker in self.brokers if broker not in self.stopping]
+
+    @property
+    def topic_count(self) -> int:
+        return len(self.assignments)
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partition_phases)
+
+    # Topics
+
+    def put_topic(self, topic: str, assignment: TopicAssignment) -> None:
+        """Add a topic, or replace its assignment."""
+        self.assignments[topic] = assignment
+        if assignment.topic_id is not None:
+            self._topics_by_id[assignment.topic_id] = topic
+        self._collision_keys.setdefault(collision_key(topic), {})[topic] = None
+
+    def remove_topic(self, topic: str) -> None:
+        assignment = self.assignments.pop(topic, None)
+        if assignment is None:
+            return
+        self._topics_by_id.pop(assignment.topic_id or b"", None)
+        same_key = self._collision_keys[collision_key(topic)]
+        del same_key[topic]
+        if not same_key:
+            del self._collision_keys[collision_key(topic)]
+        for partition, replicas in assignment.replicas.items():
+            self.leaders.pop((topic, partition), None)
+            self.set_partition_phase((topic, partition), PartitionPhase.NON_EXISTENT)
+            for broker in replicas:
+                replica = Replica(topic, partition, broker)
+                self.replica_phases.pop(replica, None)
+                self.offline_replicas.discard(replica)
+        self.deleting.pop(topic, None)
+        self.failed_deletions.discard(topic)
+
+    def topic_of(self, topic_id: bytes) -> str | None:
+        return self._topics_by_id.get(topic_id)
+
+    def colliding(self, topic: str) -> list[str]:
+        """Topics whose names are the same as a metric."""
+        return sorted(each for each in self._collision_keys.get(collision_key(topic), ()) if each != topic)
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        return [(topic, partition) for partition in self.assignments[topic].replicas]
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for topic, assignment in self.assignments.items():
+            for partition in assignment.replicas:
+                yield (topic, partition)
+
+    # Replicas
+
+    def replicas_of(self, partition: TopicPartition) -> tuple[int, ...]:
+        """The brokers that hold it, in order of preference; none if it does not exist."""
+        assignment = self.assignments.get(partition[0])
+        return assignment.replicas.get(partition[1], ()) if assignment else ()
+
+    def replicas_in(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        return [Replica(*partition, broker) for partition in partitions for broker in self.replicas_of(partition)]
+
+    def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
+        wanted = set(brokers)
+        return [
+            Replica(topic, partition, broker)
+            for topic, assignment in self.assignments.items()
+            for partition, replicas in assignment.replicas.items()
+            for broker in replicas
+            if broker in wanted
+        ]
+
+    def is_online(self, partition: TopicPartition, broker: int) -> bool:
+        """Whether that replica may lead: its broker stays, and its directory works."""
+        return broker in self.brokers and broker not in self.stopping and self._has_directory(partition, broker)
+
+    def is_reachable(self, partition: TopicPartition, broker: int) -> bool:
+        """Whether that replica still serves, be it on a broker about to stop."""
+        return broker in self.brokers and self._has_directory(partition, broker)
+
+    def live_replicas(self, partition: TopicPartition) -> list[int]:
+        return [broker for broker in self.replicas_of(partition) if self.is_online(partition, broker)]
+
+    def _has_directory(self, partition: TopicPartition, broker: int) -> bool:
+        return not self.offline_replicas or (*partition, broker) not in self.offline_replicas
+
+    # Phases
+
+    def set_partition_phase(self, partition: TopicPartition, phase: PartitionPhase) -> None:
+        before = self.partition_phases.get(partition)
+        self.offline_partition_count += _is_offline(phase) - _is_offline(before)
+        if phase is PartitionPhase.NON_EXISTENT:
+            self.partition_phases.pop(partition, None)
+        else:
+            self.partition_phases[partition] = phase
+
+    def partition_phase(self, partition: TopicPartition) -> PartitionPhase:
+        return self.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
+
+    def replica_phase(self, replica: Replica) -> ReplicaPhase:
+        return self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+
+
+def _is_offline(phase: PartitionPhase | None) -> bool:
+    return phase in (PartitionPhase.NEW, PartitionPhase.OFFLINE)

@@ -1,0 +1,178 @@
+"""One term of an elected controller: its memory, its store, its machines, wired together.
+
+A decision moves partitions and replicas, which gather requests; `settle` sends them and digests the answers until there
+is nothing left to say.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from kavka.cluster.controller.context import ClusterContext, Replica, TopicPartition
+from kavka.cluster.controller.partition_states import PartitionStateMachine
+from kavka.cluster.controller.replica_states import ReplicaStateMachine
+from kavka.cluster.controller.request_batch import Answer, RequestBatch
+from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.controller.topic_deletion import TopicDeletions
+from kavka.cluster.ports import BrokerChannels, ConfigHolder
+from kavka.cluster.znodes.topic import TopicAssignment
+from kavka.cluster.topic_ids import new_topic_id
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+
+log = logging.getLogger(__name__)
+
+
+class Term:
+    """From an election to the resignation.
+
+    Threads: owned by the controller's thread, but for `_answers`, which any thread appends to (a deque's append is
+    atomic); `wake` is called after such an append.
+    """
+
+    __slots__ = ("_answers", "_settings", "_wake", "batch", "channels", "context", "deletions", "partitions", "replicas",
+                 "store")
+
+    def __init__(
+        self,
+        store: ControllerStore,
+        channels: BrokerChannels,
+        broker_id: int,
+        settings: ConfigHolder,
+        wake: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._wake = wake
+        self._answers: deque[Answer] = deque()
+        self.store = store
+        self.channels = channels
+        self.context = ClusterContext()
+        listener_name = settings.current.inter_broker_listener_name
+        self.batch = RequestBatch(self.context, channels, broker_id, listener_name, self._on_answer)
+        self.partitions = PartitionStateMachine(self.context, store, self.batch, self._allows_unclean)
+        self.replicas = ReplicaStateMachine(self.context, store, self.batch)
+        self.deletions = TopicDeletions(self.context, store, self.batch, self.partitions, self.replicas)
+
+    @property
+    def settings(self) -> ConfigHolder:
+        return self._settings
+
+    def settle(self) -> None:
+        """Send what was gathered; digest answers and send again, until all is quiet."""
+        self.batch.flush(self.store.epoch)
+        while self._answers:
+            self._digest(self._answers.popleft())
+            if not self._answers:
+                self.deletions.resume()
+                self.batch.flush(self.store.epoch)
+
+    def load_topics(self, topics: list[str]) -> list[TopicPartition]:
+        """Read topics with their leaders into memory; those from before topic ids get one (KIP-516)."""
+        assignments = self.store.assignments(topics)
+        without_id = {
+            topic: assignment._replace(topic_id=new_topic_id())
+            for topic, assignment in assignments.items()
+            if assignment.topic_id is None
+        }
+        if without_id:
+            self.store.rewrite_assignments(without_id)
+            assignments |= without_id
+        for topic, assignment in assignments.items():
+            self.context.put_topic(topic, assignment)
+        partitions = [each for topic in assignments for each in self.context.partitions_of(topic)]
+        self.context.leaders.update(self.store.states(partitions))
+        return partitions
+
+    def found(self, partitions: list[TopicPartition]) -> None:
+        """Bring partitions to life that were just made: choose leaders, tell brokers."""
+        replicas = self.context.replicas_in(partitions)
+        self.partitions.to_new(partitions)
+        self.replicas.to_new(replicas)
+        self.partitions.to_online(partitions, self.partitions.after_failure)
+        self.replicas.to_online(replicas)
+
+    def lose_replicas(self, replicas: list[Replica]) -> None:
+        """Brokers or directories died: others lead, and what was to be deleted there has to wait."""
+        context = self.context
+        leaderless = {
+            replica.topic_partition
+            for replica in replicas
+            if (state := context.leaders.get(replica.topic_partition)) is not None
+            and state.leader == replica.broker_id
+            and replica.topic not in context.deleting
+        }
+        self.partitions.to_offline(leaderless)
+        self.partitions.retry_leaderless()
+        self.replicas.to_offline([each for each in replicas if each.topic not in context.deleting])
+        self.deletions.fail([each for each in replicas if each.topic in context.deleting])
+
+    def _allows_unclean(self, topic: str) -> bool:
+        text = self.store.topic_config(topic).get("unclean.leader.election.enable")
+        return text == "true" if text is not None else self._settings.current.unclean_leader_election_enable
+
+    def _on_answer(self, answer: Answer) -> None:
+        self._answers.append(answer)
+        self._wake()
+
+    def _digest(self, answer: Answer) -> None:
+        request, response = answer.request, answer.response
+        if isinstance(response, BrokerError):
+            log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, response)
+        elif response.error_code != ErrorCode.NONE:
+            code = ErrorCode(response.error_code).name
+            log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, code)
+        if isinstance(request, LeaderAndIsrRequest) and isinstance(response, LeaderAndIsrResponse):
+            self._digest_leader_and_isr(answer.broker_id, request, response)
+        elif isinstance(request, StopReplicaRequest):
+            self._digest_stop_replica(answer.broker_id, request, response)
+
+    def _digest_leader_and_isr(
+        self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
+    ) -> None:
+        """A replica whose directory failed is offline, one that is served is not any more."""
+        if response.error_code != ErrorCode.NONE:
+            return
+        failed = set()
+        for topic in response.topics:
+            name = self.context.topic_of(topic.topic_id)
+            for partition in topic.partition_errors:
+                if name is not None and partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    failed.add(Replica(name, partition.partition_index, broker))
+        offline = self.context.offline_replicas
+        if offline:
+            told = [
+                Replica(topic.topic_name, partition.partition_index, broker)
+                for topic in request.topic_states
+                for partition in topic.partition_states
+            ]
+            recovered = [each for each in told if each in offline and each not in failed]
+            offline.difference_update(recovered)
+            self.replicas.to_online(recovered)
+            self.partitions.retry_leaderless()
+        lost = sorted(failed - offline)
+        if lost:
+            log.error("broker %d has no directory for %d replicas, %s first", broker, len(lost), lost[0])
+            offline.update(lost)
+            self.lose_replicas(lost)
+
+    def _digest_stop_replica(
+        self, broker: int, request: StopReplicaRequest, response: object
+    ) -> None:
+        deleted = [
+            Replica(topic.topic_name, partition.partition_index, broker)
+            for topic in request.topic_states
+            for partition in topic.partition_states
+            if partition.delete_partition
+        ]
+        failed = set(deleted)
+        if isinstance(response, StopReplicaResponse) and response.error_code == ErrorCode.NONE:
+            failed = {
+                Replica(each.topic_name, each.partition_index, broker)
+                for each in response.partition_errors
+                if each.error_code != ErrorCode.NONE
+            }.intersection(deleted)
+        self.deletions.succeed([each for each in deleted if each not in failed])
+        self.deletions.fail(sorted(failed))

@@ -1,0 +1,112 @@
+"""Deleting topics: a wish in the tree, then every replica stopped and deleted, then the nodes removed.
+
+A replica that cannot be deleted now (dead broker, failed directory) holds its topic back until the broker returns; to
+clients the topic is gone at once. No topic has the name meanwhile: the wish must not meet a namesake.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from kavka.cluster.controller.context import ClusterContext, Replica, ReplicaPhase
+from kavka.cluster.controller.partition_states import PartitionStateMachine
+from kavka.cluster.controller.replica_states import ReplicaStateMachine
+from kavka.cluster.controller.request_batch import RequestBatch
+from kavka.cluster.controller.store import ControllerStore
+
+log = logging.getLogger(__name__)
+
+_PASSING: frozenset[ReplicaPhase] = frozenset({ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL})
+
+
+class TopicDeletions:
+    """Topics on their way out.
+
+    Threads: owned by the controller's thread.
+    """
+
+    __slots__ = ("_batch", "_context", "_partitions", "_replicas", "_store")
+
+    def __init__(
+        self,
+        context: ClusterContext,
+        store: ControllerStore,
+        batch: RequestBatch,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._batch = batch
+        self._partitions = partitions
+        self._replicas = replicas
+
+    def begin(self, topics: Sequence[str]) -> None:
+        """Take topics out of everyone's metadata and start deleting their replicas. The wish is in the tree already."""
+        context = self._context
+        new = [topic for topic in topics if topic in context.assignments and topic not in context.deleting]
+        context.deleting.update(dict.fromkeys(new))
+        for topic in new:
+            self._batch.publish(context.partitions_of(topic))
+        self._delete(new)
+
+    def retry(self, topics: Iterable[str]) -> None:
+        """Circumstances changed: try again those that are held back."""
+        waiting = [topic for topic in topics if topic in self._context.failed_deletions]
+        self._context.failed_deletions.difference_update(waiting)
+        self._delete(waiting)
+
+    def resume(self) -> None:
+        """Finish topics whose replicas are all deleted."""
+        context = self._context
+        for topic in [each for each in context.deleting if each not in context.failed_deletions]:
+            replicas = context.replicas_in(context.partitions_of(topic))
+            if all(context.replica_phase(each) is ReplicaPhase.DELETION_SUCCESSFUL for each in replicas):
+                self._finish(topic, replicas)
+
+    def succeed(self, replicas: Sequence[Replica]) -> None:
+        self._replicas.to_deletion_successful(self._started(replicas))
+
+    def fail(self, replicas: Sequence[Replica]) -> None:
+        """These cannot be deleted now."""
+        context = self._context
+        offline = [each for each in replicas if context.replica_phase(each) is ReplicaPhase.ONLINE]
+        self._replicas.to_offline(offline)
+        self._replicas.to_deletion_ineligible([*offline, *self._started(replicas)])
+        held_back = {each.topic for each in replicas if each.topic in context.deleting}
+        if held_back - context.failed_deletions:
+            log.warning("the deletion of %s waits for replicas out of reach", ", ".join(sorted(held_back)))
+        context.failed_deletions |= held_back
+
+    def _delete(self, topics: Sequence[str]) -> None:
+        context = self._context
+        replicas = [
+            each
+            for topic in topics
+            for each in context.replicas_in(context.partitions_of(topic))
+            if context.replica_phase(each) not in _PASSING
+        ]
+        reachable = [each for each in replicas if context.is_reachable(each.topic_partition, each.broker_id)]
+        self._replicas.to_offline(
+            [each for each in replicas if context.replica_phase(each) is not ReplicaPhase.OFFLINE]
+        )
+        self._replicas.to_deletion_started(reachable)
+        is_reachable = set(reachable)
+        self.fail_offline([each for each in replicas if each not in is_reachable])
+
+    def fail_offline(self, replicas: Sequence[Replica]) -> None:
+        self._replicas.to_deletion_ineligible(replicas)
+        self._context.failed_deletions.update(each.topic for each in replicas)
+
+    def _started(self, replicas: Iterable[Replica]) -> list[Replica]:
+        return [each for each in replicas if self._context.replica_phase(each) is ReplicaPhase.DELETION_STARTED]
+
+    def _finish(self, topic: str, replicas: Sequence[Replica]) -> None:
+        partitions = self._context.partitions_of(topic)
+        self._replicas.to_non_existent(replicas)
+        self._partitions.to_offline(partitions)
+        self._partitions.to_non_existent(partitions)
+        self._store.remove_topic(topic)
+        self._context.remove_topic(topic)
+        log.info("topic %s is deleted", topic)

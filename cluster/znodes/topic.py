@@ -1,0 +1,115 @@
+"""`/brokers/topics/T` and below: who holds which partition, and who leads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kavka.cluster.znodes.json_data import Fields, ZnodeError, encode_json
+from kavka.protocol.schema import text_to_uuid, uuid_to_text
+
+TOPICS_PATH: Final = "/brokers/topics"
+NO_LEADER: Final = -1
+LEADER_DURING_DELETE: Final = -2
+"""In UpdateMetadata and LeaderAndIsr: the topic is on its way out."""
+
+
+class TopicAssignment(NamedTuple):
+    """`/brokers/topics/T`: replicas of each partition, the first of them preferred as leader.
+
+    `adding` and `removing` name the replicas on the move while partitions are reassigned (KIP-455). Written by 0.8 and
+    by brokers before 2.4 without them and without `topic_id` (None here).
+    """
+
+    replicas: Mapping[int, tuple[int, ...]]
+    topic_id: bytes | None
+    adding: Mapping[int, tuple[int, ...]] = {}
+    removing: Mapping[int, tuple[int, ...]] = {}
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"{TOPICS_PATH}/{topic}"
+
+    @staticmethod
+    def partitions_path(topic: str) -> str:
+        return f"{TOPICS_PATH}/{topic}/partitions"
+
+    def encode(self) -> bytes:
+        fields: dict[str, object] = {"partitions": _by_text(self.replicas)}
+        if self.topic_id is not None:
+            fields["topic_id"] = uuid_to_text(self.topic_id)
+        fields["adding_replicas"] = _by_text(self.adding)
+        fields["removing_replicas"] = _by_text(self.removing)
+        fields["version"] = 3
+        return encode_json(fields)
+
+    @staticmethod
+    def decode(topic: str, data: bytes) -> TopicAssignment:
+        fields = Fields.parse(TopicAssignment.path(topic), data)
+        fields.integer("version", low=1)
+        replicas = fields.replicas_by_partition("partitions")
+        if any(not brokers for brokers in replicas.values()):
+            raise ZnodeError(fields.path, "a partition without replicas")
+        topic_id = None
+        text = fields.optional_text("topic_id")
+        if text is not None:
+            try:
+                topic_id = text_to_uuid(text)
+            except ValueError:
+                raise ZnodeError(fields.path, f"no topic id: {text[:40]!r}") from None
+        adding = fields.replicas_by_partition("adding_replicas")
+        removing = fields.replicas_by_partition("removing_replicas")
+        return TopicAssignment(replicas, topic_id, adding, removing)
+
+
+class PartitionState(NamedTuple):
+    """`/brokers/topics/T/partitions/P/state`: the leader, its epoch, and the replicas that are in sync.
+
+    `version` is the node's version, which every write names (KIP-497 calls it partition epoch); -1 before the first.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    version: int = -1
+
+    @staticmethod
+    def path(topic: str, partition: int) -> str:
+        return f"{TOPICS_PATH}/{topic}/partitions/{partition}/state"
+
+    def encode(self) -> bytes:
+        return encode_json(
+            {
+                "controller_epoch": self.controller_epoch,
+                "leader": self.leader,
+                "version": 1,
+                "leader_epoch": self.leader_epoch,
+                "isr": self.isr,
+            }
+        )
+
+    @staticmethod
+    def decode(topic: str, partition: int, data: bytes, version: int) -> PartitionState:
+        fields = Fields.parse(PartitionState.path(topic, partition), data)
+        return PartitionState(
+            leader=fields.integer("leader", low=NO_LEADER),
+            leader_epoch=fields.integer("leader_epoch"),
+            isr=fields.integers("isr"),
+            controller_epoch=fields.integer("controller_epoch", low=0),
+            version=version,
+        )
+
+
+class TopicDeletion:
+    """`/admin/delete_topics/T`: somebody wants the topic gone. No data."""
+
+    PARENT: Final = "/admin/delete_topics"
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"{TopicDeletion.PARENT}/{topic}"
+
+
+def _by_text(replicas: Mapping[int, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    return {str(partition): replicas[partition] for partition in sorted(replicas)}
