@@ -1,0 +1,41 @@
+"""`kavka storage dump FILE... [--print-data-log]`: files of a partition as text, like Kafka's DumpLogSegments."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+HELP = "print segments, indexes, producer snapshots and checkpoints as text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a file of a log directory")
+    parser.add_argument("--print-data-log", action="store_true", help="with each batch, its records")
+
+
+def run(args: argparse.Namespace) -> int:
+    failed = False
+    for path in args.files:
+        print(f"Dumping {path}")
+        try:
+            for line in _lines(path, args.print_data_log):
+                print(line)
+        except (OSError, ValueError) as error:
+            print(f"kavka storage dump: {path}: {error}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
+
+
+def _lines(path: Path, print_data_log: bool) -> Iterator[str]:
+    """Raises OSError, ValueError for what isn't such a file."""
+    from kavka.cli import index_text, log_text
+
+    name = path.name.removesuffix(".deleted").removesuffix(".cleaned").removesuffix(".swap")
+    suffix = Path(name).suffix
+    if suffix == ".log":
+        return log_text.log_lines(path, print_data_log=print_data_log)
+    if name.endswith("-checkpoint") or name in {"partition.metadata", "meta.properties", ".kafka_cleanshutdown"}:
+        return index_text.plain_lines(path)
+    if suffix in index_text.BY_SUFFIX:
+        return index_text.BY_SUFFIX[suffix](path)
+    raise ValueError("not a .log, .index, .timeindex, .txnindex, .snapshot, checkpoint or metadata file")

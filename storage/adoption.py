@@ -1,0 +1,117 @@
+"""Adopting a directory that a Kafka 3.x on ZooKeeper has written: what can be learnt from its files.
+
+The topics' configurations are not among them: they live in ZooKeeper. Guessing would delete data, so an adopted topic
+is kept without retention and without compaction until the operator sets its configuration; one that Kafka compacted (it
+stands in `cleaner-offset-checkpoint`) goes on being compacted, which is safe because it has been. Kafka's own internal
+topics have a configuration that is known.
+
+    folders                       topics and partition counts
+    partition.metadata            topic ids (since 2.8)
+    leader-epoch-checkpoint       the highest leader epoch known; the next leader must have a higher one (KIP-101)
+    meta.properties               broker and cluster id; read by `LogDirectories.lock`
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kavka.storage import leader_epochs, partition_metadata
+from kavka.storage.checkpoints import CLEANER_OFFSET_FILE, CorruptCheckpointError, OffsetCheckpoint
+from kavka.storage.files import Files
+from kavka.storage.log_loading import find_folders, refuse_duplicates
+
+_log: Final = logging.getLogger(__name__)
+
+KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+COMPACTED: Final = {"cleanup.policy": "compact"}
+INTERNAL: Final = {
+    "__consumer_offsets": {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
+    "__transaction_state": {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    },
+}
+
+
+class AdoptionError(Exception):
+    """The directories contradict themselves; the message names the folders."""
+
+
+class AdoptedTopic(NamedTuple):
+    """A topic that was found.
+
+    `topic_id`: None if Kafka was older than topic ids. `leader_epochs`: for each partition found, the epoch that its
+    next leader is to have. `partition_count`: one more than the highest partition found; those not in `leader_epochs`
+    lay on other brokers, and start empty. `config`: what to keep it with until the operator says otherwise.
+    """
+
+    name: str
+    topic_id: bytes | None
+    partition_count: int
+    leader_epochs: Mapping[int, int]
+    config: Mapping[str, str]
+
+
+def survey(directories: Iterable[Path], files: Files) -> list[AdoptedTopic]:
+    """The topics whose logs lie in the directories, by name; for a broker whose registry is empty.
+
+    Reads small files only and changes nothing. Raises AdoptionError, DuplicatePartitionError, OSError.
+    """
+    paths = list(directories)
+    found = [find_folders(path, files) for path in paths]
+    refuse_duplicates(found)
+    compacted = {topic for path in paths for topic in _compacted_topics(path, files)}
+    folders: dict[str, dict[int, Path]] = {}
+    for logs in found:
+        for (topic, partition), folder in logs.logs.items():
+            folders.setdefault(topic, {})[partition] = folder
+    return [_adopted(topic, folders[topic], topic in compacted, files) for topic in sorted(folders)]
+
+
+def _adopted(topic: str, folders: Mapping[int, Path], compacted: bool, files: Files) -> AdoptedTopic:
+    return AdoptedTopic(
+        topic,
+        _one_topic_id(folders, files),
+        max(folders) + 1,
+        {partition: _latest_epoch(folder, files) + 1 for partition, folder in sorted(folders.items())},
+        INTERNAL.get(topic, COMPACTED if compacted else KEPT),
+    )
+
+
+def _one_topic_id(folders: Mapping[int, Path], files: Files) -> bytes | None:
+    owners: dict[bytes, Path] = {}
+    for folder in folders.values():
+        path = folder / partition_metadata.FILE_NAME
+        try:
+            topic_id = partition_metadata.decode(files.read_bytes(path, partition_metadata.MAX_FILE_BYTES))
+        except FileNotFoundError:
+            continue
+        except partition_metadata.CorruptPartitionMetadataError as error:
+            raise AdoptionError(f"{path}: {error}") from None
+        owners.setdefault(topic_id, folder)
+    if len(owners) > 1:
+        named = ", ".join(f"{folder} has {partition_metadata.topic_id_text(i)}" for i, folder in owners.items())
+        raise AdoptionError(f"folders of one name belong to different topics; move the stale ones away: {named}")
+    return next(iter(owners), None)
+
+
+def _latest_epoch(folder: Path, files: Files) -> int:
+    """-1 if nothing is known: the folder was never led, or by a Kafka before 0.11."""
+    try:
+        epochs = leader_epochs.decode(files.read_bytes(folder / leader_epochs.FILE_NAME, leader_epochs.MAX_FILE_BYTES))
+    except FileNotFoundError:
+        return -1
+    except leader_epochs.CorruptEpochsError as error:
+        raise AdoptionError(f"{folder / leader_epochs.FILE_NAME}: {error}") from None
+    return epochs.latest_epoch
+
+
+def _compacted_topics(directory: Path, files: Files) -> set[str]:
+    try:
+        return {topic for topic, _ in OffsetCheckpoint(directory / CLEANER_OFFSET_FILE, files).read()}
+    except CorruptCheckpointError as error:
+        raise AdoptionError(f"which topics are compacted can't be told: {error}") from None
