@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kavka.protocol.records.compression import Codec, compress
 from kavka.protocol.records.header import (
@@ -59,49 +59,34 @@ def build_batch(
     Raises ValueError for offsets that don't ascend or don't fit, and for an empty batch without `last_offset`.
     """
     out = bytearray(HEADER_SIZE_BYTES)
-    base_timestamp_ms = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
-    max_timestamp_ms = NO_TIMESTAMP
-    delta = -1
-    count = 0
-    for record in records:
-        if count == 0 and delete_horizon_ms is None:
-            base_timestamp_ms = record.timestamp_ms
-        max_timestamp_ms = max(max_timestamp_ms, record.timestamp_ms)
-        previous_delta = delta
-        delta = record.offset - base_offset if keep_offsets else count
-        if delta <= previous_delta:
-            raise ValueError(f"record {count} has offset delta {delta} after {previous_delta}")
-        _put_record(out, record, record.timestamp_ms - base_timestamp_ms, delta)
-        count += 1
-    last_offset_delta = delta if last_offset is None else last_offset - base_offset
-    if last_offset_delta < max(delta, 0):
-        raise ValueError(f"batch ends at offset delta {last_offset_delta}, its records at {delta}")
-    if codec != Codec.NONE and count:
+    extent = _put_records(out, records, base_offset if keep_offsets else None, delete_horizon_ms)
+    last_offset_delta = extent.last_offset_delta if last_offset is None else last_offset - base_offset
+    if last_offset_delta < max(extent.last_offset_delta, 0):
+        raise ValueError(f"batch ends at offset delta {last_offset_delta}, its records at {extent.last_offset_delta}")
+    if extent.record_count == 0:
+        codec = Codec.NONE
+    if codec != Codec.NONE:
         out[HEADER_SIZE_BYTES:] = compress(codec, memoryview(out)[HEADER_SIZE_BYTES:], level)
-    attributes = (
-        (codec if count else Codec.NONE)
-        | (LOG_APPEND_TIME_BIT if timestamp_type == TimestampType.LOG_APPEND else 0)
-        | (TRANSACTIONAL_BIT if transactional else 0)
-        | (CONTROL_BIT if control else 0)
-        | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
-    )
-    length = len(out) - LOG_OVERHEAD_BYTES
     BATCH_HEADER.pack_into(
         out,
         0,
         base_offset,
-        length,
+        len(out) - LOG_OVERHEAD_BYTES,
         leader_epoch,
         2,
         0,
-        attributes,
+        codec
+        | LOG_APPEND_TIME_BIT * (timestamp_type == TimestampType.LOG_APPEND)
+        | TRANSACTIONAL_BIT * transactional
+        | CONTROL_BIT * control
+        | DELETE_HORIZON_BIT * (delete_horizon_ms is not None),
         last_offset_delta,
-        base_timestamp_ms,
-        max_timestamp_ms,
+        extent.base_timestamp_ms,
+        extent.max_timestamp_ms,
         producer_id,
         producer_epoch,
         base_sequence,
-        count,
+        extent.record_count,
     )
     write_crc(out, 0)
     return bytes(out)
@@ -148,6 +133,36 @@ def coordinator_epoch_of(record: Record) -> int:
         return -1
     _, coordinator_epoch = _END_TRANSACTION.unpack_from(record.value)
     return int(coordinator_epoch)
+
+
+class _Extent(NamedTuple):
+    """What a header says about its records."""
+
+    record_count: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+
+
+def _put_records(
+    out: bytearray, records: Iterable[Record], kept_from: int | None, delete_horizon_ms: int | None
+) -> _Extent:
+    """Append `records` to `out`, with their own offsets from `kept_from` on, or counted from 0 if that is None."""
+    base_timestamp_ms = delete_horizon_ms
+    max_timestamp_ms = NO_TIMESTAMP
+    delta = -1
+    count = 0
+    for record in records:
+        if base_timestamp_ms is None:
+            base_timestamp_ms = record.timestamp_ms
+        max_timestamp_ms = max(max_timestamp_ms, record.timestamp_ms)
+        previous_delta = delta
+        delta = count if kept_from is None else record.offset - kept_from
+        if delta <= previous_delta:
+            raise ValueError(f"record {count} has offset delta {delta} after {previous_delta}")
+        _put_record(out, record, record.timestamp_ms - base_timestamp_ms, delta)
+        count += 1
+    return _Extent(count, delta, NO_TIMESTAMP if base_timestamp_ms is None else base_timestamp_ms, max_timestamp_ms)
 
 
 def _put_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
