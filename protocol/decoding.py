@@ -12,7 +12,7 @@ compact length is one byte nearly always; only a larger one costs a call. What i
 """
 
 from struct import Struct, error, unpack_from
-from typing import Any, Final
+from typing import Any
 
 from kavka.protocol.errors import DecodeError
 from kavka.protocol.layout import FIXED_FORMATS, MAX_ELEMENTS, MAX_STRING_BYTES, FieldLayout, StructLayout
@@ -109,10 +109,10 @@ class _DecoderCompiler:
         source = self.source
         length = source.variable("n")
         if layout.flexible:
-            self.pending.append((length, "B"))
-            self.flush()
+            self.compact_length(length)
             with source.block(f"if {length} > 127:"):
-                source.add(f"{length}, pos = varint(data, pos - 1)")
+                source.add(f"{length}, pos = varint(data, pos)")
+                source.add("pos -= 1")
                 if kind == "string":
                     with source.block(f"if {length} > {MAX_STRING_BYTES + 1}:"):
                         self.fail(f"{layout.title}: {field.name} is too long")
@@ -123,12 +123,23 @@ class _DecoderCompiler:
             if kind == "array":
                 self.array(layout, field, target, length)
             else:
-                self.content(layout, field, kind, target, f"{length} - 1" if layout.flexible else length)
+                self.content(layout, field, kind, target, length)
         with source.block("else:"):
             if nullable:
                 source.add(f"{target} = None")
+                if layout.flexible:
+                    source.add("pos += 1")
             else:
                 self.fail(f"{layout.title}: {field.name} is null")
+
+    def compact_length(self, length: str) -> None:
+        """Reads the first byte of a compact length, leaving `pos` on it: that saves an addition."""
+        source = self.source
+        if self.pending:
+            self.pending.append((length, "B"))
+            self.flush(stay_on_last=True)
+        else:
+            source.add(f"{length} = data[pos]")
 
     def content(self, layout: StructLayout, field: FieldLayout, kind: str, target: str, length: str) -> None:
         source = self.source
@@ -136,13 +147,14 @@ class _DecoderCompiler:
         with source.block("if end > size:"):
             self.fail(f"{layout.title}: {field.name} goes beyond the data")
         conversion = {"string": ".tobytes().decode()", "bytes": ".tobytes()", "records": ""}[kind]
-        source.add(f"{target} = data[pos:end]{conversion}")
+        source.add(f"{target} = data[{'pos + 1' if layout.flexible else 'pos'}:end]{conversion}")
         source.add("pos = end")
 
     def array(self, layout: StructLayout, field: FieldLayout, target: str, length: str) -> None:
         source = self.source
         if layout.flexible:
             source.add(f"{length} -= 1")
+            source.add("pos += 1")
         with source.block(f"if {length} * {field.min_element_size_bytes(layout.flexible)} > size - pos:"):
             self.fail(f"{layout.title}: {field.name} claims more elements than the data can hold")
         element = field.element or ""
@@ -159,7 +171,8 @@ class _DecoderCompiler:
             self.spend(layout, length)
             elements, item = source.variable("a"), source.variable("x")
             source.add(f"{target} = {elements} = []")
-            with source.block(f"for _ in range({length}):"):
+            with source.block(f"while {length}:"):
+                source.add(f"{length} -= 1")
                 if field.layout is not None:
                     item = self.struct(field.layout)
                 else:
@@ -170,11 +183,9 @@ class _DecoderCompiler:
         source = self.source
         count, unknown = source.variable("n"), source.variable("u")
         tag, length, end = source.variable("t"), source.variable("n"), source.variable("e")
-        self.pending.append((count, "B"))
-        self.flush()
+        self.compact_length(count)
         with source.block(f"if {count}:"):
-            with source.block(f"if {count} > 127:"):
-                source.add(f"{count}, pos = varint(data, pos - 1)")
+            source.add(f"{count}, pos = varint(data, pos)")
             self.spend(layout, count)
             source.add(f"{unknown} = []")
             with source.block(f"for _ in range({count}):"):
@@ -194,6 +205,7 @@ class _DecoderCompiler:
                     source.add(f"pos = {end}")
             source.add(f"{value}.unknown_tagged_fields = tuple({unknown})")
         with source.block("else:"):
+            source.add("pos += 1")
             source.add(f"{value}.unknown_tagged_fields = ()")
 
     def spend(self, layout: StructLayout, count: str) -> None:
@@ -201,24 +213,17 @@ class _DecoderCompiler:
         with self.source.block("if budget < 0:"):
             self.fail(f"{layout.title}: more elements than one message may have")
 
-    def flush(self) -> None:
+    def flush(self, *, stay_on_last: bool = False) -> None:
         if not self.pending:
             return
         source = self.source
         layout = ">" + "".join(code for _, code in self.pending)
         targets = [target for target, _ in self.pending]
         self.pending.clear()
-        if layout == ">B":
-            source.add(f"{targets[0]} = data[pos]")
-            source.add("pos += 1")
-            return
         packing = Struct(layout)
         unpack = source.constant(packing.unpack_from, "unpack")
         source.add(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(data, pos)")
-        source.add(f"pos += {packing.size}")
+        source.add(f"pos += {packing.size - stay_on_last}")
 
     def fail(self, reason: str) -> None:
         self.source.add(f"raise DecodeError({reason!r})")
-
-
-__all__: Final = ["compile_decoder"]
