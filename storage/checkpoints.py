@@ -86,6 +86,10 @@ class OffsetCheckpoint:
         self._written = offsets
         return True
 
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the file, as last read or written, has an entry for the partition."""
+        return self._written is not None and partition in self._written
+
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """A checkpoint's text, in the order of the mapping."""

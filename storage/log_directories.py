@@ -42,6 +42,9 @@ class LogDirectories:
         self._lock = threading.Lock()
         self._owners: dict[LogDirectory, MetaProperties | None] = {}
 
+    def __iter__(self) -> Iterator[LogDirectory]:
+        return iter(self.all)
+
     @property
     def online(self) -> list[LogDirectory]:
         """Those that work, in the order of `log.dirs`."""

@@ -16,7 +16,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, OffsetCheckpoint
+from kavka.storage.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    OffsetCheckpoint,
+    TopicPartition,
+)
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 
@@ -129,6 +135,12 @@ class LogDirectory:
         """Checkpoint the high watermarks. Raises OSError."""
         with self._checkpoint_lock:
             self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
+
+    def remembers(self, key: TopicPartition) -> bool:
+        """Whether one of the checkpoints has an entry for the partition."""
+        return any(
+            checkpoint.has(key) for checkpoint in (self.recovery_points, self.log_start_offsets, self.high_watermarks)
+        )
 
     def mark_clean(self, broker_epoch: int = -1) -> None:
         """Say that all is on the disk: the last thing that a clean stop writes. Raises OSError."""

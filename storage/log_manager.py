@@ -8,7 +8,7 @@ calls the passes (`flush_due`, `checkpoint_recovery_points`, ...), each a plain 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -129,37 +129,38 @@ class LogManager:
 
     def get_or_create(self, topic: str, partition: int, topic_id: bytes, *, is_new: bool = False) -> PartitionLog:
         """One partition of `create`. Raises its BrokerError."""
-        log = self.create([(topic, partition, topic_id)], is_new=is_new)[topic, partition]
+        key = (topic, partition)
+        log = self.create([(topic, partition, topic_id)], new={key} if is_new else ())[key]
         if isinstance(log, BrokerError):
             raise log
         return log
 
     def create(
-        self, partitions: Iterable[tuple[str, int, bytes]], *, is_new: bool = False
+        self, partitions: Iterable[tuple[str, int, bytes]], *, new: Collection[TopicPartition] = ()
     ) -> dict[TopicPartition, PartitionLog | BrokerError]:
-        """The logs of (topic, partition, topic id), new ones in the directory that has the fewest.
+        """The logs of (topic, partition, topic id), missing ones made in the directory that has the fewest.
 
-        `is_new` says that the partitions were made just now: without it, a log that isn't found may lie in a directory
-        that is offline, and is KAFKA_STORAGE_ERROR while there is one. INCONSISTENT_TOPIC_ID: the log here belongs to a
-        topic of the same name. The directories are fsynced once for all.
+        `new` are those that the controller made just now: a log that isn't among them and isn't found may lie in a
+        directory that is offline, and is KAFKA_STORAGE_ERROR while there is one. INCONSISTENT_TOPIC_ID: the log here
+        belongs to another topic of the same name. The directories are fsynced once for all.
         """
         results: dict[TopicPartition, PartitionLog | BrokerError] = {}
         touched: set[LogDirectory] = set()
         with self._change_lock:
             for topic, partition, topic_id in partitions:
+                key = (topic, partition)
+                log = self._logs.get(key)
                 try:
-                    log = self._logs.get((topic, partition))
                     if log is None:
-                        log, directory = self._create((topic, partition), topic_id, is_new)
+                        log, directory = self._create(key, topic_id, key in new)
                         touched.add(directory)
                     else:
                         _check_topic_id(log, topic_id)
-                    results[topic, partition] = log
+                    results[key] = log
                 except BrokerError as error:
-                    results[topic, partition] = error
+                    results[key] = error
             for directory in touched:
-                with self.directories.tried_again(directory, "could not fsync"):
-                    self._files.fsync_directory(directory.path)
+                self._fsync(directory)
         return results
 
     def async_delete(self, topic: str, partition: int) -> None:
@@ -194,8 +195,7 @@ class LogManager:
                 self._factory.forget_topic(key[0])
                 self.deferred.add(log.config.file_delete_delay_ms, log.delete)
             for directory in touched:
-                # At once: a partition that is made again under this name must not find the old one's offsets.
-                self._checkpoint(directory, recovery_points=True, high_watermarks=True)
+                self._fsync(directory)
         return errors
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
@@ -287,6 +287,10 @@ class LogManager:
         key = (log.topic, log.partition)
         return next(directory for directory, logs in self._logs_in.items() if key in logs)
 
+    def _fsync(self, directory: LogDirectory) -> None:
+        with self.directories.tried_again(directory, "could not fsync"):
+            self._files.fsync_directory(directory.path)
+
     def _checkpoint(
         self, directory: LogDirectory, *, recovery_points: bool = False, high_watermarks: bool = False
     ) -> None:
@@ -327,6 +331,9 @@ class LogManager:
         while online := self.directories.online:
             directory = min(online, key=lambda candidate: len(self._logs_in[candidate]))
             try:
+                if directory.remembers(key):
+                    # Of a log that was deleted: this one must not start with its offsets after a crash.
+                    self._checkpoint(directory, recovery_points=True, high_watermarks=True)
                 log = self._factory.create(directory, key, topic_id)
             except OSError as error:
                 self.directories.met(directory, what, error)
