@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support import maven
 
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 TIMEOUT_S = 120.0
 
 
@@ -22,12 +23,14 @@ def run_java(
     text_in: str = "",
     timeout_s: float = TIMEOUT_S,
     heap: str = "256m",
+    short_lived: bool = True,
 ) -> str:
     """Run a class of the bundle and return its standard output. Raises JavaFailedError unless it exits with 0.
 
-    Skips the test where Java is missing (see maven.classpath).
+    `short_lived` starts the JVM quickly at the price of its top speed. Skips the test where Java is missing (see
+    maven.classpath).
     """
-    command = ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET]
+    command = ["java", f"-Xmx{heap}", *(SHORT_LIVED if short_lived else ()), QUIET]
     command += ["-cp", maven.classpath(bundle), main_class, *map(str, arguments)]
     done = subprocess.run(command, input=text_in, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode != 0:

@@ -1,0 +1,155 @@
+"""The table: medians, ratios and goals, on the terminal as rows finish and in benchmarks/RESULTS.md."""
+
+import datetime
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.contestants import Contestant
+from benchmarks.row import Goal, Measurement, Metric, Row, UnavailableError
+from kavka import __version__
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HEADINGS = ("row", "measured", "Kavka", "Kafka 4.3.1", "ratio", "goal", "")
+
+
+class Result:
+    """The rounds of one row. `failures` says, by contestant, what went wrong."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.rounds: dict[str, list[Measurement]] = {}
+        self.failures: dict[str, tuple[type[Exception], str]] = {}
+
+    def record(self, contestant: Contestant, measurement: Measurement) -> None:
+        self.rounds.setdefault(contestant.name, []).append(measurement)
+
+    def values(self, contestant_name: str, metric: Metric) -> list[float]:
+        return [measurement[metric] for measurement in self.rounds.get(contestant_name, []) if metric in measurement]
+
+    def metrics(self) -> list[Metric]:
+        """Those measured on either side, those with goals too, in the order of the measurement."""
+        found: dict[Metric, None] = {}
+        for rounds in self.rounds.values():
+            for measurement in rounds:
+                found.update(dict.fromkeys(measurement))
+        return list(found)
+
+
+class Report:
+    """Collects results; prints each as it comes."""
+
+    def __init__(self, program: str, arguments: Sequence[str]) -> None:
+        self.command = " ".join([program, *arguments])
+        self.started = datetime.datetime.now(datetime.UTC)
+        self.load_average = os.getloadavg()[0]
+        self.lines: list[tuple[str, ...]] = []
+        self.notes: list[str] = []
+        self.has_failures = False
+        self._is_headed = False
+
+    def add(self, result: Result, seconds: float) -> None:
+        lines = table_lines(result)
+        self.lines += lines
+        for name, (kind, reason) in result.failures.items():
+            self.has_failures = self.has_failures or not issubclass(kind, UnavailableError)
+            word = "not available" if issubclass(kind, UnavailableError) else f"failed ({kind.__name__})"
+            self.notes.append(f"{result.row.name}, {name}: {word}: {reason.strip()[:600]}")
+        if not self._is_headed:
+            print(_terminal_line(HEADINGS))
+            self._is_headed = True
+        for line in lines:
+            print(_terminal_line(line))
+        for note in self.notes[len(self.notes) - len(result.failures) :]:
+            print(f"    ! {note}")
+        print(f"    ({seconds:.0f} s)", flush=True)
+
+    def write(self) -> None:
+        RESULTS.write_text(self.markdown())
+
+    def markdown(self) -> str:
+        took = datetime.datetime.now(datetime.UTC) - self.started
+        text = [
+            "# Results of the last `make bench`",
+            "",
+            f"`{self.command}`, {self.started:%Y-%m-%d %H:%M} UTC, {took.seconds // 60} min",
+            "",
+            *(f"- {line}" for line in machine()),
+            f"- load average before the run: {self.load_average:.2f}",
+            "",
+            "Medians; the rounds' least and most in parentheses. Ratios are Kavka's value by Kafka's.",
+            "",
+            "| " + " | ".join(HEADINGS) + " |",
+            "|" + "---|" * len(HEADINGS),
+            *("| " + " | ".join(line) + " |" for line in self.lines),
+            "",
+        ]
+        if self.notes:
+            text += ["Not measured:", "", *(f"- {' '.join(note.split())}" for note in self.notes), ""]
+        return "\n".join(text)
+
+
+def table_lines(result: Result) -> list[tuple[str, ...]]:
+    goals: Mapping[Metric, Goal] = {goal.metric: goal for goal in result.row.goals}
+    lines: list[tuple[str, ...]] = []
+    for metric in result.metrics():
+        kavka, kafka = result.values("kavka", metric), result.values("kafka", metric)
+        goal = goals.get(metric)
+        lines.append(
+            (
+                result.row.title,
+                metric.title,
+                _spread(kavka, metric),
+                _spread(kafka, metric),
+                _ratio(kavka, kafka),
+                goal.text() if goal else "",
+                _verdict(goal, kavka, kafka),
+            )
+        )
+    return lines
+
+
+def machine() -> list[str]:
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?"
+    )
+    memory_kib = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()[:1]
+    return [
+        f"{os.cpu_count()} x {model}, {memory_kib >> 20} GiB, {platform.system()} {platform.release()}",
+        f"Kavka {__version__}, Python {platform.python_version()}; Apache Kafka 4.3.1, heap 1 GiB, {' '.join(java)}",
+    ]
+
+
+def _verdict(goal: Goal | None, kavka: Sequence[float], kafka: Sequence[float]) -> str:
+    if goal is None or not kavka:
+        return ""
+    is_met = goal.is_met(statistics.median(kavka), statistics.median(kafka) if kafka else None)
+    return "" if is_met is None else ("met" if is_met else "MISSED")
+
+
+def _spread(values: Sequence[float], metric: Metric) -> str:
+    if not values:
+        return "-"
+    median = f"{statistics.median(values):,.{metric.digits}f}"
+    if len(values) == 1:
+        return median
+    return f"{median} ({min(values):,.{metric.digits}f}-{max(values):,.{metric.digits}f})"
+
+
+def _ratio(kavka: Sequence[float], kafka: Sequence[float]) -> str:
+    if not kavka or not kafka or not statistics.median(kafka):
+        return ""
+    return f"{statistics.median(kavka) / statistics.median(kafka):.2f}x"
+
+
+def _terminal_line(cells: Sequence[str]) -> str:
+    widths = (46, 34, 32, 32, 7, 18, 6)
+    return " ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
