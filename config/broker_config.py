@@ -63,6 +63,7 @@ class BrokerConfig(
     """
 
     ALL_ROWS: ClassVar[dict[str, Setting]]
+    DEFAULT_VALUES: ClassVar[dict[str, Any]]
 
     def __init__(
         self,
@@ -70,8 +71,9 @@ class BrokerConfig(
         cluster_defaults: Mapping[str, str] = _EMPTY,
         per_broker: Mapping[str, str] = _EMPTY,
     ) -> None:
-        given = with_synonyms({**static, **cluster_defaults, **per_broker})
-        values = _DEFAULT_VALUES.copy()
+        static = _with_synonyms(static)
+        given = {**static, **cluster_defaults, **per_broker}
+        values = self.DEFAULT_VALUES.copy()
         by_listener: dict[tuple[str, str], Any] = {}
         for name, text in given.items():
             row = self.ROWS.get(name)
@@ -157,7 +159,7 @@ def changed_settings(old: BrokerConfig, new: BrokerConfig) -> frozenset[str]:
     return frozenset(changed)
 
 
-def with_synonyms(given: Mapping[str, str]) -> Mapping[str, str]:
+def _with_synonyms(given: Mapping[str, str]) -> Mapping[str, str]:
     """broker.id and node.id stand for each other where only one is given."""
     for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
         if name in given and other not in given:
@@ -167,4 +169,4 @@ def with_synonyms(given: Mapping[str, str]) -> Mapping[str, str]:
 
 BrokerConfig.ALL_ROWS = {**BrokerConfig.ROWS, **{row.name: row for row in ignored.ROWS}}
 _ATTRIBUTES: Final = {name: row.attribute for name, row in BrokerConfig.ROWS.items()}
-_DEFAULT_VALUES: Final[dict[str, Any]] = {name: row.default for name, row in BrokerConfig.ROWS.items()}
+BrokerConfig.DEFAULT_VALUES = {name: row.default for name, row in BrokerConfig.ROWS.items()}

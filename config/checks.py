@@ -120,7 +120,7 @@ class Release:
         steps = self.STEPS.split()
         if value is None or value in steps or (_release_of(value) in map(_release_of, steps) and "-" not in value):
             return None
-        return value, f"Version must be one of {', '.join(steps)}"
+        return value, f"Version {value} is not a valid version"
 
     def __str__(self) -> str:
         return f"[{', '.join(self.STEPS.split())}]"

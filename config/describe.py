@@ -93,7 +93,7 @@ def _broker_entry(config: BrokerConfig, name: str, row: Setting | None) -> Confi
         name,
         None if row is None or is_sensitive else _broker_value(config, name, row),
         synonyms[0].source if synonyms else Source.DEFAULT,
-        row is None or not row.is_dynamic,
+        row is None or name != row.name or not row.is_dynamic,
         is_sensitive,
         synonyms,
         _UNKNOWN_TYPE if row is None else int(row.type),

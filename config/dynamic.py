@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from kavka.config.errors import ConfigError
-from kavka.config.listener_prefix import base_row, split_prefix
+from kavka.config.listener_prefix import LIMITS_OF_LISTENER, split_prefix
 from kavka.config.setting import Setting
 from kavka.config.values import PER_BROKER
 
@@ -29,7 +29,7 @@ _ONLY_PER_LISTENER: Final = frozenset(
 
 def check_dynamic_names(names: Collection[str], rows: Mapping[str, Setting], *, per_broker: bool) -> None:
     """Raises ConfigError if one of the names is read-only, or cannot be the cluster's default. Unknown names pass."""
-    known = {name: row for name in names if (row := _row(name, rows)) is not None}
+    known = {name: rows[name] for name in names if name in rows}
     _refuse("Cannot update these configs dynamically", [n for n, row in known.items() if not row.is_dynamic])
     _refuse(
         "These security configs can be dynamically updated only per-listener using the listener prefix",
@@ -38,13 +38,15 @@ def check_dynamic_names(names: Collection[str], rows: Mapping[str, Setting], *, 
     if not per_broker:
         _refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",
-            [name for name, row in known.items() if row.scope is PER_BROKER],
+            [name for name in names if _is_per_broker(name, rows)],
         )
 
 
-def _row(name: str, rows: Mapping[str, Setting]) -> Setting | None:
+def _is_per_broker(name: str, rows: Mapping[str, Setting]) -> bool:
     prefixed = split_prefix(name)
-    return rows.get(name) if prefixed is None else base_row(prefixed[1], rows)
+    if prefixed is not None:
+        return prefixed[1] not in LIMITS_OF_LISTENER
+    return name in rows and rows[name].scope is PER_BROKER
 
 
 def _refuse(why: str, names: list[str]) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 from kavka.config.setting import Setting
 
 PREFIX: Final = "listener.name."
-_OWN: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads", "connections.max.reauth.ms")
+LIMITS_OF_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+_OWN: Final = (*LIMITS_OF_LISTENER, "connections.max.reauth.ms")
 _OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size")
 
 

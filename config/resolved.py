@@ -4,6 +4,7 @@ log_retention_ms         log.retention.ms, else .minutes, else .hours; negative 
 log_roll_ms, ..jitter_ms ms, else hours
 log_flush_interval_ms    log.flush.interval.ms, else log.flush.scheduler.interval.ms
 log_dirs                 log.dirs, else log.dir
+log_message_timestamp_before_max_ms, .._after_max_ms: else log.message.timestamp.difference.max.ms
 listeners                parsed, without those named in controller.listener.names
 advertised_listeners     parsed; () where nothing is advertised: each client gets the address it reached
 inter_broker_listener_name, zookeeper_connection_timeout_ms, num_replica_alter_log_dirs_threads
@@ -25,6 +26,7 @@ from kavka.config.listeners import (
     parse_security_protocols,
     split_list,
 )
+from kavka.config.values import LONG_MAX
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -43,6 +45,8 @@ def resolve(values: Mapping[str, Any]) -> dict[str, Any]:
         "log_roll_jitter_ms": _first(values["log.roll.jitter.ms"], values["log.roll.jitter.hours"] * _HOUR_MS),
         "log_flush_interval_ms": _first(values["log.flush.interval.ms"], values["log.flush.scheduler.interval.ms"]),
         "log_dirs": log_dirs,
+        "log_message_timestamp_before_max_ms": _timestamp_bound_ms(values, "log.message.timestamp.before.max.ms"),
+        "log_message_timestamp_after_max_ms": _timestamp_bound_ms(values, "log.message.timestamp.after.max.ms"),
         "log_cleanup_policy": frozenset(values["log.cleanup.policy"]),
         "num_replica_alter_log_dirs_threads": _first(values["num.replica.alter.log.dirs.threads"], len(log_dirs)),
         "zookeeper_connection_timeout_ms": _first(values["zookeeper.connection.timeout.ms"], session_timeout_ms),
@@ -85,6 +89,13 @@ def _retention_ms(values: Mapping[str, Any]) -> int:
         name = next(n for n in ("log.retention.ms", "log.retention.minutes", "log.retention.hours") if values[n] == 0)
         raise ConfigError(name, 0, "must be unlimited (-1) or at least 1")
     return max(retention_ms, -1)
+
+
+def _timestamp_bound_ms(values: Mapping[str, Any], name: str) -> int:
+    """A bound that is not set itself is log.message.timestamp.difference.max.ms (KIP-937)."""
+    own_ms: int = values[name]
+    difference_ms: int = values["log.message.timestamp.difference.max.ms"]
+    return difference_ms if own_ms == LONG_MAX else own_ms
 
 
 def _log_dirs(values: Mapping[str, Any]) -> tuple[Path, ...]:

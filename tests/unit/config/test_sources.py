@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kavka.config import BrokerConfig, ConfigError
+from kavka.config.properties import parse_properties
+from kavka.config.sources import from_environment
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text("num.io.threads=3\nnum.partitions=3\nmessage.max.bytes=3\n")
+    return path
+
+
+def test_command_line_counts_before_environment_before_file_before_default(file: Path) -> None:
+    environ = {"KAFKA_NUM_PARTITIONS": "4", "KAFKA_MESSAGE_MAX_BYTES": "4"}
+
+    config = BrokerConfig.load(file, ["message.max.bytes=5"], environ).config
+
+    assert (config.num_io_threads, config.num_partitions, config.message_max_bytes) == (3, 4, 5)
+    assert config.num_network_threads == 1
+
+
+def test_unknown_and_ignored_settings_are_named() -> None:
+    overrides = ["num.partitons=3", "process.roles=broker", "remote.log.reader.threads=many", "num.partitions=2"]
+
+    loaded = BrokerConfig.load(None, overrides, {})
+
+    assert loaded.unknown == ["num.partitons"]
+    assert [name for name, reason in loaded.ignored if reason] == ["process.roles", "remote.log.reader.threads"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_LOG_RETENTION_MS", "log.retention.ms"),
+        ("KAFKA_BROKER_ID", "broker.id"),
+        ("KAFKA_LISTENERS", "listeners"),
+        ("KAFKA_ZOOKEEPER_CLIENTCNXNSOCKET", "zookeeper.clientCnxnSocket"),
+        ("KAFKA_LISTENER_NAME_A___B_SSL_KEY_PASSWORD", "listener.name.a-b.ssl.key.password"),
+        ("KAFKA_LISTENER_NAME_A__B_MAX_CONNECTIONS", "listener.name.a_b.max.connections"),
+        ("KAFKA_LOG_RETENTION_SECONDS", "log.retention.seconds"),
+    ],
+)
+def test_a_variable_becomes_a_setting(variable: str, name: str) -> None:
+    assert from_environment({variable: "1"}) == {name: "1"}
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_VERSION",
+        "KAFKA_HOME",
+        "KAFKA_PORT",
+        "KAFKA_PORT_9092_TCP_ADDR",
+        "KAFKA_SERVICE_HOST",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "LOG_RETENTION_MS",
+        "PATH",
+    ],
+)
+def test_other_variables_are_left_alone(variable: str) -> None:
+    assert from_environment({variable: "1"}) == {}
+
+
+@pytest.mark.parametrize("override", ["num.partitions", "=3", ""])
+def test_an_override_needs_name_and_value(override: str) -> None:
+    with pytest.raises(ConfigError, match="name=value"):
+        BrokerConfig.load(None, [override], {})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.properties: No such file"):
+        BrokerConfig.load(tmp_path / "missing.properties", [], {})
+
+
+def test_a_wrong_escape_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_bytes(b"# x\n\nbroker.rack=\\u12\n")
+    with pytest.raises(ConfigError, match="line 3"):
+        BrokerConfig.load(path, [], {})
+
+
+@pytest.mark.parametrize(
+    ("data", "properties"),
+    [
+        (b"a=1", {"a": "1"}),
+        (b"  a = 1 \n", {"a": "1 "}),
+        (b"a:1\nb 2\nc\t=\t3\n", {"a": "1", "b": "2", "c": "3"}),
+        (b"# a=1\n  ! b=2\n\n \t\n", {}),
+        (b"a\n", {"a": ""}),
+        (b"a=\n", {"a": ""}),
+        (b"a==b", {"a": "=b"}),
+        (b"a = = b", {"a": "= b"}),
+        (b"a=1,\\\n   2,\\\r\n   3\nb=4", {"a": "1,2,3", "b": "4"}),
+        (b"a=x\\\\\nb=2", {"a": "x\\", "b": "2"}),
+        (b"a=x\\", {"a": "x"}),
+        (b"a=1\\\n# not a comment", {"a": "1# not a comment"}),
+        (b"a\\ b\\=c=1", {"a b=c": "1"}),
+        (b"a=\\t\\n\\r\\f\\q\\u0041", {"a": "\t\n\r\fqA"}),
+        (b"a=\\uD83D\\uDE00", {"a": "\U0001f600"}),
+        ("a=\u010de\u0161tina".encode(), {"a": "\u010de\u0161tina"}),
+        ("a=\u00e9".encode("latin-1"), {"a": "\u00e9"}),
+        (b"a=1\ra=2", {"a": "2"}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(data: bytes, properties: dict[str, str]) -> None:
+    assert parse_properties(data) == properties
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04x}" if not character.isalnum() else character for character in text)
+
+
+CHARACTERS = st.characters(max_codepoint=0xD7FF)
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(st.text(CHARACTERS, min_size=1), st.text(CHARACTERS)))
+def test_escaped_properties_come_back(properties: dict[str, str]) -> None:
+    lines = [f"{escaped(name)}={escaped(value)}" for name, value in properties.items()]
+    assert parse_properties("\n".join(lines).encode()) == properties
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_properties_or_a_line_number(data: bytes) -> None:
+    try:
+        properties = parse_properties(data)
+    except ValueError as error:
+        properties = {"error": str(error)}
+        if not str(error).startswith("line "):
+            raise
+    assert all(isinstance(text, str) for text in properties.values())
