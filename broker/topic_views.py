@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.metadata_cache import NO_LEADER, Endpoint, MetadataSnapshot, PartitionMetadata
-from kavka.protocol.errors import ErrorCode
+from kavka.cluster.topic_names import validate_topic_name
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
@@ -76,3 +77,12 @@ def reached_endpoint(context: "Context") -> Endpoint:
     if host.startswith(_MAPPED_IPV4) and "." in host:
         host = host[len(_MAPPED_IPV4) :]
     return Endpoint(host, context.local_port)
+
+
+def name_error(name: str) -> ErrorCode:
+    """INVALID_TOPIC_EXCEPTION for a name that no topic can have, else NONE."""
+    try:
+        validate_topic_name(name)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE

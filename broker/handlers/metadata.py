@@ -26,8 +26,8 @@ from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.broker.slices import SlicedList, in_slices
 from kavka.broker.topic_creation import auto_create, may_create
-from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, reached_endpoint
-from kavka.cluster.topic_names import is_internal, validate_topic_name
+from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
+from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
     MetadataRequest,
@@ -68,7 +68,7 @@ def metadata(
         services.purgatory,
         creation,
         CREATION_WAIT_MS,
-        done=lambda future: _Answer(request, context, services).of_topics(asked, _errors_of(future)),
+        done=lambda future: _Answer(request, context, services).of_topics(asked, _errors_of(future, missing)),
         late=lambda: _Answer(request, context, services).of_topics(
             asked, dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
         ),
@@ -86,19 +86,25 @@ def _to_create(
     return [
         name
         for name in sorted(absent)
-        if _name_error(name) is ErrorCode.NONE
+        if name_error(name) is ErrorCode.NONE
         and context.allows(Operation.DESCRIBE, topic(name))
         and may_create(context, name)
     ]
 
 
-def _errors_of(creation: "Future[list[TopicResult]]") -> dict[str, ErrorCode]:
+def _errors_of(creation: "Future[list[TopicResult]]", missing: list[str]) -> dict[str, ErrorCode]:
     """What to say of topics that were to be created and still are not in the metadata."""
-    errors = {}
-    for result in creation.result():
-        exists = result.error is None or result.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
-        errors[result.name] = ErrorCode.LEADER_NOT_AVAILABLE if exists or result.error is None else result.error.code
-    return errors
+    failure = creation.exception()
+    if failure is not None:
+        if not isinstance(failure, BrokerError):
+            raise failure
+        return dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
+    return {
+        result.name: ErrorCode.LEADER_NOT_AVAILABLE
+        if result.error is None or result.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        else result.error.code
+        for result in creation.result()
+    }
 
 
 class _Answer:
@@ -156,7 +162,7 @@ class _Answer:
         known = self._snapshot.topic(name)
         if known is not None:
             return self._topic(known)
-        error = creation.get(name) or _name_error(name)
+        error = creation.get(name) or name_error(name)
         if error is ErrorCode.NONE and self._denied_creation(name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return _failed(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
@@ -218,11 +224,3 @@ def _failed(error: ErrorCode, name: str | None, topic_id: bytes = ZERO_TOPIC_ID)
         is_internal=name is not None and is_internal(name),
         partitions=[],
     )
-
-
-def _name_error(name: str) -> ErrorCode:
-    try:
-        validate_topic_name(name)
-    except BrokerError as error:
-        return error.code
-    return ErrorCode.NONE

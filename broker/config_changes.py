@@ -1,0 +1,139 @@
+"""Changing configurations on a client's behalf: what AlterConfigs and IncrementalAlterConfigs share.
+
+A change is a function from the settings that are stored to those that shall be. The controller runs it on what is
+stored at that moment, so that two increments at once do not lose one another.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kavka.broker.config_answers import BROKER, TOPIC, own_broker_id
+from kavka.broker.dynamic_config import check_broker_change, layer
+from kavka.broker.promise import Promise
+from kavka.cluster.controller.requests import ConfigEntity
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import ConfigError
+from kavka.config.listener_prefix import base_row, split_prefix
+from kavka.config.setting import Setting
+from kavka.config.topic_config import topic_rows, validate_topic_overrides
+from kavka.config.values import Source
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+Change = Callable[[dict[str, str]], dict[str, str]]
+T = TypeVar("T")
+
+
+class ResourceOutcome(NamedTuple):
+    """What became of one resource of the request; `error` is None if it went well."""
+
+    resource_type: int
+    resource_name: str
+    error: BrokerError | None
+
+
+def change(
+    resource_type: int, name: str, new_settings: Change, services: "Services", *, validate_only: bool
+) -> "Future[None]":
+    """Check and store the change of a topic's, a broker's or the cluster's settings.
+
+    The future is done when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
+    seen at once: unknown topics (UNKNOWN_TOPIC_OR_PARTITION), other brokers (INVALID_REQUEST).
+    """
+    if resource_type == TOPIC:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if services.metadata.current.topic(name) is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return services.controller.alter_configs(
+            ConfigEntity.topic(name), _checked_topic_change(new_settings, services), validate_only
+        )
+    if resource_type == BROKER:
+        broker_id = own_broker_id(name, services)
+        return services.controller.alter_configs(
+            ConfigEntity.broker(broker_id), _checked_broker_change(broker_id, new_settings, services), validate_only
+        )
+    raise BrokerError(
+        ErrorCode.INVALID_REQUEST, f"the configuration of resource type {resource_type} cannot be changed"
+    )
+
+
+def gather(
+    outcomes: Sequence[tuple[int, str, "Future[None] | BrokerError | None"]],
+    respond: Callable[[list[ResourceOutcome]], T],
+) -> Promise[T]:
+    """A promise of `respond(outcomes)`, in order, once every future is done."""
+    promise: Promise[T] = Promise()
+    futures = [outcome for _, _, outcome in outcomes if isinstance(outcome, Future)]
+
+    def finish(_: object = None) -> None:
+        if all(future.done() for future in futures):
+            promise.complete(
+                respond([ResourceOutcome(kind, name, _error_of(outcome)) for kind, name, outcome in outcomes])
+            )
+
+    for future in futures:
+        future.add_done_callback(finish)
+    if not futures:
+        finish()
+    return promise
+
+
+def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | None:
+    if not isinstance(outcome, Future):
+        return outcome
+    failure = outcome.exception()
+    if failure is None or isinstance(failure, BrokerError):
+        return failure
+    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _checked_topic_change(new_settings: Change, services: "Services") -> Change:
+    def checked(stored: dict[str, str]) -> dict[str, str]:
+        new = new_settings(stored)
+        try:
+            validate_topic_overrides(new, services.config.current)
+        except ConfigError as error:
+            raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        return new
+
+    return checked
+
+
+def _checked_broker_change(broker_id: int | None, new_settings: Change, services: "Services") -> Change:
+    def checked(stored: dict[str, str]) -> dict[str, str]:
+        new = new_settings(stored)
+        current = services.config.current
+        _refuse_secrets(new, stored)
+        try:
+            if broker_id is None:
+                check_broker_change(current, new, layer(current, Source.DYNAMIC_BROKER))
+            else:
+                check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
+        except ConfigError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource: {error}") from error
+        return new
+
+    return checked
+
+
+def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """Secrets would lie in the registry as clear text, which Kafka refuses too without password.encoder.secret."""
+    for name, text in new.items():
+        row = setting_row(BROKER, name)
+        if row is not None and row.is_sensitive and stored.get(name) != text:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be stored: dynamic passwords need an encoder secret, which this broker does not have",
+            )
+
+
+def setting_row(resource_type: int, name: str) -> Setting | None:
+    """The row of a resource's setting, also behind a listener's prefix; None for an unknown one."""
+    if resource_type == TOPIC:
+        return topic_rows().get(name)
+    prefixed = split_prefix(name)
+    return BrokerConfig.ALL_ROWS.get(name) if prefixed is None else base_row(prefixed[1], BrokerConfig.ALL_ROWS)

@@ -1,0 +1,164 @@
+"""The settings as they are now: the broker's snapshot and each topic's overrides, changed while the broker runs
+(KIP-226).
+
+Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed` and
+`topic_changed`; both make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what is
+stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not keep a
+broker down.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kavka.config.broker_config import BrokerConfig, changed_settings
+from kavka.config.errors import ConfigError
+from kavka.config.topic_config import TopicConfig, usable_overrides
+from kavka.config.values import Source
+
+ConfigListener = Callable[[BrokerConfig, BrokerConfig, frozenset[str]], None]
+"""Called with the old snapshot, the new one, and the names of the settings that differ."""
+TopicListener = Callable[[str, Mapping[str, str]], None]
+"""Called with a topic's name and all of its overrides."""
+
+THREAD_COUNTS: Final = (
+    "num.network.threads",
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+)
+NONE_SET: Final[Mapping[str, str]] = MappingProxyType({})
+
+log = logging.getLogger(__name__)
+
+
+class DynamicConfig:
+    """Holds the current snapshot.
+
+    Threads: `current`, `topic_overrides` and `topic_config` by any thread, lock-free (each is one read of an attribute
+    or a dictionary). Changes come one after another, under `_lock`, and listeners run under it, in the order of
+    registration, on the thread that brought the change: they must be short and must not change the configuration.
+    Listeners are registered before the first change.
+    """
+
+    def __init__(self, static: BrokerConfig, broker_id: int) -> None:
+        self.current = static
+        self._broker_id = broker_id
+        self._lock = threading.Lock()
+        self._listeners: list[ConfigListener] = []
+        self._topic_listeners: list[TopicListener] = []
+        self._topic_overrides: dict[str, Mapping[str, str]] = {}
+        self._topic_configs: dict[str, TopicConfig] = {}
+
+    def on_change(self, listener: ConfigListener) -> None:
+        """Have `listener` called after every change of the broker's settings."""
+        self._listeners.append(listener)
+
+    def on_topic_change(self, listener: TopicListener) -> None:
+        """Have `listener` called after every change of a topic's overrides."""
+        self._topic_listeners.append(listener)
+
+    def broker_changed(self, broker_id: int | None, stored: Mapping[str, str]) -> None:
+        """The dynamic settings of one broker, or with None the cluster's defaults, are now `stored`.
+
+        Those of other brokers are none of this one's business.
+        """
+        if broker_id is not None and broker_id != self._broker_id:
+            return
+        with self._lock:
+            old = self.current
+            cluster_defaults = stored if broker_id is None else layer(old, Source.DYNAMIC_DEFAULT_BROKER)
+            per_broker = stored if broker_id is not None else layer(old, Source.DYNAMIC_BROKER)
+            new = _usable_snapshot(old, cluster_defaults, per_broker)
+            changed = changed_settings(old, new)
+            self.current = new
+            if not changed:
+                return
+            self._topic_configs = {}
+            log.info("settings changed names=%s", ",".join(sorted(changed)))
+            for listener in self._listeners:
+                listener(old, new, changed)
+
+    def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
+        """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
+        usable, problems = usable_overrides(stored)
+        for problem in problems:
+            log.warning("stored topic setting is not used topic=%s reason=%s", topic, problem)
+        with self._lock:
+            if usable == self._topic_overrides.get(topic, NONE_SET):
+                return
+            if usable:
+                self._topic_overrides[topic] = MappingProxyType(usable)
+            else:
+                self._topic_overrides.pop(topic, None)
+            self._topic_configs.pop(topic, None)
+            for listener in self._topic_listeners:
+                listener(topic, usable)
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        """What the topic has of its own."""
+        return self._topic_overrides.get(topic, NONE_SET)
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """The topic's settings over the broker's."""
+        configs = self._topic_configs
+        config = configs.get(topic)
+        if config is None:
+            overrides = self.topic_overrides(topic)
+            if not overrides:
+                return TopicConfig.of(self.current, {})
+            try:
+                config = TopicConfig.of(self.current, dict(overrides))
+            except ConfigError as error:
+                log.warning("stored topic settings do not fit together topic=%s reason=%s", topic, error)
+                return TopicConfig.of(self.current, {})
+            configs[topic] = config
+        return config
+
+
+def layer(config: BrokerConfig, source: Source) -> Mapping[str, str]:
+    """What one source gives to a snapshot: name to text."""
+    return dict(config.layers)[source]
+
+
+def check_broker_change(
+    current: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
+) -> BrokerConfig:
+    """The snapshot that these dynamic settings would make.
+
+    Raises ConfigError for what cannot be changed so, is wrong, does not fit together, or changes a number of threads by
+    more than a factor of two at a time (KIP-226).
+    """
+    new = current.with_dynamic(cluster_defaults, per_broker)
+    for name in THREAD_COUNTS:
+        before, after = current.value(name), new.value(name)
+        if after < before / 2:
+            raise ConfigError(name, after, f"value should be at least half the current value {before}")
+        if after > before * 2:
+            raise ConfigError(name, after, f"value should not be greater than double the current value {before}")
+    return new
+
+
+def _usable_snapshot(
+    old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
+) -> BrokerConfig:
+    """The snapshot that the stored settings make, without those that cannot be used."""
+    try:
+        return old.with_dynamic(cluster_defaults, per_broker)
+    except ConfigError as error:
+        log.warning("stored dynamic settings are taken one by one reason=%s", error)
+    new = old.with_dynamic({}, {})
+    defaults: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for texts, taken in ((cluster_defaults, defaults), (per_broker, own)):
+        for name, text in texts.items():
+            taken[name] = text
+            try:
+                new = new.with_dynamic(defaults, own)
+            except ConfigError as error:
+                del taken[name]
+                log.warning("stored dynamic setting is not used name=%s reason=%s", name, error)
+    return new

@@ -1,0 +1,78 @@
+"""AlterConfigs v0-2.
+
+Behaviour
+- Replaces all settings of a topic, of this broker, or of the cluster's dynamic defaults (an empty broker name): what
+  the request does not name is gone. IncrementalAlterConfigs is the better way (KIP-339).
+- Answered when this broker has taken the settings in; each resource goes its own way.
+- Refused: unknown topic settings and wrong values of topics (INVALID_CONFIG); read-only broker settings, wrong values
+  of brokers, null values, a resource named twice, loggers (INVALID_REQUEST).
+- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet.
+
+Versions
+- v2 is the first flexible one; otherwise all are alike.
+"""
+
+from collections import Counter
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from kavka.broker.config_answers import require_on
+from kavka.broker.config_changes import ResourceOutcome, change, gather
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+
+def _refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None) -> AlterConfigsResponse:
+    error = BrokerError(code, message)
+    return _response([ResourceOutcome(each.resource_type, each.resource_name, error) for each in request.resources])
+
+
+@handles(AlterConfigsRequest, versions="0-2", error_answer=_refused)
+def alter_configs(
+    request: AlterConfigsRequest, context: Context, services: "Services"
+) -> Promise[AlterConfigsResponse]:
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    outcomes: list[tuple[int, str, Future[None] | BrokerError | None]] = []
+    for each in request.resources:
+        outcome: Future[None] | BrokerError
+        try:
+            if times[each.resource_type, each.resource_name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+            require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
+            outcome = _replace(each, services, validate_only=request.validate_only)
+        except BrokerError as error:
+            outcome = error
+        outcomes.append((each.resource_type, each.resource_name, outcome))
+    return gather(outcomes, _response)
+
+
+def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> "Future[None]":
+    nulls = [setting.name for setting in each.configs if setting.value is None]
+    if nulls:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    new = {setting.name: setting.value or "" for setting in each.configs}
+    return change(each.resource_type, each.resource_name, lambda _: dict(new), services, validate_only=validate_only)
+
+
+def _response(outcomes: list[ResourceOutcome]) -> AlterConfigsResponse:
+    responses = [
+        AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message or error.code.message,
+            resource_type=resource_type,
+            resource_name=name,
+        )
+        for resource_type, name, error in outcomes
+    ]
+    return AlterConfigsResponse(throttle_time_ms=0, responses=responses)

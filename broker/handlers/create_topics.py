@@ -1,0 +1,144 @@
+"""CreateTopics v0-7.
+
+Behaviour
+- The controller creates the topics; the answer comes when their partitions have leaders and the metadata shows them, or
+  after the request's timeout, which leaves the creation going on (REQUEST_TIMED_OUT). A timeout of 0 or less never
+  waits in vain: it turns success into REQUEST_TIMED_OUT, as Kafka's does.
+- Counts of -1 mean `num.partitions` and `default.replication.factor`; a manual assignment excludes both counts.
+- A name given twice is INVALID_REQUEST for all of its entries. The other topics of the request go their own way.
+- Not done: `create.topic.policy.class.name`, the controller mutation quota.
+
+Versions
+- v1: validate only, error messages. v4: counts may be -1 (KIP-464). v5: the answer has partitions, replication factor
+  and configurations (KIP-525), if the client may describe them. v6: THROTTLING_QUOTA_EXCEEDED. v7: topic ids.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.awaiting import answer_within
+from kavka.broker.config_answers import topic_entries
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, topic
+from kavka.broker.topic_creation import may_create
+from kavka.cluster.controller.requests import NewTopic, TopicResult
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+LEAST_WAIT_MS: Final = 5_000
+"""How long a request whose timeout is 0 may wait to learn about its errors."""
+
+
+def _refused(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+    error = BrokerError(code, message)
+    return CreateTopicsResponse(topics=[_failed(each.name, error) for each in request.topics])
+
+
+@handles(CreateTopicsRequest, versions="0-7", error_answer=_refused)
+def create_topics(
+    request: CreateTopicsRequest, context: Context, services: "Services"
+) -> CreateTopicsResponse | Promise[CreateTopicsResponse]:
+    wanted, refused = _sort_out(request, context)
+    if not wanted:
+        return _answer(request, refused)
+    creation = services.controller.create_topics(wanted, request.validate_only)
+
+    def done(future: "Future[list[TopicResult]]") -> CreateTopicsResponse:
+        created = {result.name: _result(result, request, context, services) for result in future.result()}
+        return _answer(request, refused | created)
+
+    def late() -> CreateTopicsResponse:
+        timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
+        return _answer(request, refused | {each.name: _failed(each.name, timed_out) for each in wanted})
+
+    wait_ms = request.timeout_ms if request.timeout_ms > 0 else LEAST_WAIT_MS
+    return answer_within(services.purgatory, creation, wait_ms, done=done, late=late)
+
+
+def _sort_out(request: CreateTopicsRequest, context: Context) -> tuple[list[NewTopic], dict[str, CreatableTopicResult]]:
+    """The topics for the controller, and the results of those that never get there."""
+    names = Counter(each.name for each in request.topics)
+    wanted, refused = [], {}
+    for each in request.topics:
+        try:
+            if names[each.name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+            if not may_create(context, each.name):
+                raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+            wanted.append(_new_topic(each))
+        except BrokerError as error:
+            refused[each.name] = _failed(each.name, error)
+    return wanted, refused
+
+
+def _new_topic(each: CreatableTopic) -> NewTopic:
+    if each.assignments and (each.num_partitions != -1 or each.replication_factor != -1):
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        )
+    assignments = {part.partition_index: part.broker_ids for part in each.assignments}
+    if len(assignments) < len(each.assignments):
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned more than once.")
+    nulls = [config.name for config in each.configs if config.value is None]
+    if nulls:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
+    configs = {config.name: config.value for config in each.configs}
+    return NewTopic(each.name, each.num_partitions, each.replication_factor, assignments, configs)
+
+
+def _result(
+    result: TopicResult, request: CreateTopicsRequest, context: Context, services: "Services"
+) -> CreatableTopicResult:
+    if result.error is not None:
+        return _failed(result.name, result.error)
+    if request.timeout_ms <= 0 and not request.validate_only:
+        return _failed(result.name, BrokerError(ErrorCode.REQUEST_TIMED_OUT))
+    answer = CreatableTopicResult(
+        name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=None
+    )
+    if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name)):
+        answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return answer
+    answer.num_partitions = result.partitions
+    answer.replication_factor = result.replication_factor
+    if context.api_version >= 5:
+        answer.configs = _configs(result.configs, services)
+    return answer
+
+
+def _configs(overrides: Mapping[str, str], services: "Services") -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.is_read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in topic_entries(services.config.current, overrides)
+    ]
+
+
+def _failed(name: str, error: BrokerError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message or error.code.message, configs=None
+    )
+
+
+def _answer(request: CreateTopicsRequest, results: Mapping[str, CreatableTopicResult]) -> CreateTopicsResponse:
+    """The results in the request's order, each name once."""
+    return CreateTopicsResponse(topics=[results[name] for name in dict.fromkeys(each.name for each in request.topics)])

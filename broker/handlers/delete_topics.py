@@ -1,0 +1,127 @@
+"""DeleteTopics v0-6.
+
+Behaviour
+- The controller deletes the topics; the answer comes when they are gone from the metadata, or after the request's
+  timeout, which leaves the deletion going on (REQUEST_TIMED_OUT; always for a timeout of 0 or less, as in Kafka).
+- With `delete.topic.enable=false` nothing is deleted: TOPIC_DELETION_DISABLED, before v3 INVALID_REQUEST.
+- Not done: the controller mutation quota.
+
+Versions
+- v1: throttle time. v5: error messages. v6: topics by id (KIP-516); name and id together are INVALID_REQUEST. A topic
+  by id that the client may not describe is TOPIC_AUTHORIZATION_FAILED without its name.
+"""
+
+from collections import Counter
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.awaiting import answer_within
+from kavka.broker.handling import Context, handles
+from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, topic
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+LEAST_WAIT_MS: Final = 5_000
+"""How long a request whose timeout is 0 may wait to learn about its errors."""
+
+
+def _refused(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
+    error = BrokerError(code, message)
+    by_name = [DeleteTopicState(name=name, topic_id=ZERO_TOPIC_ID) for name in request.topic_names]
+    return DeleteTopicsResponse(responses=[_result(each, error) for each in request.topics or by_name])
+
+
+@handles(DeleteTopicsRequest, versions="0-6", error_answer=_refused)
+def delete_topics(
+    request: DeleteTopicsRequest, context: Context, services: "Services"
+) -> DeleteTopicsResponse | Promise[DeleteTopicsResponse]:
+    if not services.config.current.delete_topic_enable:
+        raise BrokerError(ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED)
+    if not services.controller.is_active:
+        raise BrokerError(ErrorCode.NOT_CONTROLLER)
+    wanted, refused = _sort_out(request, context, services.metadata.current)
+    if not wanted:
+        return DeleteTopicsResponse(responses=refused)
+    deletion = services.controller.delete_topics(list(wanted))
+
+    def done(future: "Future[dict[str, BrokerError | None]]") -> DeleteTopicsResponse:
+        outcomes = future.result()
+        if request.timeout_ms <= 0:
+            outcomes = {
+                name: BrokerError(ErrorCode.REQUEST_TIMED_OUT) if error is None else error
+                for name, error in outcomes.items()
+            }
+        return DeleteTopicsResponse(responses=refused + [_result(wanted[name], outcomes[name]) for name in wanted])
+
+    def late() -> DeleteTopicsResponse:
+        timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
+        return DeleteTopicsResponse(responses=refused + [_result(each, timed_out) for each in wanted.values()])
+
+    wait_ms = request.timeout_ms if request.timeout_ms > 0 else LEAST_WAIT_MS
+    return answer_within(services.purgatory, deletion, wait_ms, done=done, late=late)
+
+
+def _sort_out(
+    request: DeleteTopicsRequest, context: Context, snapshot: MetadataSnapshot
+) -> tuple[dict[str, DeleteTopicState], list[DeletableTopicResult]]:
+    """The topics for the controller by name, and the results of those that never get there."""
+    if context.api_version < 6:
+        asked = [DeleteTopicState(name=name, topic_id=ZERO_TOPIC_ID) for name in dict.fromkeys(request.topic_names)]
+    else:
+        asked = request.topics
+    if any(each.name is not None and each.topic_id != ZERO_TOPIC_ID for each in asked):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
+    named = [(each, _name_of(each, snapshot)) for each in asked]
+    times = Counter(name for _, name in named if name is not None)
+    wanted: dict[str, DeleteTopicState] = {}
+    refused = []
+    for each, name in named:
+        try:
+            wanted[_deletable(each, name, times, context, snapshot)] = DeleteTopicState(
+                name=name, topic_id=snapshot.topic_id(name or "")
+            )
+        except BrokerError as error:
+            refused.append(_result(each, error))
+    return wanted, refused
+
+
+def _name_of(each: DeleteTopicState, snapshot: MetadataSnapshot) -> str | None:
+    if each.name is not None:
+        return each.name
+    return snapshot.names_by_id.get(each.topic_id)
+
+
+def _deletable(
+    each: DeleteTopicState, name: str | None, times: Counter[str], context: Context, snapshot: MetadataSnapshot
+) -> str:
+    """The topic's name, if the client may delete it; else BrokerError."""
+    if name is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if times[name] > 1:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+    context.require(Operation.DESCRIBE, topic(name))
+    context.require(Operation.DELETE, topic(name))
+    if snapshot.topic(name) is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return name
+
+
+def _result(each: DeleteTopicState, error: BrokerError | None) -> DeletableTopicResult:
+    if error is None:
+        return DeletableTopicResult(name=each.name, topic_id=each.topic_id, error_code=ErrorCode.NONE)
+    return DeletableTopicResult(
+        name=each.name,
+        topic_id=each.topic_id,
+        error_code=error.code,
+        error_message=error.message or error.code.message,
+    )

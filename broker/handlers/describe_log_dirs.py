@@ -1,0 +1,83 @@
+"""DescribeLogDirs v0-5.
+
+Behaviour
+- Each of this broker's log directories with the partitions in it, their sizes, and how far a log's end lies behind its
+  high watermark; of the partitions asked for, or of all. A directory that failed is KAFKA_STORAGE_ERROR, without
+  partitions.
+- Not done: logs that are on their way to another directory (future logs) cannot exist here.
+
+Versions
+- v3: an error code for the whole answer. v4: total and usable bytes of the volume (KIP-827). v5: cordoned directories,
+  of which there are none.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.broker.slices import SlicedList, in_slices
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+    from kavka.storage.log_directory import LogDirectory
+
+
+@handles(DescribeLogDirsRequest, versions="0-5")
+def describe_log_dirs(
+    request: DescribeLogDirsRequest, context: Context, services: "Services"
+) -> DescribeLogDirsResponse:
+    if not context.allows(Operation.DESCRIBE, CLUSTER):
+        return DescribeLogDirsResponse(
+            throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
+        )
+    wanted: set[tuple[str, int]] | None = None
+    if request.topics is not None:
+        wanted = {(each.topic, index) for each in request.topics for index in each.partitions}
+    results = [_describe(directory, wanted, services) for directory in services.logs.directories]
+    return DescribeLogDirsResponse(throttle_time_ms=0, results=results)
+
+
+def _describe(
+    directory: "LogDirectory", wanted: set[tuple[str, int]] | None, services: "Services"
+) -> DescribeLogDirsResult:
+    path = str(directory.path.absolute())
+    if not directory.online:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for log in in_slices(services.logs.logs_in(directory)):
+        if wanted is not None and (log.topic, log.partition) not in wanted:
+            continue
+        topics.setdefault(log.topic, []).append(
+            DescribeLogDirsPartition(
+                partition_index=log.partition,
+                partition_size=log.size_bytes,
+                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+                is_future_key=False,
+            )
+        )
+    total_bytes, usable_bytes = _volume_bytes(path)
+    return DescribeLogDirsResult(
+        error_code=ErrorCode.NONE,
+        log_dir=path,
+        topics=SlicedList(DescribeLogDirsTopic(name=name, partitions=logs) for name, logs in topics.items()),
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
+
+
+def _volume_bytes(path: str) -> tuple[int, int]:
+    """Size and free space of the volume, -1 for both if it does not say."""
+    try:
+        volume = os.statvfs(path)
+    except OSError:
+        return -1, -1
+    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
