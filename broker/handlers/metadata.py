@@ -17,17 +17,17 @@ Versions
 """
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.awaiting import answer_within
 from kavka.broker.handling import Context, handles
 from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
-from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.broker.slices import SlicedList, in_slices
 from kavka.broker.topic_creation import auto_create, may_create
 from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
 from kavka.cluster.topic_names import is_internal
+from kavka.protocol.codec import encode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
     MetadataRequest,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from kavka.cluster.controller.requests import TopicResult
 
 CREATION_WAIT_MS: Final = 2_000
+MAX_STORED_ANSWERS: Final = 16
+"""Encoded answers kept with a snapshot: one for each version, listener and address that clients use."""
 
 
 def _refused(request: MetadataRequest, code: ErrorCode, _message: str | None) -> MetadataResponse:
@@ -52,12 +54,11 @@ def _refused(request: MetadataRequest, code: ErrorCode, _message: str | None) ->
 
 
 @handles(MetadataRequest, versions="0-13", error_answer=_refused)
-def metadata(
-    request: MetadataRequest, context: Context, services: "Services"
-) -> MetadataResponse | Promise[MetadataResponse]:
+def metadata(request: MetadataRequest, context: Context, services: "Services") -> Any:
+    # A response, a promise of one, or bytes that are sent as they are.
     asked = request.topics
     if asked is None or (not asked and context.api_version == 0):
-        return _Answer(request, context, services).of_all_topics()
+        return _all_topics(request, context, services)
     if context.api_version < 12 and any(each.name is None or each.topic_id != ZERO_TOPIC_ID for each in asked):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "topics can be asked for by id from version 12 on only")
     missing = _to_create(request, asked, context, services)
@@ -73,6 +74,28 @@ def metadata(
             asked, dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
         ),
     )
+
+
+def _all_topics(request: MetadataRequest, context: Context, services: "Services") -> bytes:
+    """The encoded answer about all topics, from the snapshot's store if nobody's rights make it differ."""
+    answer = _Answer(request, context, services)
+    if context.connection.authorizer is not None:
+        return encode(answer.of_all_topics(), context.api_version)
+    key = (
+        context.api_version,
+        context.listener_name,
+        reached_endpoint(context),
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+    )
+    store = answer.snapshot.encoded
+    encoded = store.get(key)
+    if encoded is None:
+        encoded = encode(answer.of_all_topics(), context.api_version)
+        if len(store) >= MAX_STORED_ANSWERS:
+            store.clear()
+        store[key] = encoded
+    return encoded
 
 
 def _to_create(
@@ -110,15 +133,15 @@ def _errors_of(creation: "Future[list[TopicResult]]", missing: list[str]) -> dic
 class _Answer:
     """Builds the answer to one request from the snapshot that stands when it is made."""
 
-    __slots__ = ("_context", "_request", "_services", "_snapshot", "_view")
+    __slots__ = ("_context", "_request", "_services", "_view", "snapshot")
 
     def __init__(self, request: MetadataRequest, context: Context, services: "Services") -> None:
         self._request = request
         self._context = context
         self._services = services
-        self._snapshot: MetadataSnapshot = services.metadata.current
+        self.snapshot: MetadataSnapshot = services.metadata.current
         self._view = ClusterView(
-            self._snapshot,
+            self.snapshot,
             context.listener_name,
             reached_endpoint(context),
             knows_listener_error=context.api_version >= 6,
@@ -128,9 +151,7 @@ class _Answer:
     def of_all_topics(self) -> MetadataResponse:
         """All topics that the client may describe."""
         visible = (
-            each
-            for each in self._snapshot.topics.values()
-            if self._context.allows(Operation.DESCRIBE, topic(each.name))
+            each for each in self.snapshot.topics.values() if self._context.allows(Operation.DESCRIBE, topic(each.name))
         )
         return self._response(SlicedList(self._topic(each) for each in in_slices(visible)))
 
@@ -149,7 +170,7 @@ class _Answer:
         )
 
     def _by_id(self, topic_id: bytes) -> MetadataResponseTopic:
-        known = self._snapshot.topic_by_id(topic_id)
+        known = self.snapshot.topic_by_id(topic_id)
         if known is None:
             return _failed(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
         if not self._context.allows(Operation.DESCRIBE, topic(known.name)):
@@ -159,7 +180,7 @@ class _Answer:
     def _by_name(self, name: str, creation: dict[str, ErrorCode]) -> MetadataResponseTopic:
         if not self._context.allows(Operation.DESCRIBE, topic(name)):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        known = self._snapshot.topic(name)
+        known = self.snapshot.topic(name)
         if known is not None:
             return self._topic(known)
         error = creation.get(name) or name_error(name)
