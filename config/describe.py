@@ -43,12 +43,10 @@ class ConfigEntry(NamedTuple):
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
     """Every setting of one broker, those it was given without knowing them included (as secrets: who knows)."""
-    entries = [
-        _broker_entry(config, name, row) for name, row in BrokerConfig.ALL_ROWS.items() if _is_shown(config, row)
-    ]
-    others = [name for name in config.originals if name not in BrokerConfig.ALL_ROWS]
-    entries.extend(_broker_entry(config, name, _row_of(name)) for name in others)
-    return entries
+    given = config.originals
+    shown = [(name, row) for name, row in BrokerConfig.ALL_ROWS.items() if not row.internal or name in given]
+    others = [(name, _row_of(name)) for name in given if name not in BrokerConfig.ALL_ROWS]
+    return [_broker_entry(config, name, row) for name, row in (*shown, *others)]
 
 
 def describe_cluster_defaults(config: BrokerConfig) -> list[ConfigEntry]:
@@ -70,9 +68,9 @@ def describe_topic(broker: BrokerConfig, topic: TopicConfig) -> list[ConfigEntry
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """The names that may give a broker setting its value, the strongest first."""
-    for family in _FAMILIES:
-        if name in family:
-            return family
+    family = _FAMILY_OF.get(name)
+    if family is not None:
+        return family
     prefixed = split_prefix(name)
     base = base_row(prefixed[1], BrokerConfig.ALL_ROWS) if prefixed else None
     return (name,) if base is None else (name, base.name)
@@ -84,6 +82,7 @@ _FAMILIES: Final = (
     ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
+_FAMILY_OF: Final = {name: family for family in _FAMILIES for name in family}
 
 
 def _broker_entry(config: BrokerConfig, name: str, row: Setting | None) -> ConfigEntry:
@@ -131,19 +130,15 @@ def _given(config: BrokerConfig, names: tuple[str, ...], is_sensitive: bool) -> 
 def _broker_value(config: BrokerConfig, name: str, row: Setting) -> str | None:
     if row.ignored is None and name == row.name:
         return render(row.type, config.value(name))
-    original = config.originals.get(name)
-    if original is None:
+    text = next((texts[name] for _, texts in config.layers if name in texts), None)
+    if text is None:
         return row.default_text
     try:
-        return render(row.type, row.parse(original.text))
+        return render(row.type, row.parse(text))
     except ConfigError:
-        return original.text
+        return text
 
 
 def _row_of(name: str) -> Setting | None:
     prefixed = split_prefix(name)
     return BrokerConfig.ALL_ROWS.get(name) if prefixed is None else base_row(prefixed[1], BrokerConfig.ALL_ROWS)
-
-
-def _is_shown(config: BrokerConfig, row: Setting) -> bool:
-    return not row.internal or row.name in config.originals

@@ -36,22 +36,23 @@ def parse_properties(data: bytes) -> dict[str, str]:
 def _logical_lines(text: str) -> list[tuple[int, str]]:
     """(number of the first line, the line with its continuations), without comments and blank lines."""
     lines: list[tuple[int, str]] = []
-    parts: list[str] = []
+    gathered = ""
     started = 0
-    for number, raw in enumerate(_LINE_END.split(text), 1):
+    raw_lines = _LINE_END.split(text)
+    for number, raw in enumerate(raw_lines, 1):
         line = raw.lstrip(_BLANKS)
-        if not parts:
+        if not gathered:
+            # Also after a line that is a backslash alone, as in Java.
             if not line or line[0] in "#!":
                 continue
             started = number
-        if _is_continued(line):
-            parts.append(line[:-1])
-            continue
-        parts.append(line)
-        lines.append((started, "".join(parts)))
-        parts = []
-    if parts:
-        lines.append((started, "".join(parts)))
+        is_continued = _is_continued(line)
+        gathered += line[:-1] if is_continued else line
+        if not is_continued or number == len(raw_lines):
+            lines.append((started, gathered))
+            gathered = ""
+    if gathered:
+        lines.append((started, gathered))
     return lines
 
 

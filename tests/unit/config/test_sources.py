@@ -115,6 +115,7 @@ def test_a_wrong_escape_is_reported_with_its_line(tmp_path: Path) -> None:
         (b"a=\\uD83D\\uDE00", {"a": "\U0001f600"}),
         ("a=\u010de\u0161tina".encode(), {"a": "\u010de\u0161tina"}),
         ("a=\u00e9".encode("latin-1"), {"a": "\u00e9"}),
+        (b"\\\n\n#a=1\n\\\n", {}),
         (b"a=1\ra=2", {"a": "2"}),
     ],
 )
