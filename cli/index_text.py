@@ -17,7 +17,7 @@ def offset_index_lines(path: Path) -> Iterator[str]:
     base_offset = base_offset_of(path)
     entries = _entries(_OFFSET_ENTRY, path.read_bytes())
     if not entries:
-        yield f"{path.name} is empty."
+        yield f"{path} is empty."
     for relative_offset, position in entries:
         yield f"offset: {base_offset + relative_offset} position: {position}"
 
@@ -27,7 +27,7 @@ def time_index_lines(path: Path) -> Iterator[str]:
     base_offset = base_offset_of(path)
     entries = _entries(_TIME_ENTRY, path.read_bytes())
     if not entries:
-        yield f"{path.name} is empty."
+        yield f"{path} is empty."
     for timestamp_ms, relative_offset in entries:
         yield f"timestamp: {timestamp_ms} offset: {base_offset + relative_offset}"
 
@@ -71,7 +71,10 @@ def plain_lines(path: Path) -> Iterator[str]:
 
 def base_offset_of(path: Path) -> int:
     """The number that a segment's file is named by. Raises ValueError if it isn't."""
-    return int(path.name.partition(".")[0])
+    digits = path.name.partition(".")[0]
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+        raise ValueError("a segment's file is named by its base offset")
+    return int(digits)
 
 
 def _entries(layout: struct.Struct, data: bytes) -> list[tuple[int, ...]]:

@@ -20,6 +20,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             for line in _lines(path, args.print_data_log):
                 print(line)
+        except BrokenPipeError:
+            raise  # our output's reader left: no fault of the file's
         except (OSError, ValueError) as error:
             print(f"kavka storage dump: {path}: {error}", file=sys.stderr)
             failed = True

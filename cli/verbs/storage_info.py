@@ -26,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             for line in directory_lines(directory):
                 print(line)
+        except BrokenPipeError:
+            raise  # our output's reader left: no fault of the directory's
         except OSError as error:
             print(f"kavka storage info: {error}", file=sys.stderr)
             failed = True

@@ -1,0 +1,69 @@
+"""The `kavka` command: finding verbs, exit codes, and what it costs to start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kavka import __version__
+from kavka.cli.main import build_parser, main, verb_names
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"kavka {__version__}\n"
+
+
+def test_every_verb_file_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    names = verb_names()
+    assert {"broker", "storage_dump", "storage_info"} <= set(names)
+    for name in names:
+        with pytest.raises(SystemExit) as exit_:
+            main([*name.split("_", 1), "--help"])
+        assert exit_.value.code == 0
+        assert f"usage: kavka {name.replace('_', ' ')}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["storage"], ["storage", "nothing"], ["storage", "dump"]])
+def test_a_wrong_command_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "usage: kavka" in capsys.readouterr().err
+
+
+def test_broker_takes_a_file_and_overrides_in_order() -> None:
+    args = build_parser().parse_args(["broker", "server.properties", "--override", "a=1", "--override", "b=2=3"])
+    assert args.config == "server.properties"
+    assert args.override == ["a=1", "b=2=3"]
+
+
+def test_the_command_starts_without_the_rooms() -> None:
+    code = (
+        "import sys; from kavka.cli.main import build_parser; build_parser();"
+        "print(*sorted(m for m in sys.modules if m.startswith('kavka.')))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if not name.startswith("kavka.cli")] == []
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
+    checkpoint.write_text("x\n" * 200_000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kavka", "storage", "dump", str(checkpoint)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == f"Dumping {checkpoint}\n"
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(30) == 141
+    assert errors == ""
