@@ -194,10 +194,6 @@ class MetadataSnapshot:
             return reached
         return broker.endpoints.get(listener)
 
-    def partition_count(self) -> int:
-        """The number of partitions of all topics."""
-        return sum(map(len, self.topics.values()))
-
 
 class MetadataCache:
     """Holds the current snapshot.

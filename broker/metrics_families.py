@@ -36,6 +36,7 @@ STAGE_NAMES: Final = {
 EVENT_NAMES: Final = {
     "kafka_server_replicamanager_isrshrinks": "Replicas that left an ISR.",
     "kafka_server_replicamanager_isrexpands": "Replicas that joined an ISR.",
+    "kafka_controller_controllerstats_uncleanleaderelections": "Leaders elected from outside the ISR.",
     "kavka_network_rejected_connections": "Connections refused: too many, or out of file descriptors.",
     "kavka_network_rejected_requests": "Requests that could not be read: bad frames, headers, versions, bodies.",
 }
