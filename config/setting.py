@@ -11,6 +11,7 @@ Validation, docs/settings.md and DescribeConfigs all come from the rows.
 
 from __future__ import annotations
 
+from sys import intern
 from typing import Any, ClassVar, NoReturn
 
 from kavka.config.checks import Check
@@ -114,7 +115,8 @@ def setting(
 
 
 def attribute_name(name: str) -> str:
-    return name.replace(".", "_")
+    """The name as an identifier; interned, because attributes are found faster by identity."""
+    return intern(name.replace(".", "_"))
 
 
 class Settings:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from kavka.config import BrokerConfig, ConfigError, changed_settings
+from kavka.config import BrokerConfig, ConfigError, TopicConfig, changed_settings
 from kavka.config.values import Source
 
 
@@ -117,6 +118,11 @@ def test_attributes_are_plain_instance_attributes() -> None:
 
     assert "num_io_threads" in vars(config)
     assert not hasattr(BrokerConfig, "num_io_threads")
+
+
+def test_attribute_names_are_interned_so_that_reading_one_compares_no_text() -> None:
+    for name in (*vars(BrokerConfig()), *vars(TopicConfig.of(BrokerConfig(), {}))):
+        assert sys.intern(name) is name
 
 
 def test_dynamic_settings_count_before_static_ones_and_the_brokers_own_before_the_clusters() -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kavka.config import BrokerConfig
+from kavka.config.defaults import costly_settings
 from kavka.config.settings_doc import settings_page
 from kavka.config.topic_settings import TopicSettings
 
@@ -37,6 +38,13 @@ def test_what_the_example_comments_out_is_the_default_where_it_says_so(tmp_path:
         row.parse(text)
         if name not in ("advertised.listeners", "metrics.port"):
             assert row.default_text == text, name
+
+
+def test_thread_counts_made_for_the_jvm_are_pointed_out() -> None:
+    adopted = BrokerConfig({"num.network.threads": "3", "num.io.threads": "8"})
+
+    assert [warning.split("=")[0] for warning in costly_settings(adopted)] == ["num.network.threads", "num.io.threads"]
+    assert costly_settings(BrokerConfig()) == []
 
 
 def test_importing_and_loading_brings_in_no_heavy_module() -> None:
