@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 if TYPE_CHECKING:
     from kavka.cluster.znodes.broker import BrokerInfo
-    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-    from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-    from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
-    ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
-    ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
-    OnResponse = Callable[[ControlResponse | BrokerError], None]
+ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+OnResponse = Callable[[ControlResponse | BrokerError], None]
 
 
 class BrokerPort(Protocol):
@@ -112,10 +112,8 @@ class LocalChannels:
 
 def call(port: BrokerPort, request: ControlRequest) -> ControlResponse:
     """Hand `request` to the method of `port` that serves its API."""
-    match type(request).__name__:
-        case "LeaderAndIsrRequest":
-            return port.leader_and_isr(request)  # type: ignore[arg-type]  # the name says the type
-        case "StopReplicaRequest":
-            return port.stop_replica(request)  # type: ignore[arg-type]  # the name says the type
-        case _:
-            return port.update_metadata(request)  # type: ignore[arg-type]  # the name says the type
+    if isinstance(request, LeaderAndIsrRequest):
+        return port.leader_and_isr(request)
+    if isinstance(request, StopReplicaRequest):
+        return port.stop_replica(request)
+    return port.update_metadata(request)

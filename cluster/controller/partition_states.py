@@ -92,7 +92,7 @@ class PartitionStateMachine:
         self._move(partitions, PartitionPhase.NON_EXISTENT)
 
     def to_online(self, partitions: Iterable[TopicPartition], election: Election) -> Failures:
-        """Give new partitions their first leader, and the others one by `election`. Those that got none are returned."""
+        """Give new partitions their first leader, the others one by `election`; the failures are returned."""
         allowed = self._allowed(partitions, PartitionPhase.ONLINE)
         new = [each for each in allowed if self._context.partition_phase(each) is PartitionPhase.NEW]
         failures = self._lead_new(new)

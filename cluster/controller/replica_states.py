@@ -141,7 +141,5 @@ class ReplicaStateMachine:
             if before in PREVIOUS_REPLICA_PHASES[phase]:
                 allowed.append(replica)
             else:
-                log.error(
-                    "the replica of %s-%d on %d cannot go from %s to %s", *replica, before.value, phase.value
-                )
+                log.error("the replica of %s-%d on %d cannot go from %s to %s", *replica, before.value, phase.value)
         return allowed

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kavka.cluster.controller.context import ClusterContext, Replica, ReplicaPhase, TopicPartition
-from kavka.cluster.ports import BrokerChannels
+from kavka.cluster.ports import BrokerChannels, ControlRequest, ControlResponse
 from kavka.cluster.topic_ids import ZERO_ID
 from kavka.cluster.znodes.broker import SECURITY_PROTOCOL_IDS
 from kavka.cluster.znodes.topic import LEADER_DURING_DELETE
@@ -34,9 +34,6 @@ from kavka.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-
-if TYPE_CHECKING:
-    from kavka.cluster.ports import ControlRequest, ControlResponse
 
 EPOCH_DURING_DELETE: Final = -2
 """In StopReplica: whatever the replica's leader epoch is, the topic goes."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from kavka.cluster.znodes.config import DEFAULT_ENTITY
 from kavka.protocol.errors import BrokerError
 
 ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
@@ -68,6 +69,16 @@ class ProducerIdBlock(NamedTuple):
     last: int
 
 
+class ControllerStats(NamedTuple):
+    """Counts for metrics."""
+
+    is_active: bool
+    topics: int
+    partitions: int
+    offline_partitions: int
+    unclean_elections: int
+
+
 class ConfigEntity(NamedTuple):
     """Whose configuration: the folder and the node below `/config`."""
 
@@ -86,6 +97,3 @@ class ConfigEntity(NamedTuple):
     def broker(broker_id: int | None) -> ConfigEntity:
         """One broker's dynamic settings, or with None the cluster-wide default (`<default>`)."""
         return ConfigEntity("brokers", DEFAULT_ENTITY if broker_id is None else str(broker_id))
-
-
-DEFAULT_ENTITY = "<default>"

@@ -146,6 +146,15 @@ class ControllerStore:
             for (partition, state), result in zip(states.items(), results, strict=True)
         }
 
+    def rewrite_assignments(self, assignments: Mapping[str, TopicAssignment]) -> dict[str, RegistryError | None]:
+        """Replace the assignments of topics that exist; the error of each that failed."""
+        writes = [SetData(TopicAssignment.path(topic), each.encode()) for topic, each in assignments.items()]
+        results = self.write(writes)
+        return {
+            topic: result if isinstance(result, RegistryError) else None
+            for topic, result in zip(assignments, results, strict=True)
+        }
+
     def topic_config(self, topic: str) -> dict[str, str]:
         """The topic's own settings; empty if there are none or they cannot be read."""
         entity_path = f"topics/{topic}"

@@ -17,7 +17,6 @@ from kavka.cluster.controller.request_batch import Answer, RequestBatch
 from kavka.cluster.controller.store import ControllerStore
 from kavka.cluster.controller.topic_deletion import TopicDeletions
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
-from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.cluster.topic_ids import new_topic_id
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -33,8 +32,18 @@ class Term:
     atomic); `wake` is called after such an append.
     """
 
-    __slots__ = ("_answers", "_settings", "_wake", "batch", "channels", "context", "deletions", "partitions", "replicas",
-                 "store")
+    __slots__ = (
+        "_answers",
+        "_settings",
+        "_wake",
+        "batch",
+        "channels",
+        "context",
+        "deletions",
+        "partitions",
+        "replicas",
+        "store",
+    )
 
     def __init__(
         self,
@@ -129,9 +138,7 @@ class Term:
         elif isinstance(request, StopReplicaRequest):
             self._digest_stop_replica(answer.broker_id, request, response)
 
-    def _digest_leader_and_isr(
-        self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
-    ) -> None:
+    def _digest_leader_and_isr(self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
         """A replica whose directory failed is offline, one that is served is not any more."""
         if response.error_code != ErrorCode.NONE:
             return
@@ -149,18 +156,17 @@ class Term:
                 for partition in topic.partition_states
             ]
             recovered = [each for each in told if each in offline and each not in failed]
-            offline.difference_update(recovered)
-            self.replicas.to_online(recovered)
-            self.partitions.retry_leaderless()
+            if recovered:
+                offline.difference_update(recovered)
+                self.replicas.to_online(recovered)
+                self.partitions.retry_leaderless()
         lost = sorted(failed - offline)
         if lost:
             log.error("broker %d has no directory for %d replicas, %s first", broker, len(lost), lost[0])
             offline.update(lost)
             self.lose_replicas(lost)
 
-    def _digest_stop_replica(
-        self, broker: int, request: StopReplicaRequest, response: object
-    ) -> None:
+    def _digest_stop_replica(self, broker: int, request: StopReplicaRequest, response: object) -> None:
         deleted = [
             Replica(topic.topic_name, partition.partition_index, broker)
             for topic in request.topic_states

@@ -1,0 +1,45 @@
+"""Handing out blocks of a thousand producer ids (KIP-730), each once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kavka.cluster.controller.requests import ProducerIdBlock
+from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.registry.base import (
+    BadVersionError,
+    Create,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    Registry,
+    SetData,
+)
+from kavka.cluster.znodes.json_data import INT64_MAX
+from kavka.cluster.znodes.producer_id_block import PRODUCER_ID_BLOCK_PATH, LatestProducerIdBlock
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+BLOCK_SIZE: Final = 1000
+
+
+def allocate_block(registry: Registry, store: ControllerStore, broker_id: int) -> ProducerIdBlock:
+    """Take the block after the last one taken. Raises ZnodeError rather than hand out ids twice."""
+    while True:
+        operation: Operation
+        try:
+            data, stat = registry.get(PRODUCER_ID_BLOCK_PATH)
+        except NoNodeError:
+            first = 0
+            block = LatestProducerIdBlock(broker_id, 0, BLOCK_SIZE - 1)
+            operation = Create(PRODUCER_ID_BLOCK_PATH, block.encode())
+        else:
+            first = LatestProducerIdBlock.decode(data).last + 1
+            if first > INT64_MAX - BLOCK_SIZE:
+                raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids are used up.")
+            block = LatestProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
+            operation = SetData(PRODUCER_ID_BLOCK_PATH, block.encode(), stat.version)
+        try:
+            store.write_all([operation])
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            continue
+        return ProducerIdBlock(block.first, block.last)
