@@ -25,7 +25,10 @@ def check_together(config: BrokerConfig) -> None:
 def _check_identity(config: BrokerConfig) -> None:
     broker_id, node_id = config.value("broker.id"), config.value("node.id")
     _require(broker_id == node_id, "node.id", node_id, f"must be the same as broker.id ({broker_id})")
-    if config.broker_id_generation_enable:
+    if "process.roles" in config.originals:
+        # Settings made for KRaft: ids are set by hand and have no upper limit there.
+        _require(broker_id >= -1, "node.id", broker_id, "must be at least 0")
+    elif config.broker_id_generation_enable:
         expected = f"must be at least -1 and not greater than reserved.broker.max.id ({config.reserved_broker_max_id})"
         _require(-1 <= broker_id <= config.reserved_broker_max_id, "broker.id", broker_id, expected)
     else:

@@ -77,6 +77,28 @@ def test_other_variables_are_left_alone(variable: str) -> None:
     assert from_environment({variable: "1"}) == {}
 
 
+def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
+    environ = {
+        "KAFKA_NODE_ID": "3001",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_LISTENERS": "PLAINTEXT://:19092,CONTROLLER://:9093,PLAINTEXT_HOST://:9092",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker:19092,PLAINTEXT_HOST://localhost:9092",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "3001@broker:9093",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_HEAP_OPTS": "-Xmx1g",
+    }
+
+    loaded = BrokerConfig.load(None, [], environ)
+
+    assert loaded.config.broker_id == 3001
+    assert [listener.name for listener in loaded.config.listeners] == ["PLAINTEXT", "PLAINTEXT_HOST"]
+    assert loaded.unknown == []
+    assert [name for name, _ in loaded.ignored] == ["controller.quorum.voters", "process.roles"]
+
+
 @pytest.mark.parametrize("override", ["num.partitions", "=3", ""])
 def test_an_override_needs_name_and_value(override: str) -> None:
     with pytest.raises(ConfigError, match="name=value"):
