@@ -22,7 +22,7 @@ from kavka.protocol.records.header import (
     TimestampType,
     write_crc,
 )
-from kavka.protocol.records.record import Record
+from kavka.protocol.records.record import Record, wrap_i64
 
 
 class ControlType(IntEnum):
@@ -61,7 +61,7 @@ def build_batch(
     out = bytearray(HEADER_SIZE_BYTES)
     extent = _put_records(out, records, base_offset if keep_offsets else None, delete_horizon_ms)
     last_offset_delta = extent.last_offset_delta if last_offset is None else last_offset - base_offset
-    if last_offset_delta < max(extent.last_offset_delta, 0):
+    if not max(extent.last_offset_delta, 0) <= last_offset_delta <= _MAX_I32:
         raise ValueError(f"batch ends at offset delta {last_offset_delta}, its records at {extent.last_offset_delta}")
     if extent.record_count == 0:
         codec = Codec.NONE
@@ -160,7 +160,7 @@ def _put_records(
         delta = count if kept_from is None else record.offset - kept_from
         if delta <= previous_delta:
             raise ValueError(f"record {count} has offset delta {delta} after {previous_delta}")
-        _put_record(out, record, record.timestamp_ms - base_timestamp_ms, delta)
+        _put_record(out, record, wrap_i64(record.timestamp_ms - base_timestamp_ms), delta)
         count += 1
     return _Extent(count, delta, NO_TIMESTAMP if base_timestamp_ms is None else base_timestamp_ms, max_timestamp_ms)
 
@@ -196,6 +196,7 @@ def _put_varint(out: bytearray, value: int) -> None:
     out.append(unsigned)
 
 
+_MAX_I32: Final = 2**31 - 1
 _CONTROL_VERSION: Final = 0
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _END_TRANSACTION: Final = struct.Struct(">hi")

@@ -38,6 +38,11 @@ def parse_records(body: bytes, header: BatchHeader) -> Iterator[Record]:
         raise CorruptRecordsError(f"batch at offset {header.base_offset} has {behind} bytes behind its records")
 
 
+def wrap_i64(value: int) -> int:
+    """`value` as Java's long holds it: timestamps may be negative (Go's zero time), so that a delta may overflow."""
+    return value if _MIN_I64 <= value <= _MAX_I64 else (value - _MIN_I64) % 2**64 + _MIN_I64
+
+
 def _parse_record(body: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
     """One-byte varints, nearly all there are, are decoded in place: a call each would double the price."""
     length = body[position]
@@ -93,10 +98,7 @@ def _place(header: BatchHeader, offset_delta: int, timestamp_delta: int) -> tupl
         raise CorruptRecordsError(f"record has offset delta {offset_delta} of {header[_LAST_OFFSET_DELTA]}")
     if header[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
         return header[_BASE_OFFSET] + offset_delta, header[_MAX_TIMESTAMP]
-    timestamp_ms = header[_BASE_TIMESTAMP] + timestamp_delta
-    if not _MIN_I64 <= timestamp_ms <= _MAX_I64:
-        raise CorruptRecordsError(f"record has timestamp {timestamp_ms}")
-    return header[_BASE_OFFSET] + offset_delta, timestamp_ms
+    return header[_BASE_OFFSET] + offset_delta, wrap_i64(header[_BASE_TIMESTAMP] + timestamp_delta)
 
 
 def _headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
