@@ -59,6 +59,10 @@ class Files:
     def listdir(self, path: AnyPath) -> list[str]:
         return os.listdir(path)  # noqa: PTH208 - names are wanted, not Path objects
 
+    def descriptor_size(self, fd: int) -> int:
+        """The size in bytes of an open file."""
+        return os.fstat(fd).st_size
+
     def size(self, path: AnyPath) -> int:
         """The file's size in bytes."""
         return self.stat(path).st_size

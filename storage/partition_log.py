@@ -1,25 +1,46 @@
-"""One partition's log: segments, indexes, producer state and leader epochs, under one lock."""
+"""One partition's log: what a leader appends to, a follower copies to, and consumers read from.
+
+appends     checked outside the lock, patched in place, one pwrite at the known end; then the end is published
+reads       slices of segment files, found without a lock
+roll        size, time, index fullness, relative offsets; the fsync of the closed segment runs in the background
+the rest    `loading` (start), `flushing`, `trimming` (truncation, retention, DeleteRecords), `reading`
+"""
 
 from pathlib import Path
+from typing import Final
 
 from kavka.config.topic_config import TopicConfig
+from kavka.protocol.records.batch import patch_offsets, read_header
+from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from kavka.storage import partition_metadata
 from kavka.storage.appending import AppendResult, Origin
+from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.environment import LogEnvironment
-from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice, ProducerStatus
+from kavka.storage.follower_append import append_copied
+from kavka.storage.loading import LoadedLog
+from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice
+from kavka.storage.managed_log import ManagedLog
+from kavka.storage.partition_metadata import InconsistentTopicIdError, topic_id_text
+from kavka.storage.producer_state import BatchPlaced
+from kavka.storage.reading import aborted_transactions, find_by_time, find_newest, read_slice, upper_bound_offset
+from kavka.storage.recovery import marker_of
+from kavka.storage.rewrite import convert_old_format, fit
+from kavka.storage.segment import Segment
+from kavka.storage.validate import CheckedBatch, check_batch, is_v2, recheck
 
 
-class PartitionLog:
-    """Skeleton: the signatures that others build on; the bodies follow."""
+class PartitionLog(ManagedLog):
+    """One partition's log. Any thread may call anything; see LogState for the locks.
 
-    __slots__ = ()
+    Every method that touches the disk raises AppendError with KAFKA_STORAGE_ERROR when it fails, after the log
+    directory's failure was reported (a full disk is only refused, and passes by itself).
+    """
 
-    topic: str
-    partition: int
-    directory: Path
-    topic_id: bytes
-    """16 bytes; zeros until one is assigned (`assign_topic_id` writes `partition.metadata`)."""
-    config: TopicConfig
-    last_flush_ms: int
+    __slots__ = ("cut_bytes", "recovered_segments")
+
+    cut_bytes: int
+    """Bytes that recovery cut off when the log was opened."""
+    recovered_segments: int
 
     @classmethod
     def open(
@@ -35,24 +56,30 @@ class PartitionLog:
         log_start_offset: int = 0,
         topic_id: bytes | None = None,
     ) -> "PartitionLog":
-        """Load the log in `directory`, which exists (may be empty: a new log). Recovers unless `clean`.
+        """Load the log in `directory`, which exists (empty: a new log). Recovers unless `clean` says it needn't.
 
-        Raises OSError (the directory is broken), InconsistentTopicIdError.
+        Raises OSError, InconsistentTopicIdError (the folder belongs to a deleted topic of the same name).
         """
-        raise NotImplementedError
-
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    recovery_point: int
-    size_bytes: int
-    segment_count: int
-    latest_leader_epoch: int
-    """-1: none yet"""
-
-    def assign_topic_id(self, topic_id: bytes) -> None:
-        raise NotImplementedError
+        log = cls(directory, topic, partition, config, environment)
+        log._load_topic_id(topic_id)
+        loaded = LoadedLog(
+            log.folder,
+            environment,
+            log.roll_rules,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        log.producers, log.snapshots, log.epochs = loaded.producers, loaded.snapshots, loaded.epochs
+        active = loaded.segments[-1]
+        active.govern(log.roll_rules, log.jitter_ms())
+        log.publish(loaded.end_offset, active.size_bytes, loaded.segments)
+        log.log_start_offset = log.high_watermark = loaded.log_start_offset
+        log.recovery_point = loaded.recovery_point
+        log.cut_bytes, log.recovered_segments = loaded.cut_bytes, loaded.recovered_segments
+        if loaded.epochs_changed:
+            log.save_epochs()
+        return log
 
     def append_as_leader(
         self,
@@ -64,87 +91,156 @@ class PartitionLog:
         single_v2_batch: bool = True,
         zstd_allowed: bool = True,
     ) -> AppendResult:
-        """Raises AppendError. `single_v2_batch` False for Produce v0-2, `zstd_allowed` False below Produce v7."""
-        raise NotImplementedError
+        """Append one record batch, whose bytes (writable) get their offsets in place.
+
+        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
+        A batch that repeats one of its producer's last five isn't written: the result says where it is.
+        Raises AppendError with the protocol's code; nothing was written then.
+        """
+        batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
+        if batch is None:
+            return AppendResult(-1, -1, -1, self.log_start_offset, False)
+        size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
+        saves_epochs = rolled = False
+        marker = None
+        with self.lock:
+            if self.closed:
+                self.check_open()
+            base_offset, position, segments, bases = self.published
+            if producer_id >= 0:
+                placed, marker = self._check_producer(records, batch, origin)
+                if placed is not None:
+                    return self._repeated(placed)
+            last_offset = base_offset + last_delta
+            segment = segments[-1]
+            if (
+                position + size > segment.limit_bytes
+                or max_timestamp_ms > segment.limit_timestamp_ms
+                or last_offset > segment.limit_offset
+            ) and segment.must_roll(size, last_offset, max_timestamp_ms, now_ms):
+                segment = self.roll_for_append(now_ms, base_offset)
+                base_offset, position, segments, bases = self.published
+                rolled = True
+            patch_offsets(records, 0, base_offset, leader_epoch)
+            self.write(segment, records, position)
+            if leader_epoch > self.epochs.latest_epoch:
+                saves_epochs = self.epochs.assign(leader_epoch, base_offset)
+            save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
+            if producer_id >= 0:
+                self._note_producer(segment, batch, marker, base_offset, last_offset)
+            self.published = (last_offset + 1, position + size, segments, bases)
+            if save_due:
+                self.save_indexes(segment)
+        if saves_epochs or rolled or last_offset - self.recovery_point >= self.flush_messages:
+            self._save_after_append(saves_epochs, rolled)
+        stamp = now_ms if self.rules.log_append_time else -1
+        return _new_tuple(AppendResult, (base_offset, last_offset, stamp, self.log_start_offset, False))
 
     def append_as_follower(self, records: bytearray | memoryview | bytes) -> AppendResult:
-        raise NotImplementedError
+        """Append batches as the leader has them; a cut last one is left out.
+
+        Raises AppendError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they don't come behind the log's end.
+        """
+        with self.lock:
+            self.check_open()
+            result, rolled, saves_epochs = append_copied(self, records)
+        if saves_epochs or rolled or result.last_offset - self.recovery_point >= self.flush_messages:
+            self._save_after_append(saves_epochs, rolled)
+        return result
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool, end_offset: int) -> LogSlice:
-        raise NotImplementedError
+        """Bytes from the batch that holds `offset` on, of one segment, below `end_offset`; maybe none.
+
+        At most `max_bytes`, which may cut the last batch; with `min_one` the first batch whole, whatever its size.
+        Raises BrokerError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
+        """
+        return read_slice(self, offset, max_bytes, min_one, end_offset)
 
     def upper_bound_offset(self, piece: LogSlice) -> int:
-        """An offset at or above the end of `piece`: the `end` for `aborted_transactions`."""
-        raise NotImplementedError
+        """An offset at or behind the end of `piece`: the `end_offset` for `aborted_transactions`."""
+        return upper_bound_offset(self, piece)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        raise NotImplementedError
-
-    def advance_high_watermark(self, offset: int) -> bool:
-        """True if it moved; never backwards, never above the log end."""
-        raise NotImplementedError
-
-    def set_high_watermark(self, offset: int) -> int:
-        """For followers and for loading: any direction, kept within log start and log end; returns what was set."""
-        raise NotImplementedError
+        """Those that have records between the offsets, for read_committed consumers."""
+        return aborted_transactions(self, start_offset, end_offset)
 
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
-        raise NotImplementedError
+        """The first record that is as new; the caller bounds it by high watermark or last stable offset."""
+        return find_by_time(self, timestamp_ms)
 
     def max_timestamp_offset(self) -> FoundOffset | None:
-        raise NotImplementedError
+        """The newest record (KIP-734); None in a log without timestamps."""
+        return find_newest(self)
 
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset); (-1, -1) when unknown."""
-        raise NotImplementedError
+    def _load_topic_id(self, topic_id: bytes | None) -> None:
+        path = f"{self.folder}/{partition_metadata.FILE_NAME}"
+        try:
+            self.topic_id = partition_metadata.decode(self.files.read_bytes(path, partition_metadata.MAX_FILE_BYTES))
+        except FileNotFoundError:
+            if topic_id is not None and topic_id != partition_metadata.NO_TOPIC_ID:
+                self.assign_topic_id(topic_id)
+            return
+        if topic_id not in (None, partition_metadata.NO_TOPIC_ID, self.topic_id):
+            raise InconsistentTopicIdError(f"{self.folder} belongs to topic {topic_id_text(self.topic_id)}")
 
-    def epoch_for_offset(self, offset: int) -> int:
-        raise NotImplementedError
+    def _checked(
+        self, records: bytearray | memoryview, now_ms: int, origin: Origin, single_v2_batch: bool, zstd_allowed: bool
+    ) -> tuple[CheckedBatch | None, bytearray | memoryview]:
+        """What the append needs to know, and the bytes to write: mostly those that came. None: nothing to append."""
+        rules = self.rules
+        if not single_v2_batch and not is_v2(records):
+            if not records:
+                return None, records
+            records = convert_old_format(records)
+        batch = check_batch(records, rules, now_ms, origin, zstd_allowed)
+        if rules.looks_closer or batch[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
+            fitted = fit(records, rules, now_ms)
+            batch = recheck(fitted, batch, rules)
+            records = fitted
+        return batch, records
 
-    def assign_epoch_start(self, epoch: int, offset: int) -> None:
-        raise NotImplementedError
+    def _check_producer(
+        self, records: bytearray | memoryview, batch: CheckedBatch, origin: Origin
+    ) -> tuple[BatchPlaced | None, tuple[bool, int] | None]:
+        """(the place of the batch that this one repeats, (aborted, coordinator epoch) of an end marker). Lock held."""
+        _, attributes, last_delta, _, producer_id, epoch, sequence = batch
+        if attributes & CONTROL_BIT:
+            marker = marker_of(ScannedBatch(0, read_header(records), records, 0))
+            if marker is not None:
+                self.producers.check_marker(producer_id, epoch, marker[1])
+            return None, marker
+        if origin is not Origin.CLIENT and sequence < 0:
+            self.producers.check_epoch(producer_id, epoch)
+            return None, None
+        transactional = attributes & TRANSACTIONAL_BIT != 0
+        return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional), None
 
-    def truncate_to(self, offset: int) -> None:
-        raise NotImplementedError
+    def _note_producer(
+        self, segment: Segment, batch: CheckedBatch, marker: tuple[bool, int] | None, first: int, last: int
+    ) -> None:
+        _, attributes, _, timestamp_ms, producer_id, epoch, sequence = batch
+        if not attributes & CONTROL_BIT:
+            transactional = attributes & TRANSACTIONAL_BIT != 0
+            self.producers.record(producer_id, epoch, sequence, first, last, timestamp_ms, transactional)
+        elif marker is not None:
+            aborted, coordinator_epoch = marker
+            completed = self.producers.complete(producer_id, epoch, coordinator_epoch, first, timestamp_ms, aborted)
+            if completed is not None and aborted:
+                self.note_aborted(segment, completed)
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        raise NotImplementedError
+    def _repeated(self, placed: BatchPlaced) -> AppendResult:
+        stamp = placed.timestamp_ms if self.rules.log_append_time else -1
+        return AppendResult(placed.first_offset, placed.last_offset, stamp, self.log_start_offset, True)
 
-    def delete_records_before(self, offset: int) -> int:
-        """-1: the high watermark. Returns the log start offset; raises OFFSET_OUT_OF_RANGE, POLICY_VIOLATION."""
-        raise NotImplementedError
+    def _save_after_append(self, saves_epochs: bool, rolled: bool) -> None:
+        """What an append leaves to do when the lock is free again."""
+        if saves_epochs:
+            self.save_epochs()
+        if rolled:
+            self.flush_in_background(self.published[3][-1])
+        if self.published[0] - self.recovery_point > self.flush_messages:
+            self.flush()
 
-    def advance_log_start_offset(self, offset: int) -> bool:
-        """A follower learns the leader's log start offset."""
-        raise NotImplementedError
 
-    def maybe_roll(self, now_ms: int) -> bool:
-        raise NotImplementedError
-
-    def flush(self, up_to_offset: int | None = None) -> None:
-        """fsync; then the recovery point moves. Never called under a lock."""
-        raise NotImplementedError
-
-    def delete_old_segments(self, now_ms: int) -> int:
-        raise NotImplementedError
-
-    def remove_expired_producers(self, now_ms: int) -> int:
-        raise NotImplementedError
-
-    def update_config(self, config: TopicConfig) -> None:
-        raise NotImplementedError
-
-    def rename_directory(self, directory: Path) -> None:
-        """Move the whole log (to `...-delete`); open slices go on."""
-        raise NotImplementedError
-
-    def active_producers(self) -> list[ProducerStatus]:
-        raise NotImplementedError
-
-    def close(self, *, clean: bool = True) -> None:
-        """Clean: indexes trimmed and written, snapshot taken, everything fsynced. Else only descriptors are closed."""
-        raise NotImplementedError
-
-    def delete(self) -> None:
-        """Unlink every file and the directory; the log is closed."""
-        raise NotImplementedError
+_ATTRIBUTES: Final = 1
+_new_tuple: Final = tuple.__new__

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Final
 
 from kavka.storage.files import Files, read_fully
+from kavka.storage.offset_index import IndexCache
 
 DEFAULT_OPEN_FILES: Final = 1024
 
@@ -19,10 +20,11 @@ class FilePool:
     `_lock` guards `_idle`. It is taken while a file's own lock is held, never the other way round.
     """
 
-    __slots__ = ("_capacity", "_idle", "_lock", "files")
+    __slots__ = ("_capacity", "_idle", "_lock", "files", "index_cache")
 
     def __init__(self, files: Files, capacity: int = DEFAULT_OPEN_FILES) -> None:
         self.files = files
+        self.index_cache = IndexCache()
         self._capacity = capacity
         self._lock = threading.Lock()
         self._idle: OrderedDict[SegmentFile, None] = OrderedDict()

@@ -1,0 +1,134 @@
+"""Walking the batches of a `.log` file without reading their records.
+
+A search reads headers only; recovery reads everything in chunks and checks each CRC. Both release the GIL with every
+chunk that they read, so that serving goes on beside them.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kavka.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    Record,
+    iter_records,
+    read_header,
+)
+from kavka.protocol.records.errors import CorruptRecordsError, TruncatedBatchError
+from kavka.storage.files import Files, read_fully
+
+SCAN_CHUNK_BYTES: Final = 1 << 20
+_SEARCH_CHUNK_BYTES: Final = 8192
+_SHORT_HEADER: Final = struct.Struct(">qi4xb6xi")
+"""Offset, length, magic, last offset delta (meaningful in magic 2 only): the first 27 bytes."""
+_MAGIC_POSITION: Final = 16
+_SHORTEST_BATCH_BYTES: Final = 26
+"""A message of magic 0 with neither key nor value."""
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch lies in its file."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+
+
+class ScannedBatch(NamedTuple):
+    """A batch met on a scan; `data[start:start + header.size_bytes]` are its bytes."""
+
+    position: int
+    header: BatchHeader
+    data: bytes | bytearray | memoryview
+    start: int
+
+    def records(self) -> Iterator[Record]:
+        """The batch's records. Raises DecodeError when a bad one is reached."""
+        return iter_records(self.data, self.start)
+
+    def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
+        """The first record at or behind `start_offset` that is as new as `timestamp_ms`. Raises DecodeError."""
+        for record in self.records():
+            if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                return record
+        return None
+
+
+def find_batch(files: Files, fd: int, position: int, end_position: int, offset: int) -> BatchPlace | None:
+    """The first batch at or behind `position` whose last offset is `offset` or more; None before `end_position`.
+
+    `position` must be the start of a batch. Raises OSError, CorruptRecordsError if what lies there isn't a batch.
+    """
+    unpack = _SHORT_HEADER.unpack_from
+    chunk = b""
+    chunk_position = position
+    while position + _SHORTEST_BATCH_BYTES <= end_position:
+        inside = position - chunk_position
+        if inside + _SHORT_HEADER.size > len(chunk):
+            chunk = files.pread(fd, min(_SEARCH_CHUNK_BYTES, end_position - position), position)
+            chunk_position, inside = position, 0
+            if len(chunk) < _SHORTEST_BATCH_BYTES:
+                return None
+            if len(chunk) < _SHORT_HEADER.size:
+                chunk += b"\0"
+        base_offset, length, magic, last_delta = unpack(chunk, inside)
+        last_offset = base_offset + last_delta if magic >= 2 else base_offset
+        size = length + LOG_OVERHEAD_BYTES
+        if size < _SHORTEST_BATCH_BYTES or last_offset < base_offset or not 0 <= magic <= 2:
+            raise CorruptRecordsError(f"no batch at {position}: length {length}, magic {magic}")
+        if last_offset >= offset:
+            return BatchPlace(position, size, base_offset, last_offset)
+        position += size
+    return None
+
+
+def last_batch(files: Files, fd: int, position: int, end_position: int) -> BatchPlace | None:
+    """The last batch that starts at or behind `position` (the start of one). Raises as `find_batch` does."""
+    last = None
+    offset = -1
+    while True:
+        found = find_batch(files, fd, position, end_position, offset)
+        if found is None:
+            return last
+        last = found
+        position = found.position + found.size_bytes
+        offset = found.last_offset + 1
+
+
+def first_timestamp(files: Files, fd: int) -> int | None:
+    """The largest timestamp of the file's first batch; -1 if it has none, None in an empty file. Raises OSError."""
+    data = files.pread(fd, HEADER_SIZE_BYTES, 0)
+    if len(data) < _SHORTEST_BATCH_BYTES:
+        return None
+    place = {0: None, 1: 18, 2: 35}.get(data[_MAGIC_POSITION])
+    return -1 if place is None else int.from_bytes(data[place : place + 8], "big", signed=True)
+
+
+def scan_batches(files: Files, fd: int, position: int, end_position: int) -> Iterator[ScannedBatch]:
+    """The batches from `position` on, each whole in memory; ends at `end_position`, never beyond the file.
+
+    CRCs aren't checked. Raises CorruptRecordsError at the first thing that isn't a whole batch, and OSError.
+    """
+    chunk = b""
+    inside = 0
+    while position < end_position:
+        try:
+            header = read_header(chunk, inside)
+        except TruncatedBatchError:
+            left = end_position - position
+            chunk, inside = read_fully(files, fd, min(left, SCAN_CHUNK_BYTES), position), 0
+            wanted = _size_claimed(chunk)
+            if len(chunk) < wanted <= left:
+                chunk = read_fully(files, fd, wanted, position)
+            header = read_header(chunk, 0)
+        yield ScannedBatch(position, header, chunk, inside)
+        size = header.size_bytes
+        position += size
+        inside += size
+
+
+def _size_claimed(batch: bytes) -> int:
+    return int.from_bytes(batch[8:12], "big", signed=True) + LOG_OVERHEAD_BYTES

@@ -1,0 +1,77 @@
+"""fsync of a log's files, in the order that lets the recovery point move: segments, indexes, snapshots, directory."""
+
+import contextlib
+
+from kavka.storage.log_state import LogState
+from kavka.storage.segment import Segment
+
+
+def flush(log: LogState, up_to_offset: int | None) -> None:
+    """fsync everything below `up_to_offset` (None: the log's end), then move the recovery point. No lock held.
+
+    Appends go on meanwhile. Raises AppendError (KAFKA_STORAGE_ERROR), and then the recovery point stays.
+    """
+    with log.flush_lock:
+        with log.lock:
+            if log.closed:
+                return
+            end_offset, _, segments, _ = log.published
+            target = end_offset if up_to_offset is None else min(up_to_offset, end_offset)
+            log.last_flush_ms = log.environment.now_ms()
+            if target <= log.recovery_point:
+                return
+            chosen = _segments_between(segments, log.recovery_point, target)
+            if chosen[-1] is segments[-1]:
+                log.save_indexes(segments[-1])
+            snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
+            truncations = log.truncations
+        fsync_segments(log, chosen, snapshots)
+        with log.lock:
+            # A truncation may have taken back what was just made durable.
+            if log.truncations == truncations:
+                log.recovery_point = max(log.recovery_point, target)
+
+
+def flush_all(log: LogState) -> None:
+    """fsync whatever the recovery point doesn't vouch for, the last segment in any case: a clean close's flush.
+
+    `flush_lock` held. Raises AppendError (KAFKA_STORAGE_ERROR).
+    """
+    with log.lock:
+        end_offset, _, segments, _ = log.published
+        chosen = _segments_between(segments, log.recovery_point, end_offset + 1) or [segments[-1]]
+        snapshots = [log.snapshots.path(offset) for offset in log.snapshots.offsets if offset >= log.recovery_point]
+    fsync_segments(log, chosen, snapshots)
+    with log.lock:
+        log.recovery_point = max(log.recovery_point, end_offset)
+
+
+def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> None:
+    """fsync the segments' files, the snapshots and the folder. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+    files = log.files
+    try:
+        for segment in segments:
+            # Retention may delete a segment meanwhile: then nothing of it needs to be durable.
+            with contextlib.suppress(FileNotFoundError):
+                fd = segment.file.acquire()
+                try:
+                    files.fsync(fd)
+                finally:
+                    segment.file.release()
+        indexes = [path for segment in segments for path in segment.paths()[1:]]
+        for path in (*indexes, *snapshots):
+            with contextlib.suppress(FileNotFoundError):
+                files.fsync_file(path)
+        files.fsync_directory(log.folder)
+    except OSError as error:
+        raise log.disk_failed("flush failed", error) from error
+
+
+def _segments_between(segments: tuple[Segment, ...], recovery_point: int, target: int) -> list[Segment]:
+    """Those that may hold an offset from the recovery point up to below the target."""
+    chosen = []
+    for number, segment in enumerate(segments):
+        ends = segments[number + 1].base_offset if number + 1 < len(segments) else target + 1
+        if ends > recovery_point and segment.base_offset < target:
+            chosen.append(segment)
+    return chosen

@@ -1,0 +1,102 @@
+"""Appending what a follower fetched from its leader: offsets, epochs and bytes stay as they are."""
+
+from kavka.protocol.errors import DecodeError, ErrorCode
+from kavka.protocol.records.batch import BatchHeader, iter_batch_headers, verify_crc
+from kavka.storage.appending import AppendError, AppendResult
+from kavka.storage.batch_scan import ScannedBatch
+from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_state import LogState
+from kavka.storage.recovery import marker_of
+from kavka.storage.segment import Segment
+
+PlacedHeader = tuple[int, BatchHeader]
+
+
+def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tuple[AppendResult, bool, bool]:
+    """(result, whether a segment was closed, whether the epoch file is to be saved). Lock held. Raises AppendError."""
+    batches = _check(log, records)
+    now_ms = log.environment.now_ms()
+    if not batches:
+        return AppendResult(-1, -1, -1, log.log_start_offset, False), False, False
+    rolled = epochs_changed = False
+    first = 0
+    written = 0
+    segment = log.published[2][-1]
+    for number, (position, header) in enumerate(batches):
+        pending = position - batches[first][0] + header.size_bytes
+        if segment.must_roll(pending, header.last_offset, header.max_timestamp_ms, now_ms) and (
+            number > first or segment.size_bytes or header.last_offset > segment.limit_offset
+        ):
+            epochs_changed |= _write_run(log, segment, records, batches[first:number])
+            segment = log.roll_for_append(now_ms, max(log.published[0], header.base_offset))
+            rolled = True
+            first = number
+        written = number + 1
+    epochs_changed |= _write_run(log, segment, records, batches[first:written])
+    first_offset = batches[0][1].base_offset
+    result = AppendResult(first_offset, batches[-1][1].last_offset, -1, log.log_start_offset, False)
+    return result, rolled, epochs_changed
+
+
+def _check(log: LogState, records: bytearray | memoryview | bytes) -> list[PlacedHeader]:
+    """The batches to append, each with its place in `records`."""
+    try:
+        batches = list(iter_batch_headers(records, allow_truncated_tail=True))
+        for position, header in batches:
+            verify_crc(records, position, header)
+    except DecodeError as error:
+        raise AppendError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    next_offset = log.published[0]
+    for _, header in batches:
+        # The offset of an old compressed message is its last record's.
+        lowest = header.base_offset if header.magic >= 2 else header.last_offset
+        if lowest < next_offset or header.last_offset < lowest:
+            raise AppendError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"batch at offset {lowest} doesn't come behind the end, {next_offset}"
+            )
+        next_offset = header.next_offset
+    return batches
+
+
+def _write_run(
+    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
+) -> bool:
+    """Write neighbouring batches at once, and account for them. True if the epochs changed."""
+    if not batches:
+        return False
+    start = batches[0][0]
+    end = batches[-1][0] + batches[-1][1].size_bytes
+    _, base_position, segments, bases = log.published
+    log.write(segment, memoryview(records)[start:end], base_position)
+    epochs_changed = save_due = False
+    for position, header in batches:
+        if header.partition_leader_epoch > log.epochs.latest_epoch:
+            epochs_changed |= log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        save_due |= segment.note_batch(
+            header.base_offset,
+            header.last_offset,
+            base_position + position - start,
+            header.size_bytes,
+            header.max_timestamp_ms,
+        )
+        if header.producer_id >= 0:
+            save_due |= _account(log, segment, records, position, header)
+    log.published = (batches[-1][1].next_offset, base_position + end - start, segments, bases)
+    if save_due:
+        log.save_indexes(segment)
+    return epochs_changed
+
+
+def _account(
+    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, position: int, header: BatchHeader
+) -> bool:
+    """Tell the producer state; True if `.txnindex` got an entry."""
+    marker = marker_of(ScannedBatch(position, header, records, position)) if header.is_control else None
+    completed = log.producers.replay(header, marker)
+    if completed is None or not completed.aborted:
+        return False
+    last_stable_offset = log.producers.last_stable_offset_after(completed)
+    segment.transaction_index.append(
+        AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset)
+    )
+    return True

@@ -1,0 +1,234 @@
+"""Loading a partition's log from its folder, after a clean stop or a crash.
+
+The order: leftovers of a crash, segments with the action that each needs (`recovery.decide`), producer state from the
+newest snapshot that can be trusted and the batches behind it, leader epochs. One pass over the batches serves checking,
+indexes, producers and epochs.
+"""
+
+import logging
+from typing import Final
+
+from kavka.protocol.records.errors import CorruptRecordsError
+from kavka.storage import leader_epochs
+from kavka.storage.batch_scan import ScannedBatch
+from kavka.storage.environment import LogEnvironment
+from kavka.storage.leader_epochs import CorruptEpochsError, LeaderEpochs
+from kavka.storage.offset_index import CorruptIndexError
+from kavka.storage.producer_snapshots import SnapshotFiles
+from kavka.storage.producer_state import ProducerStates
+from kavka.storage.recovery import Action, SegmentFinding, decide, rebuild_indexes, recover_segment, replay
+from kavka.storage.replaying import batches_from, batches_in
+from kavka.storage.segment import RollRules, Segment
+from kavka.storage.segment_files import base_offsets, tidy_folder
+
+logger: Final = logging.getLogger(__name__)
+
+
+class LoadedLog:
+    """Loads a log; its attributes are the result. One thread."""
+
+    __slots__ = (
+        "_clean",
+        "_directory",
+        "_environment",
+        "_epochs_lost",
+        "_files",
+        "_kept_end_offset",
+        "_roll_rules",
+        "cut_bytes",
+        "end_offset",
+        "epochs",
+        "epochs_changed",
+        "log_start_offset",
+        "producers",
+        "recovered_segments",
+        "recovery_point",
+        "segments",
+        "snapshots",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        environment: LogEnvironment,
+        roll_rules: RollRules,
+        *,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+    ) -> None:
+        """Raises OSError."""
+        self._directory = directory
+        self._environment = environment
+        self._files = environment.files
+        self._roll_rules = roll_rules
+        self._clean = clean
+        self.recovery_point = recovery_point
+        self.log_start_offset = log_start_offset
+        self.cut_bytes = 0
+        self.recovered_segments = 0
+        self.epochs_changed = False
+        self._kept_end_offset = log_start_offset
+        self.producers = ProducerStates(environment.producer_id_expiration_ms)
+        names = tidy_folder(directory, self._files)
+        self.snapshots = SnapshotFiles(directory, self._files, names)
+        self.segments = [self._segment(offset) for offset in base_offsets(names)]
+        epochs = self._read_epochs(leader_epochs.FILE_NAME in names)
+        self._epochs_lost = epochs is None
+        self.epochs = epochs if epochs is not None else LeaderEpochs()
+        self.end_offset = self.segments[0].base_offset if self.segments else log_start_offset
+        self._load_segments(self._actions())
+        self._settle(log_start_offset)
+
+    def _segment(self, base_offset: int) -> Segment:
+        segment = Segment(self._directory, base_offset, self._environment.pool)
+        segment.size_bytes = self._files.size(segment.file.path)
+        segment.govern(self._roll_rules, 0)
+        return segment
+
+    def _read_epochs(self, exists: bool) -> LeaderEpochs | None:
+        """None if they are lost and the batches must tell."""
+        if not exists:
+            return None if self.segments and any(segment.size_bytes for segment in self.segments) else LeaderEpochs()
+        path = f"{self._directory}/{leader_epochs.FILE_NAME}"
+        try:
+            return leader_epochs.decode(self._files.read_bytes(path, leader_epochs.MAX_FILE_BYTES))
+        except CorruptEpochsError as error:
+            logger.warning("leader epochs of %s are rebuilt: %s", self._directory, error)
+            return None
+
+    def _actions(self) -> list[Action]:
+        actions = []
+        last = len(self.segments) - 1
+        for number, segment in enumerate(self.segments):
+            good = segment.indexes_good()
+            finding = SegmentFinding(
+                stopped_cleanly=self._clean,
+                below_recovery_point=number < last and self.segments[number + 1].base_offset <= self.recovery_point,
+                is_last=number == last,
+                indexes_good=good,
+                tail_whole=number < last or (self._clean and good and self._tail_is_whole(segment)),
+            )
+            actions.append(decide(finding))
+        return actions
+
+    def _tail_is_whole(self, last: Segment) -> bool:
+        """Whether the log ends with a batch; if so, where is known then, and the segment is ready to be written to."""
+        try:
+            last.activate()
+            place = last.find_last()
+        except (CorruptRecordsError, CorruptIndexError):
+            return False
+        if place is None:
+            self._kept_end_offset = last.base_offset
+            return not last.size_bytes
+        self._kept_end_offset = place.last_offset + 1
+        return place.position + place.size_bytes == last.size_bytes
+
+    def _load_segments(self, actions: list[Action]) -> None:
+        segments = self.segments
+        first_recovered = actions.index(Action.RECOVER) if Action.RECOVER in actions else len(actions)
+        trusted = segments[first_recovered].base_offset if first_recovered < len(actions) else self._kept_end_offset
+        self._load_producers(trusted)
+        for number, (segment, action) in enumerate(zip(segments, actions, strict=True)):
+            is_last = number == len(segments) - 1
+            if action is Action.RECOVER:
+                if self._recover(segment) and not is_last:
+                    self._drop_from(number + 1)
+                    return
+            else:
+                if action is Action.REBUILD:
+                    self._rebuild(segment)
+                self.end_offset = self._kept_end_offset if is_last else segments[number + 1].base_offset
+                self._catch_up(segment)
+            if not is_last and action is not Action.KEEP:
+                segment.seal()
+
+    def _load_producers(self, trusted_offset: int) -> None:
+        """From the newest good snapshot below what is recovered; later ones may tell of batches that are lost."""
+        self.snapshots.remove_outside(-1, trusted_offset)
+        loaded = self.snapshots.load_latest(-1, trusted_offset)
+        if loaded is not None:
+            self.producers.load(*loaded, self._environment.now_ms())
+
+    def _recover(self, segment: Segment) -> int:
+        """Check and index it; the bytes that were cut."""
+        segment.restart()
+        self.producers.map_end_offset = max(self.producers.map_end_offset, segment.base_offset)
+        self.snapshots.take(self.producers.entries(), segment.base_offset)
+
+        def on_batch(batch: ScannedBatch) -> None:
+            replay(batch, self.producers, segment, index=True)
+            self._assign_epoch(batch)
+
+        self.end_offset, cut = recover_segment(segment, self._files, self.end_offset, on_batch)
+        self.recovered_segments += 1
+        self.cut_bytes += cut
+        if cut:
+            logger.warning("cut %d bytes from %s: no sound batch there", cut, segment.file.path)
+        return cut
+
+    def _rebuild(self, segment: Segment) -> None:
+        logger.warning("indexes of %s are rebuilt", segment.file.path)
+        segment.restart()
+        states = ProducerStates(self._environment.producer_id_expiration_ms)
+        loaded = self.snapshots.load_latest(-1, segment.base_offset)
+        if loaded is not None:
+            states.load(*loaded, 0)
+        if states.map_end_offset < segment.base_offset:
+            before = [other for other in self.segments if other.base_offset < segment.base_offset]
+            for earlier, batch in batches_from(self._files, before, states.map_end_offset):
+                replay(batch, states, earlier, index=False)
+        rebuild_indexes(segment, self._files, lambda batch: replay(batch, states, segment, index=True))
+
+    def _drop_from(self, number: int) -> None:
+        """Segments behind one that was cut: their batches have lost what stood before them."""
+        for segment in self.segments[number:]:
+            logger.warning("%s is dropped: it lies behind a bad batch", segment.file.path)
+            segment.unpin()
+            segment.file.retire()
+            for path in segment.paths():
+                if self._files.exists(path):
+                    self._files.unlink(path)
+        del self.segments[number:]
+        self._files.fsync_directory(self._directory)
+
+    def _catch_up(self, segment: Segment) -> None:
+        """Replay what the snapshot doesn't cover; read the epochs where their file is lost."""
+        known = self.producers.map_end_offset
+        if known < self.end_offset or self._epochs_lost:
+            for batch in batches_in(self._files, segment, 0 if self._epochs_lost else known):
+                if batch.header.next_offset > known:
+                    replay(batch, self.producers, segment, index=False)
+                if self._epochs_lost:
+                    self._assign_epoch(batch)
+            self.producers.map_end_offset = max(known, self.end_offset)
+
+    def _assign_epoch(self, batch: ScannedBatch) -> None:
+        epoch = batch.header.partition_leader_epoch
+        if epoch > self.epochs.latest_epoch:
+            self.epochs_changed |= self.epochs.assign(epoch, batch.header.base_offset)
+
+    def _settle(self, log_start_offset: int) -> None:
+        """Agree on where the log starts and ends, and have a last segment that can be written to."""
+        if self.segments and log_start_offset > self.end_offset:
+            logger.warning(
+                "%s ends before its start offset %d and begins anew there", self._directory, log_start_offset
+            )
+            self._drop_from(0)
+            self.producers.clear(log_start_offset)
+        if not self.segments:
+            self.end_offset = log_start_offset
+            segment = Segment(self._directory, log_start_offset, self._environment.pool)
+            segment.create()
+            segment.created_ms = self._environment.now_ms()
+            self.segments.append(segment)
+        self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
+        self.recovery_point = self.end_offset if self._clean else min(self.recovery_point, self.end_offset)
+        self.epochs_changed |= self.epochs.truncate_from_end(self.end_offset)
+        self.epochs_changed |= self.epochs.truncate_from_start(self.log_start_offset)
+        self.producers.map_end_offset = self.end_offset
+        self.snapshots.remove_outside(-1, self.end_offset)
+        if self.recovered_segments:
+            self.snapshots.take(self.producers.entries(), self.end_offset)
+        self.snapshots.remove_strays(segment.base_offset for segment in self.segments)

@@ -1,0 +1,220 @@
+"""What a partition's log consists of, and the steps that change it: roll, drop segments, save, meet a broken disk."""
+
+import contextlib
+import threading
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from kavka.config.topic_config import TopicConfig
+from kavka.protocol.errors import ErrorCode
+from kavka.storage import leader_epochs, partition_metadata
+from kavka.storage.appending import AppendError
+from kavka.storage.environment import LogEnvironment
+from kavka.storage.files import NO_SPACE, Files
+from kavka.storage.leader_epochs import LeaderEpochs
+from kavka.storage.producer_snapshots import SnapshotFiles
+from kavka.storage.producer_state import ProducerStates
+from kavka.storage.segment import DELETED_SUFFIX, RollRules, Segment
+from kavka.storage.validate import AppendRules
+
+Published: TypeAlias = tuple[int, int, tuple[Segment, ...], tuple[int, ...]]
+"""(log end offset, size of the active segment, segments, their base offsets)"""
+
+
+class LogState:
+    """The parts of one log.
+
+    `lock` guards all that changes, unless said otherwise; it is held for an append, a roll or a truncation, never
+    across an fsync. Readers take no lock: they look at `published`, one immutable tuple that is swapped when the bytes
+    are in the file, and at plain numbers.
+
+    `_epoch_file_lock` orders writes of the epoch file, `flush_lock` flushes. Order: flush_lock, lock; _epoch_file_lock
+    alone. `high_watermark` is guarded by `watermark_lock`, which is innermost.
+    """
+
+    __slots__ = (
+        "_epoch_file_lock",
+        "closed",
+        "config",
+        "directory",
+        "environment",
+        "epochs",
+        "files",
+        "flush_lock",
+        "flush_messages",
+        "folder",
+        "high_watermark",
+        "last_flush_ms",
+        "lock",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "published",
+        "recovery_point",
+        "roll_rules",
+        "rules",
+        "snapshots",
+        "topic",
+        "topic_id",
+        "truncations",
+        "watermark_lock",
+    )
+
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    published: Published
+    snapshots: SnapshotFiles
+
+    def __init__(
+        self, directory: Path, topic: str, partition: int, config: TopicConfig, environment: LogEnvironment
+    ) -> None:
+        self.directory = directory
+        self.folder = str(directory)
+        self.topic = topic
+        self.partition = partition
+        self.environment = environment
+        self.files: Files = environment.files
+        self.topic_id = partition_metadata.NO_TOPIC_ID
+        self.lock = threading.Lock()
+        self.flush_lock = threading.Lock()
+        self.watermark_lock = threading.Lock()
+        self._epoch_file_lock = threading.Lock()
+        self.closed = False
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.truncations = 0
+        self.last_flush_ms = environment.now_ms()
+        self.configure(config)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.topic}-{self.partition})"
+
+    def configure(self, config: TopicConfig) -> None:
+        """Work out what appends and rolls ask of the configuration."""
+        self.config = config
+        self.rules = AppendRules(config, validate_all_records=self.environment.validate_all_records)
+        self.roll_rules = RollRules(
+            config.segment_bytes, config.segment_ms, config.segment_index_bytes, config.index_interval_bytes
+        )
+        self.flush_messages = config.flush_messages
+
+    def jitter_ms(self) -> int:
+        """What a new segment's age limit is lowered by, so that not all logs roll at once."""
+        most = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return self.environment.random_below(most) if most > 0 else 0
+
+    def publish(self, end_offset: int, position: int, segments: Sequence[Segment]) -> None:
+        """Let readers see this state. Lock held."""
+        self.published = (end_offset, position, tuple(segments), tuple(segment.base_offset for segment in segments))
+
+    def roll(self, now_ms: int, base_offset: int) -> Segment:
+        """Seal the active segment and begin one at `base_offset`, the log's end or behind it. Lock held.
+
+        Raises OSError, and then the old segment goes on. The caller flushes in the background, once the lock is free.
+        """
+        end_offset, _, segments, _ = self.published
+        old = segments[-1]
+        if old.base_offset == base_offset:
+            # Empty, but closed all the same: its relative offsets or its index can't take the batch.
+            self.publish(base_offset, 0, (*segments[:-1], self.new_segment(base_offset, now_ms)))
+            old.unpin()
+            return self.published[2][-1]
+        old.finish_time_index()
+        old.save_indexes()
+        self.producers.map_end_offset = end_offset
+        self.snapshots.take(self.producers.entries(), end_offset)
+        new = self.new_segment(base_offset, now_ms)
+        old.seal()
+        self.publish(base_offset, 0, (*segments, new))
+        return new
+
+    def roll_for_append(self, now_ms: int, base_offset: int) -> Segment:
+        """As `roll`, with the error that an append answers. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+        try:
+            return self.roll(now_ms, base_offset)
+        except OSError as error:
+            raise self.disk_failed("a new segment can't be begun", error) from error
+
+    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        """An empty active segment, not yet part of the log. Raises OSError."""
+        segment = Segment(self.folder, base_offset, self.environment.pool)
+        segment.create()
+        segment.created_ms = now_ms
+        segment.govern(self.roll_rules, self.jitter_ms())
+        return segment
+
+    def drop_segments(self, dropped: Iterable[Segment]) -> None:
+        """Rename the files of segments that are no longer published, unlink them later. Lock held; raises OSError."""
+        for segment in dropped:
+            segment.unpin()
+            segment.offset_index.forget()
+            renamed = []
+            for path in segment.paths():
+                if self.files.exists(path):
+                    self.files.rename(path, path + DELETED_SUFFIX)
+                    renamed.append(path + DELETED_SUFFIX)
+            segment.file.moved_to(segment.file.path + DELETED_SUFFIX)
+            segment.file.retire()
+            if segment.base_offset in self.snapshots.offsets:
+                self.snapshots.remove(segment.base_offset)
+            self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
+
+    def save_indexes(self, segment: Segment) -> None:
+        """Write what the index files lack. Lock held. A full disk is no error: the next time writes it all."""
+        try:
+            segment.save_indexes()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                self.environment.on_io_failure(self.directory, error)
+
+    def save_epochs(self) -> None:
+        """Write the epoch file. No lock held. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+        with self._epoch_file_lock:
+            try:
+                path = f"{self.folder}/{leader_epochs.FILE_NAME}"
+                self.files.write_atomically(path, self.epochs.encode())
+            except OSError as error:
+                raise self.disk_failed("leader epochs can't be saved", error) from error
+
+    def write(self, segment: Segment, records: bytearray | memoryview | bytes, position: int) -> None:
+        """Write at the known end; what was written in part is cut off again. Lock held.
+
+        Raises AppendError (KAFKA_STORAGE_ERROR): nothing of the records is left then.
+        """
+        try:
+            written = self.files.pwrite(segment.fd, records, position)
+            if written == len(records):
+                return
+        except OSError as error:
+            self._undo_write(segment, position)
+            raise self.disk_failed("append failed", error) from error
+        self._undo_write(segment, position)
+        raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk took {written} of {len(records)} bytes")
+
+    def disk_failed(self, what: str, error: OSError) -> AppendError:
+        """The error to raise; the log directory goes offline unless the disk is only full, or the log closed."""
+        if error.errno not in NO_SPACE and not self.closed:
+            self.environment.on_io_failure(self.directory, error)
+        return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
+
+    def check_open(self) -> None:
+        """Raises AppendError (KAFKA_STORAGE_ERROR) once the log is closed. Lock held."""
+        if self.closed:
+            raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.partition} is closed")
+
+    def _undo_write(self, segment: Segment, position: int) -> None:
+        try:
+            self.files.ftruncate(segment.fd, position)
+        except OSError as error:
+            # The file holds bytes that nobody was promised: the next start will tell, this run can't go on here.
+            self.environment.on_io_failure(self.directory, error)
+
+
+def _unlink(files: Files, paths: Iterable[str]) -> None:
+    for path in paths:
+        # The folder may have been renamed or deleted meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            files.unlink(path)

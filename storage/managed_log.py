@@ -1,0 +1,262 @@
+"""What keeps a log in order beside appends and reads: watermarks, epochs, truncation, retention, flush, close."""
+
+import contextlib
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kavka.config.topic_config import TopicConfig
+from kavka.protocol.errors import BrokerError
+from kavka.storage import partition_metadata
+from kavka.storage.flushing import flush, flush_all
+from kavka.storage.log_slice import AbortedTransaction, ProducerStatus
+from kavka.storage.log_state import LogState
+from kavka.storage.producer_state import CompletedTransaction
+from kavka.storage.segment import Segment
+from kavka.storage.trimming import (
+    advance_start,
+    delete_old_segments,
+    delete_records_before,
+    start_anew,
+    truncate_to,
+)
+
+logger: Final = logging.getLogger(__name__)
+
+
+class ManagedLog(LogState):
+    """A log's upkeep. Any thread may call anything; see LogState for the locks."""
+
+    __slots__ = ()
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.published[0]
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided; at most the high watermark."""
+        first_unstable = self.producers.first_unstable_offset
+        if 0 <= first_unstable < self.high_watermark:
+            return max(first_unstable, self.log_start_offset)
+        return self.high_watermark
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        """-1: none yet."""
+        return self.epochs.latest_epoch
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the `.log` files."""
+        return sum(segment.size_bytes for segment in self.published[2])
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.published[2])
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Give a log from before topic ids its id."""
+        try:
+            path = f"{self.folder}/{partition_metadata.FILE_NAME}"
+            self.files.write_atomically(path, partition_metadata.encode(topic_id))
+        except OSError as error:
+            raise self.disk_failed("the topic id can't be saved", error) from error
+        self.topic_id = topic_id
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Move it up to `offset`, at most to the log's end. True if it moved. Takes the log's lock only for markers."""
+        with self.watermark_lock:
+            offset = min(offset, self.published[0])
+            if offset <= self.high_watermark:
+                return False
+            self.high_watermark = offset
+        if self.producers.waits_for_replication:
+            with self.lock:
+                self.producers.replicated_to(self.high_watermark)
+        return True
+
+    def set_high_watermark(self, offset: int) -> int:
+        """Put it where it is told, within the log: for followers and at start. What was set."""
+        with self.lock:
+            with self.watermark_lock:
+                self.high_watermark = max(self.log_start_offset, min(offset, self.published[0]))
+            self.producers.replicated_to(self.high_watermark)
+            return self.high_watermark
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(the largest known epoch up to `epoch`, its end offset); (-1, -1) if `epoch` is beyond all (KIP-279)."""
+        return self.epochs.end_offset_for(epoch, self.published[0])
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch in which the offset was written; -1 if unknown."""
+        return self.epochs.epoch_for(offset)
+
+    def assign_epoch_start(self, epoch: int, offset: int) -> None:
+        """The leader of `epoch` begins at `offset`."""
+        with self.lock:
+            changed = self.epochs.assign(epoch, offset)
+        if changed:
+            self.save_epochs()
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop what is at or behind `offset`; whole batches go."""
+        with self.lock:
+            self.check_open()
+            try:
+                changed = truncate_to(self, offset)
+            except OSError as error:
+                raise self.disk_failed("truncation failed", error) from error
+        if changed:
+            self.save_epochs()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything; the next record gets `offset`."""
+        with self.lock:
+            self.check_open()
+            try:
+                start_anew(self, offset)
+            except OSError as error:
+                raise self.disk_failed("truncation failed", error) from error
+        self.save_epochs()
+
+    def delete_records_before(self, offset: int) -> int:
+        """DeleteRecords: the new log start offset; -1 stands for the high watermark.
+
+        Raises BrokerError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION.
+        """
+        with self.lock:
+            changed = delete_records_before(self, offset)
+            start_offset = self.log_start_offset
+        if changed:
+            self.save_epochs()
+        return start_offset
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """A follower learns its leader's log start offset. True if it moved."""
+        with self.lock:
+            changed = advance_start(self, min(offset, self.published[0]))
+        if changed:
+            self.save_epochs()
+        return changed
+
+    def maybe_roll(self, now_ms: int) -> bool:
+        """Close a segment whose time is over though nothing is appended. True if it was."""
+        with self.lock:
+            if self.closed:
+                return False
+            end_offset, _, segments, _ = self.published
+            active = segments[-1]
+            if not active.size_bytes or not active.must_roll(0, end_offset, now_ms, now_ms):
+                return False
+            self.roll_for_append(now_ms, end_offset)
+        self.flush_in_background(end_offset)
+        return True
+
+    def flush(self, up_to_offset: int | None = None) -> None:
+        """fsync everything below `up_to_offset` (None: all), then the recovery point moves there. No lock held."""
+        flush(self, up_to_offset)
+
+    def flush_in_background(self, up_to_offset: int) -> None:
+        """Let another thread flush: the fsync that a roll wants. No lock held."""
+        self.environment.run_in_background(partial(self._flush_quietly, up_to_offset))
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Retention by time, size and log start offset; how many segments went."""
+        with self.lock:
+            if self.closed:
+                return 0
+            epochs = self.epochs.entries
+            try:
+                deleted = delete_old_segments(self, now_ms)
+            except OSError as error:
+                raise self.disk_failed("retention failed", error) from error
+        if deleted:
+            logger.info("%s: %d segments deleted, it starts at %d now", self, len(deleted), self.log_start_offset)
+        if self.epochs.entries is not epochs:
+            self.save_epochs()
+        return len(deleted)
+
+    def remove_expired_producers(self, now_ms: int) -> int:
+        """Forget idempotent producers that were silent for `producer.id.expiration.ms`; how many."""
+        with self.lock:
+            return self.producers.remove_expired(now_ms)
+
+    def active_producers(self) -> list[ProducerStatus]:
+        with self.lock:
+            return self.producers.statuses()
+
+    def update_config(self, config: TopicConfig) -> None:
+        """Take effect at once, for the active segment too."""
+        with self.lock:
+            self.configure(config)
+            self.published[2][-1].govern(self.roll_rules, self.jitter_ms())
+
+    def note_aborted(self, segment: Segment, completed: CompletedTransaction) -> None:
+        """Enter a transaction into the `.txnindex` of the segment with its marker. Lock held."""
+        last_stable_offset = self.producers.last_stable_offset_after(completed)
+        entry = AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+        )
+        segment.transaction_index.append(entry)
+        self.save_indexes(segment)
+
+    def rename_directory(self, directory: Path) -> None:
+        """Move the whole log, to `...-delete`; slices that are open go on. The caller fsyncs the parent."""
+        with self.lock:
+            try:
+                self.files.rename(self.folder, directory)
+            except OSError as error:
+                raise self.disk_failed("the log's folder can't be renamed", error) from error
+            self.directory, self.folder = directory, str(directory)
+            for segment in self.published[2]:
+                segment.moved_to(self.folder)
+            self.snapshots.moved_to(self.folder)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Close the log; harmless twice. `clean`: all is saved and fsynced, so that the next start needs no recovery.
+
+        Raises AppendError (KAFKA_STORAGE_ERROR) where that failed; the log is closed even so.
+        """
+        with self.flush_lock:
+            try:
+                if clean and not self.closed:
+                    self._save_everything()
+            finally:
+                with self.lock:
+                    self.closed = True
+                    for segment in self.published[2]:
+                        segment.unpin()
+                        segment.file.retire()
+                        segment.offset_index.forget()
+
+    def delete(self) -> None:
+        """Close the log and unlink its folder with all that is in it. Raises OSError."""
+        self.close(clean=False)
+        for name in self.files.listdir(self.folder):
+            # A delayed deletion of a segment may come first.
+            with contextlib.suppress(FileNotFoundError):
+                self.files.unlink(f"{self.folder}/{name}")
+        self.files.rmdir(self.folder)
+
+    def _save_everything(self) -> None:
+        with self.lock:
+            end_offset, _, segments, _ = self.published
+            active = segments[-1]
+            try:
+                active.finish_time_index()
+                active.save_indexes()
+                self.producers.map_end_offset = end_offset
+                self.snapshots.take(self.producers.entries(), end_offset)
+            except OSError as error:
+                raise self.disk_failed("the log can't be closed cleanly", error) from error
+        flush_all(self)
+
+    def _flush_quietly(self, up_to_offset: int) -> None:
+        try:
+            self.flush(up_to_offset)
+        except BrokerError as error:
+            # Reported as the directory's failure already; the recovery point stays, the next flush tries again.
+            logger.warning("%s: background flush failed: %s", self, error)

@@ -1,0 +1,218 @@
+"""The sparse map from offsets to positions in a segment's `.log` (`<base offset>.index`).
+
+    entry  0..3  relative offset  u32, big endian: the last offset of a batch, minus the segment's base offset
+           4..7  position         u32: where that batch starts
+
+Entries ascend in both. One is added when more than `index.interval.bytes` of log were written since the last one,
+never for the segment's first batch. While the segment is active the entries live in memory and go to the file in
+chunks, not preallocated: a crash may lose the last of them, and recovery rebuilds the active segment's index anyway.
+A sealed index is read whole when first asked, and dropped again by the cache's bound. Never mapped: a store to a mapped
+file on a full disk kills the process (SIGBUS). The file is open only while it is read or written.
+
+Threads: changed under the log's lock; looked up by any thread, which sees a prefix of the entries.
+"""
+
+import sys
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from typing import Final, TypeAlias
+
+from kavka.storage.files import Files, write_fully
+
+ENTRY_BYTES: Final = 8
+MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+SAVE_CHUNK_ENTRIES: Final = 128
+
+Entries: TypeAlias = tuple["array[int]", "array[int]"]
+"""(relative offsets, positions), in step; an entry's position is stored before its offset."""
+
+
+class CorruptIndexError(Exception):
+    """An index file that no broker wrote so; the segment's batches say it better."""
+
+
+class IndexCache:
+    """Entries of sealed indexes, at most `capacity_bytes`; the least recently used go first.
+
+    `_lock` guards everything.
+    """
+
+    __slots__ = ("_capacity_bytes", "_entries", "_lock", "_size_bytes")
+
+    def __init__(self, capacity_bytes: int = 32 << 20) -> None:
+        self._capacity_bytes = capacity_bytes
+        self._size_bytes = 0
+        self._entries: OrderedDict[OffsetIndex, Entries] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, index: "OffsetIndex") -> Entries | None:
+        with self._lock:
+            entries = self._entries.get(index)
+            if entries is not None:
+                self._entries.move_to_end(index)
+            return entries
+
+    def put(self, index: "OffsetIndex", entries: Entries) -> None:
+        with self._lock:
+            old = self._entries.pop(index, None)
+            if old is not None:
+                self._size_bytes -= len(old[0]) * ENTRY_BYTES
+            self._entries[index] = entries
+            self._size_bytes += len(entries[0]) * ENTRY_BYTES
+            while self._size_bytes > self._capacity_bytes and len(self._entries) > 1:
+                _, dropped = self._entries.popitem(last=False)
+                self._size_bytes -= len(dropped[0]) * ENTRY_BYTES
+
+    def drop(self, index: "OffsetIndex") -> None:
+        with self._lock:
+            old = self._entries.pop(index, None)
+            if old is not None:
+                self._size_bytes -= len(old[0]) * ENTRY_BYTES
+
+
+class OffsetIndex:
+    """The offset index of one segment. `_active` holds the entries while the segment is written to, else None."""
+
+    __slots__ = ("_active", "_cache", "_files", "_saved_count", "base_offset", "path")
+
+    def __init__(self, path: str, base_offset: int, files: Files, cache: IndexCache) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._files = files
+        self._cache = cache
+        self._active: Entries | None = None
+        self._saved_count = 0
+
+    def lookup(self, offset: int) -> int:
+        """The position to scan from for the batch that holds `offset`: 0 where no entry lies at or below it."""
+        offsets, positions = self._active or self._sealed()
+        found = bisect_right(offsets, offset - self.base_offset)
+        return positions[found - 1] if found else 0
+
+    def offset_at_or_after(self, position: int) -> int | None:
+        """The offset of the first entry at or behind `position`; None if the index ends before."""
+        offsets, positions = self._active or self._sealed()
+        found = bisect_left(positions, position)
+        return self.base_offset + offsets[found] if found < len(offsets) else None
+
+    def last_entry(self) -> tuple[int, int]:
+        """(offset, position) of the last entry; (base offset, 0) when there is none."""
+        offsets, positions = self._active or self._sealed()
+        if not offsets:
+            return self.base_offset, 0
+        return self.base_offset + offsets[-1], positions[len(offsets) - 1]
+
+    def count(self) -> int:
+        return len((self._active or self._sealed())[0])
+
+    def append(self, last_offset: int, position: int) -> bool:
+        """Add an entry to an active index, in memory. True when a chunk is full and wants to be saved."""
+        entries = self._active
+        assert entries is not None
+        offsets, positions = entries
+        positions.append(position)
+        offsets.append(last_offset - self.base_offset)
+        return len(offsets) - self._saved_count >= SAVE_CHUNK_ENTRIES
+
+    def start_empty(self) -> None:
+        """Make the index active with no entries; what the file holds is forgotten, and overwritten by `save`."""
+        self._active = (array("I"), array("I"))
+        self._saved_count = -1
+        self._cache.drop(self)
+
+    def activate(self) -> None:
+        """Read the file's entries to go on behind them. Raises OSError, CorruptIndexError."""
+        if self._active is None:
+            self._active = self._read()
+            self._saved_count = len(self._active[0])
+            self._cache.drop(self)
+
+    def seal(self) -> None:
+        """Save what is missing and let the memory go. Raises OSError."""
+        if self._active is not None:
+            self.save()
+            self._active = None
+
+    def save(self) -> None:
+        """Write the entries that the file lacks; the file ends with the last one. Raises OSError."""
+        if self._active is None:
+            return
+        offsets, positions = self._active
+        start, count = self._saved_count, len(offsets)
+        if start == count:
+            return
+        fd = self._files.open(self.path, create=True)
+        try:
+            if start < 0:
+                self._files.ftruncate(fd, 0)
+                start = 0
+            write_fully(self._files, fd, _encode(offsets[start:count], positions[start:count]), start * ENTRY_BYTES)
+        finally:
+            self._files.close(fd)
+        self._saved_count = count
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""
+        entries = self._active
+        assert entries is not None
+        kept = bisect_left(entries[0], max(0, offset - self.base_offset))
+        self._active = (entries[0][:kept], entries[1][:kept])
+        if kept < self._saved_count:
+            fd = self._files.open(self.path, create=True)
+            try:
+                self._files.ftruncate(fd, kept * ENTRY_BYTES)
+            finally:
+                self._files.close(fd)
+            self._saved_count = kept
+
+    def check(self, log_size_bytes: int) -> None:
+        """Raise CorruptIndexError where the file can't be an index of a log of that size, OSError if it can't be read.
+
+        Only the ends are looked at, as Kafka does: a whole one is read when it is needed.
+        """
+        fd = self._files.open(self.path, read_only=True)
+        try:
+            size = self._files.descriptor_size(fd)
+            if size % ENTRY_BYTES:
+                raise CorruptIndexError(f"{self.path} has {size} bytes, not a multiple of {ENTRY_BYTES}")
+            if not size:
+                return
+            last = self._files.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES)
+        finally:
+            self._files.close(fd)
+        offset, position = int.from_bytes(last[:4], "big"), int.from_bytes(last[4:], "big")
+        if offset > MAX_RELATIVE_OFFSET or not 0 < position < log_size_bytes:
+            raise CorruptIndexError(f"{self.path} ends with offset {offset} at {position} of {log_size_bytes} bytes")
+
+    def forget(self) -> None:
+        """The segment is gone: free the cache."""
+        self._cache.drop(self)
+
+    def _sealed(self) -> Entries:
+        entries = self._cache.get(self)
+        if entries is None:
+            # The segment may have been sealed, or made active again, between two looks of a reader.
+            entries = self._active or self._read()
+            if self._active is None:
+                self._cache.put(self, entries)
+        return entries
+
+    def _read(self) -> Entries:
+        data = self._files.read_bytes(self.path)
+        if len(data) % ENTRY_BYTES:
+            raise CorruptIndexError(f"{self.path} has {len(data)} bytes, not a multiple of {ENTRY_BYTES}")
+        words = array("I", data)
+        if sys.byteorder == "little":
+            words.byteswap()
+        return words[0::2], words[1::2]
+
+
+def _encode(offsets: "array[int]", positions: "array[int]") -> bytes:
+    words = array("I", bytes(ENTRY_BYTES * len(offsets)))
+    words[0::2] = offsets
+    words[1::2] = positions
+    if sys.byteorder == "little":
+        words.byteswap()
+    return words.tobytes()

@@ -1,0 +1,307 @@
+"""What a partition knows of the idempotent and transactional producers that write to it (KIP-98).
+
+A producer's batches carry its id, epoch and sequence numbers. The last five of each are remembered, so that a batch
+sent again is answered with the offset that it got the first time, and a gap is refused. Sequences wrap to 0 after
+2^31 - 1. An id that isn't known (expired, or its records deleted) may begin with any sequence (KIP-360).
+
+Threads: everything is changed under the log's lock. `first_unstable_offset` is a plain number that any thread reads.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.records.batch import BatchHeader
+from kavka.storage.appending import AppendError
+from kavka.storage.log_slice import ProducerStatus
+
+REMEMBERED_BATCHES: Final = 5
+MAX_SEQUENCE: Final = (1 << 31) - 1
+NO_TRANSACTION: Final = -1
+
+
+class BatchPlaced(NamedTuple):
+    """A producer's batch and where it went."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose end marker was appended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """Of the marker."""
+    aborted: bool
+
+
+class ProducerEntry:
+    """One producer on one partition. Owned by the log's lock."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "producer_id", "txn_first_offset")
+
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.batches: list[BatchPlaced] = []
+        self.coordinator_epoch = -1
+        self.last_timestamp_ms = -1
+        self.txn_first_offset = NO_TRANSACTION
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+
+class ProducerStates:
+    """The producers of one log.
+
+    `map_end_offset`: everything below is accounted for. `first_unstable_offset`: where the earliest transaction began
+    that is open, or ended at or above the high watermark; -1 when there is none.
+    """
+
+    __slots__ = ("_ongoing", "_producers", "_unreplicated", "expiration_ms", "first_unstable_offset", "map_end_offset")
+
+    def __init__(self, expiration_ms: int) -> None:
+        self.expiration_ms = expiration_ms
+        self.map_end_offset = 0
+        self.first_unstable_offset = -1
+        self._producers: dict[int, ProducerEntry] = {}
+        self._ongoing: dict[int, int] = {}
+        self._unreplicated: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    @property
+    def waits_for_replication(self) -> bool:
+        """Whether `replicated_to` has anything to do."""
+        return bool(self._unreplicated)
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._producers.get(producer_id)
+
+    def check(
+        self, producer_id: int, epoch: int, first_sequence: int, record_count: int, transactional: bool
+    ) -> BatchPlaced | None:
+        """Check a client's data batch; the place of the batch that it repeats, or None if it is the next one.
+
+        Raises AppendError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
+        """
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            return None
+        batches = entry.batches
+        if epoch == entry.epoch:
+            if batches:
+                expected = batches[-1][_LAST_SEQUENCE] + 1
+                if first_sequence != expected and not (first_sequence == 0 and expected > MAX_SEQUENCE):
+                    last_sequence = (first_sequence + record_count - 1) & MAX_SEQUENCE
+                    for batch in reversed(batches):
+                        if batch[0] == first_sequence and batch[1] == last_sequence:
+                            return batch
+                    raise _out_of_order(entry, first_sequence)
+            elif first_sequence != 0:
+                raise _out_of_order(entry, first_sequence)
+        elif epoch < entry.epoch:
+            raise _stale_epoch(entry, epoch)
+        elif first_sequence != 0:
+            raise _out_of_order(entry, first_sequence)
+        if not transactional and entry.txn_first_offset >= 0:
+            raise AppendError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {producer_id} has an open transaction; the batch isn't part of it",
+            )
+        return None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Check a coordinator's data batch, which has no sequence. AppendError: INVALID_PRODUCER_EPOCH."""
+        entry = self._producers.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise _stale_epoch(entry, epoch)
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            return
+        if epoch < entry.epoch:
+            raise _stale_epoch(entry, epoch)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise AppendError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {coordinator_epoch} of producer {producer_id}, {entry.coordinator_epoch} is known",
+            )
+
+    def record(
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp_ms: int,
+        transactional: bool,
+    ) -> None:
+        """A data batch was written."""
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerEntry(producer_id, epoch)
+        batches = entry.batches
+        if entry.epoch != epoch:
+            entry.epoch = epoch
+            batches.clear()
+        # A coordinator's offset commits in a transaction have no sequence: -1 stays -1.
+        last_sequence = (first_sequence + last_offset - first_offset) & MAX_SEQUENCE if first_sequence >= 0 else -1
+        batches.append(
+            _new_tuple(BatchPlaced, (first_sequence, last_sequence, first_offset, last_offset, timestamp_ms))
+        )
+        if len(batches) > REMEMBERED_BATCHES:
+            del batches[0]
+        entry.last_timestamp_ms = timestamp_ms
+        if transactional and entry.txn_first_offset < 0:
+            entry.txn_first_offset = first_offset
+            self._ongoing[first_offset] = producer_id
+            self._find_first_unstable()
+
+    def complete(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp_ms: int, aborted: bool
+    ) -> CompletedTransaction | None:
+        """An end marker was written at `offset`; the transaction that it ended, None if it ended nothing here.
+
+        The transaction stays unstable until `replicated_to` passes its marker.
+        """
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerEntry(producer_id, epoch)
+        if entry.epoch != epoch:
+            entry.epoch = epoch
+            entry.batches.clear()
+        first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_TRANSACTION
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp_ms = timestamp_ms
+        if first_offset < 0:
+            return None
+        self._ongoing.pop(first_offset, None)
+        self._unreplicated[first_offset] = offset
+        self._find_first_unstable()
+        return CompletedTransaction(producer_id, first_offset, offset, aborted)
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The first offset of an open transaction, else the one behind the marker: what `.txnindex` keeps."""
+        return min(self._ongoing, default=completed.last_offset + 1)
+
+    def replicated_to(self, high_watermark: int) -> None:
+        """Completed transactions whose marker lies below the high watermark are stable."""
+        if self._unreplicated:
+            self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
+            self._find_first_unstable()
+
+    def replay(self, header: BatchHeader, marker: tuple[bool, int] | None) -> CompletedTransaction | None:
+        """Account for a batch that is in the log already, or was copied from the leader: nothing is refused.
+
+        `marker`: (aborted, coordinator epoch) of an end marker's batch, None for data.
+        """
+        if header.producer_id < 0:
+            return None
+        entry = self._producers.get(header.producer_id)
+        epoch = header.producer_epoch if entry is None else max(header.producer_epoch, entry.epoch)
+        if header.is_control:
+            if marker is None:
+                return None
+            aborted, coordinator_epoch = marker
+            return self.complete(
+                header.producer_id, epoch, coordinator_epoch, header.base_offset, header.max_timestamp_ms, aborted
+            )
+        self.record(
+            header.producer_id,
+            epoch,
+            header.base_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp_ms,
+            header.is_transactional,
+        )
+        return None
+
+    def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int) -> None:
+        """Start from a snapshot that is valid for `offset`; expired producers are left out."""
+        self.clear(offset)
+        for entry in entries:
+            if self._expired(entry, now_ms):
+                continue
+            self._producers[entry.producer_id] = entry
+            if entry.txn_first_offset >= 0:
+                self._ongoing[entry.txn_first_offset] = entry.producer_id
+        self._find_first_unstable()
+
+    def clear(self, offset: int) -> None:
+        """Know nothing, at `offset`."""
+        self._producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self.map_end_offset = offset
+        self.first_unstable_offset = -1
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers that wrote nothing for `expiration_ms` and have no open transaction; how many."""
+        expired = [entry.producer_id for entry in self._producers.values() if self._expired(entry, now_ms)]
+        for producer_id in expired:
+            del self._producers[producer_id]
+        return len(expired)
+
+    def entries(self) -> Iterator[ProducerEntry]:
+        return iter(self._producers.values())
+
+    def statuses(self) -> list[ProducerStatus]:
+        """For DescribeProducers."""
+        return [
+            ProducerStatus(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+            for entry in self._producers.values()
+        ]
+
+    def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp_ms >= self.expiration_ms
+
+    def _find_first_unstable(self) -> None:
+        ongoing, unreplicated = self._ongoing, self._unreplicated
+        if unreplicated:
+            self.first_unstable_offset = min(*unreplicated, min(ongoing, default=MAX_OFFSET))
+        else:
+            # Transactions begin at growing offsets, so that the first key is the smallest.
+            self.first_unstable_offset = next(iter(ongoing)) if ongoing else -1
+
+
+MAX_OFFSET: Final = (1 << 63) - 1
+_LAST_SEQUENCE: Final = 1
+_new_tuple: Final = tuple.__new__
+
+
+def _out_of_order(entry: ProducerEntry, first_sequence: int) -> AppendError:
+    return AppendError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {entry.producer_id} sends sequence {first_sequence}, the last one is {entry.last_sequence}",
+    )
+
+
+def _stale_epoch(entry: ProducerEntry, epoch: int) -> AppendError:
+    return AppendError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {entry.producer_id} sends epoch {epoch}, {entry.epoch} is known",
+    )

@@ -1,0 +1,132 @@
+"""Finding what a reader asks for: by offset, by time. No lock is taken."""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
+from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice
+from kavka.storage.log_state import LogState
+from kavka.storage.offset_index import CorruptIndexError
+from kavka.storage.segment import Segment
+
+T = TypeVar("T")
+
+_LENGTH_END: Final = 12
+
+
+def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_offset: int) -> LogSlice:
+    """See PartitionLog.read."""
+    log_end, end_position, segments, bases = log.published
+    if not log.log_start_offset <= offset <= log_end:
+        raise BrokerError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} isn't between {log.log_start_offset} and {log_end}"
+        )
+    last = len(segments) - 1
+    if offset >= end_offset or offset == log_end:
+        return LogSlice(segments[last].file, end_position, 0, offset, bases[last])
+    number = bisect_right(bases, offset) - 1 if last else 0
+    try:
+        while True:
+            segment = segments[number]
+            limit = end_position if number == last else segment.size_bytes
+            position = segment.recent_positions.get(offset, -1)
+            if not 0 <= position < limit:
+                position = _position_of(segment, offset, limit)
+            if position < limit or number == last:
+                break
+            # The offset was compacted away at the segment's end.
+            number += 1
+        if end_offset < log_end and (number == last or end_offset < bases[number + 1]):
+            found = segment.recent_positions.get(end_offset, -1)
+            limit = found if found >= 0 else _position_of(segment, end_offset, limit)
+        size = limit - position
+        if size > max_bytes:
+            size = min(size, max(max_bytes, _batch_size(segment, position) if min_one else 0))
+        return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
+    except OSError as error:
+        raise log.disk_failed("read failed", error) from error
+    except (DecodeError, CorruptIndexError) as error:
+        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def upper_bound_offset(log: LogState, piece: LogSlice) -> int:
+    """See PartitionLog.upper_bound_offset."""
+
+    def look() -> int:
+        log_end, _, segments, bases = log.published
+        number = bisect_right(bases, piece.segment_base_offset) - 1
+        if number < 0:
+            return log_end
+        found = segments[number].offset_index.offset_at_or_after(piece.position + piece.size_bytes)
+        if found is not None:
+            return found
+        return bases[number + 1] if number + 1 < len(bases) else log_end
+
+    return _guarded(log, look)
+
+
+def aborted_transactions(log: LogState, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    """See PartitionLog.aborted_transactions."""
+
+    def look() -> list[AbortedTransaction]:
+        _, _, segments, bases = log.published
+        found: list[AbortedTransaction] = []
+        for segment in segments[max(0, bisect_right(bases, start_offset) - 1) :]:
+            entries, complete = segment.transaction_index.collect(start_offset, end_offset)
+            found += entries
+            if complete:
+                break
+        return found
+
+    return _guarded(log, look)
+
+
+def find_by_time(log: LogState, timestamp_ms: int) -> FoundOffset | None:
+    """See PartitionLog.offset_for_time."""
+
+    def look() -> FoundOffset | None:
+        _, end_position, segments, _ = log.published
+        for segment in segments:
+            if segment.largest_timestamp()[0] >= timestamp_ms:
+                limit = end_position if segment is segments[-1] else segment.size_bytes
+                found = segment.find_by_time(timestamp_ms, log.log_start_offset, limit)
+                if found is not None:
+                    return found
+        return None
+
+    return _guarded(log, look)
+
+
+def find_newest(log: LogState) -> FoundOffset | None:
+    """See PartitionLog.max_timestamp_offset."""
+
+    def look() -> FoundOffset | None:
+        _, end_position, segments, _ = log.published
+        newest = max(segments, key=lambda segment: segment.largest_timestamp()[0])
+        timestamp_ms, _ = newest.largest_timestamp()
+        if timestamp_ms < 0:
+            return None
+        limit = end_position if newest is segments[-1] else newest.size_bytes
+        return newest.find_by_time(timestamp_ms, log.log_start_offset, limit)
+
+    return _guarded(log, look)
+
+
+def _guarded(log: LogState, look: Callable[[], T]) -> T:
+    try:
+        return look()
+    except OSError as error:
+        raise log.disk_failed("read failed", error) from error
+    except (DecodeError, CorruptIndexError) as error:
+        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _position_of(segment: Segment, offset: int, limit: int) -> int:
+    """Where the first batch that ends at or behind `offset` starts; `limit` if there is none before."""
+    place = segment.find(offset, limit)
+    return limit if place is None else place.position
+
+
+def _batch_size(segment: Segment, position: int) -> int:
+    return int.from_bytes(segment.file.read(_LENGTH_END, position)[8:], "big") + _LENGTH_END

@@ -1,0 +1,147 @@
+"""The sparse map from timestamps to offsets in a segment (`<base offset>.timeindex`).
+
+    entry  0..7   timestamp        i64, big endian: the largest so far, milliseconds
+           8..11  relative offset  u32: the last offset of the batch that has it, minus the segment's base offset
+
+Both ascend. An entry is added where the offset index gets one, if the largest timestamp grew since the last entry; and
+on roll and close, so that the last entry of a sealed index is the segment's largest timestamp.
+
+Look-ups by time are rare (ListOffsets), so a sealed index is read when asked and not kept; the file is open only while
+it is read or written. Threads: changed under the log's lock; looked up by any thread.
+"""
+
+import struct
+from bisect import bisect_right
+from typing import Final
+
+from kavka.storage.files import Files, write_fully
+from kavka.storage.offset_index import CorruptIndexError
+
+ENTRY: Final = struct.Struct(">qI")
+ENTRY_BYTES: Final = ENTRY.size
+NO_TIMESTAMP: Final = -1
+
+
+class TimeIndex:
+    """The time index of one segment. `_active` holds the entries' bytes while the segment is written to, else None."""
+
+    __slots__ = ("_active", "_files", "_last_timestamp_ms", "_saved_bytes", "base_offset", "path")
+
+    def __init__(self, path: str, base_offset: int, files: Files) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._files = files
+        self._active: bytearray | None = None
+        self._saved_bytes = 0
+        self._last_timestamp_ms = NO_TIMESTAMP
+
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry at or below `timestamp_ms`; (-1, base offset) when there is none."""
+        active = self._active
+        data = self._files.read_bytes(self.path) if active is None else active
+        found = bisect_right(range(len(data) // ENTRY_BYTES), timestamp_ms, key=lambda i: _entry(data, i)[0])
+        return self._absolute(data, found - 1)
+
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) when there is none. Raises OSError."""
+        active = self._active
+        if active is not None:
+            return self._absolute(active, len(active) // ENTRY_BYTES - 1)
+        data = self._read_last()
+        return self._absolute(data, len(data) // ENTRY_BYTES - 1)
+
+    def count(self) -> int:
+        active = self._active
+        return (self._files.size(self.path) if active is None else len(active)) // ENTRY_BYTES
+
+    def maybe_append(self, timestamp_ms: int, offset: int) -> None:
+        """Add an entry to an active index, in memory, if its timestamp is larger than the last one's."""
+        active = self._active
+        assert active is not None
+        if timestamp_ms > self._last_timestamp_ms:
+            active += ENTRY.pack(timestamp_ms, offset - self.base_offset)
+            self._last_timestamp_ms = timestamp_ms
+
+    def start_empty(self) -> None:
+        """Make the index active with no entries; what the file holds is overwritten by `save`."""
+        self._active = bytearray()
+        self._saved_bytes = -1
+        self._last_timestamp_ms = NO_TIMESTAMP
+
+    def activate(self) -> None:
+        """Read the file's entries to go on behind them. Raises OSError, CorruptIndexError."""
+        if self._active is None:
+            data = bytearray(self._files.read_bytes(self.path))
+            if len(data) % ENTRY_BYTES:
+                raise CorruptIndexError(f"{self.path} has {len(data)} bytes, not a multiple of {ENTRY_BYTES}")
+            self._active = data
+            self._saved_bytes = len(data)
+            self._last_timestamp_ms = self.last_entry()[0]
+
+    def seal(self) -> None:
+        """Save what is missing and let the memory go. Raises OSError."""
+        if self._active is not None:
+            self.save()
+            self._active = None
+
+    def save(self) -> None:
+        """Write the entries that the file lacks; the file ends with the last one. Raises OSError."""
+        active = self._active
+        if active is None or len(active) == self._saved_bytes:
+            return
+        fd = self._files.open(self.path, create=True)
+        try:
+            start = self._saved_bytes
+            if start < 0:
+                self._files.ftruncate(fd, 0)
+                start = 0
+            write_fully(self._files, fd, bytes(active[start:]), start)
+        finally:
+            self._files.close(fd)
+        self._saved_bytes = len(active)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""
+        active = self._active
+        assert active is not None
+        kept = len(active) // ENTRY_BYTES
+        while kept and self._absolute(active, kept - 1)[1] >= offset:
+            kept -= 1
+        self._active = active[: kept * ENTRY_BYTES]
+        self._last_timestamp_ms = self._absolute(active, kept - 1)[0]
+        if kept * ENTRY_BYTES < self._saved_bytes:
+            fd = self._files.open(self.path, create=True)
+            try:
+                self._files.ftruncate(fd, kept * ENTRY_BYTES)
+            finally:
+                self._files.close(fd)
+            self._saved_bytes = kept * ENTRY_BYTES
+
+    def check(self) -> None:
+        """Raise CorruptIndexError where the file can't be a time index, OSError if it can't be read."""
+        size = self._files.size(self.path)
+        if size % ENTRY_BYTES:
+            raise CorruptIndexError(f"{self.path} has {size} bytes, not a multiple of {ENTRY_BYTES}")
+        if size:
+            timestamp_ms, offset = ENTRY.unpack(self._read_last())
+            if timestamp_ms < 0 or offset > 0x7FFFFFFF or (size > ENTRY_BYTES and not offset):
+                raise CorruptIndexError(f"{self.path} ends with timestamp {timestamp_ms} at offset {offset}")
+
+    def _read_last(self) -> bytes:
+        fd = self._files.open(self.path, read_only=True)
+        try:
+            size = self._files.descriptor_size(fd)
+            return self._files.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES) if size >= ENTRY_BYTES else b""
+        finally:
+            self._files.close(fd)
+
+    def _absolute(self, data: bytes | bytearray, slot: int) -> tuple[int, int]:
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp_ms, offset = _entry(data, slot)
+        return timestamp_ms, self.base_offset + offset
+
+
+def _entry(data: bytes | bytearray, slot: int) -> tuple[int, int]:
+    timestamp_ms, offset = ENTRY.unpack_from(data, slot * ENTRY_BYTES)
+    return timestamp_ms, offset

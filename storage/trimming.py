@@ -1,0 +1,152 @@
+"""Making a log shorter: truncation from its end, retention and DeleteRecords from its start."""
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.log_state import LogState
+from kavka.storage.recovery import replay
+from kavka.storage.replaying import batches_from
+from kavka.storage.segment import Segment
+
+
+def truncate_to(log: LogState, offset: int) -> bool:
+    """Drop the batches that hold `offset` or come behind it. Lock held; True if anything went. Raises OSError.
+
+    Where `offset` lies inside a batch, the log ends before that batch.
+    """
+    end_offset, _, segments, bases = log.published
+    if offset >= end_offset:
+        return False
+    log.truncations += 1
+    if offset < bases[0]:
+        start_anew(log, offset)
+        return True
+    kept = [segment for segment in segments if segment.base_offset <= offset]
+    last = kept[-1]
+    # Readers stop looking at the bytes before the bytes go.
+    log.publish(offset, last.size_bytes, kept)
+    log.drop_segments(segments[len(kept) :])
+    if len(kept) < len(segments):
+        last.activate()
+        last.govern(log.roll_rules, log.jitter_ms())
+        last.created_ms = log.environment.now_ms()
+    end_offset = last.truncate_to(offset)
+    log.publish(end_offset, last.size_bytes, kept)
+    log.recovery_point = min(log.recovery_point, end_offset)
+    with log.watermark_lock:
+        log.high_watermark = min(log.high_watermark, end_offset)
+    log.log_start_offset = min(log.log_start_offset, end_offset)
+    log.epochs.truncate_from_end(end_offset)
+    _reload_producers(log, end_offset)
+    return True
+
+
+def start_anew(log: LogState, offset: int) -> None:
+    """Drop everything; the log is empty and begins at `offset`. Lock held. Raises OSError."""
+    log.truncations += 1
+    # First, since the new segment's files may have an old one's names. Readers go on with the renamed files.
+    log.drop_segments(log.published[2])
+    new = log.new_segment(offset, log.environment.now_ms())
+    log.publish(offset, 0, (new,))
+    log.log_start_offset = log.recovery_point = offset
+    with log.watermark_lock:
+        log.high_watermark = offset
+    log.epochs.clear()
+    log.producers.clear(offset)
+    log.snapshots.remove_outside(-1, -1)
+
+
+def delete_records_before(log: LogState, offset: int) -> bool:
+    """Move the log's start up to `offset`, -1 standing for the high watermark. Lock held; True if it moved.
+
+    Raises BrokerError: POLICY_VIOLATION on a topic that isn't deleted from, OFFSET_OUT_OF_RANGE.
+    """
+    if not log.config.is_deleted_by_retention:
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, "cleanup.policy has no delete: records can't be deleted")
+    if offset == -1:
+        offset = log.high_watermark
+    if not 0 <= offset <= log.high_watermark:
+        raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset}, the high watermark is {log.high_watermark}")
+    return advance_start(log, offset)
+
+
+def advance_start(log: LogState, offset: int) -> bool:
+    """The log starts at `offset` now; the files go with the next retention pass. Lock held; True if it moved."""
+    if offset <= log.log_start_offset:
+        return False
+    log.log_start_offset = offset
+    log.epochs.truncate_from_start(offset)
+    with log.watermark_lock:
+        log.high_watermark = max(log.high_watermark, min(offset, log.published[0]))
+    return True
+
+
+def delete_old_segments(log: LogState, now_ms: int) -> list[Segment]:
+    """Drop segments by time, size and start offset. Lock held; the segments that went. Raises OSError."""
+    deleted = _delete(log, now_ms, _count_below_start(log))
+    if log.config.is_deleted_by_retention:
+        deleted += _delete(log, now_ms, _count_too_old(log, now_ms))
+        deleted += _delete(log, now_ms, _count_over_size(log))
+    return deleted
+
+
+def _count_below_start(log: LogState) -> int:
+    """How many segments end at or below the log's start."""
+    bases = log.published[3]
+    return sum(1 for following in bases[1:] if following <= log.log_start_offset)
+
+
+def _count_too_old(log: LogState, now_ms: int) -> int:
+    """How many of the first segments are older than `retention.ms`."""
+    if log.config.retention_ms < 0:
+        return 0
+    count = 0
+    for segment in log.published[2]:
+        if not segment.size_bytes or now_ms - segment.retention_timestamp_ms() <= log.config.retention_ms:
+            break
+        count += 1
+    return count
+
+
+def _count_over_size(log: LogState) -> int:
+    """How many of the first segments can go while `retention.bytes` are left."""
+    if log.config.retention_bytes < 0:
+        return 0
+    segments = log.published[2]
+    over = sum(segment.size_bytes for segment in segments) - log.config.retention_bytes
+    count = 0
+    for segment in segments:
+        over -= segment.size_bytes
+        if over < 0 or not segment.size_bytes:
+            break
+        count += 1
+    return count
+
+
+def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
+    """Drop the first `count` segments, as far as they lie below the high watermark; one is always left."""
+    end_offset, position, segments, bases = log.published
+    ends = (*bases[1:], end_offset)
+    while count and ends[count - 1] > log.high_watermark:
+        count -= 1
+    if not count:
+        return []
+    if count == len(segments):
+        log.roll(now_ms, end_offset)
+        end_offset, position, segments, bases = log.published
+    dropped = list(segments[:count])
+    advance_start(log, bases[count])
+    log.publish(end_offset, position, segments[count:])
+    log.drop_segments(dropped)
+    return dropped
+
+
+def _reload_producers(log: LogState, end_offset: int) -> None:
+    """Go back to what was known at `end_offset`: the newest snapshot below, and the batches behind it."""
+    log.snapshots.remove_outside(-1, end_offset)
+    loaded = log.snapshots.load_latest(-1, end_offset)
+    log.producers.clear(log.log_start_offset)
+    if loaded is not None:
+        log.producers.load(*loaded, log.environment.now_ms())
+    for segment, batch in batches_from(log.files, log.published[2], log.producers.map_end_offset):
+        replay(batch, log.producers, segment, index=False)
+    log.producers.map_end_offset = end_offset
+    log.producers.replicated_to(log.high_watermark)

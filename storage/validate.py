@@ -1,0 +1,214 @@
+"""What a leader checks before a batch goes into the log, and Kafka's error codes for it.
+
+The header and the CRC are always checked; records are walked only where the answer needs it (compacted topics, bounds
+on timestamps into the past, another codec, old formats, `kavka.validate.records=all`). So a crafted batch with a right
+CRC can reach the log, and every reader of records is written for that.
+
+Pure: nothing here knows a file or a clock.
+"""
+
+from typing import Final, NamedTuple
+
+from kavka.config.topic_config import TopicConfig
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.records.batch import BATCH_HEADER, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, Codec
+from kavka.protocol.records.crc import crc32c
+from kavka.protocol.records.header import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+)
+from kavka.storage.appending import AppendError, Origin
+
+NO_BOUND: Final = (1 << 63) - 1
+
+_CODECS: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class CheckedBatch(NamedTuple):
+    """What an append needs of a batch that passed."""
+
+    size_bytes: int
+    attributes: int
+    last_offset_delta: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+class AppendRules:
+    """What a topic's configuration asks of an append, worked out once. Immutable.
+
+    `codec` is -1 where the producer's is kept; `walks_records` says that headers don't answer everything,
+    `looks_closer` that `rewrite.fit` must see each batch.
+    """
+
+    __slots__ = (
+        "after_max_ms",
+        "before_max_ms",
+        "codec",
+        "is_compacted",
+        "level",
+        "log_append_time",
+        "looks_closer",
+        "max_message_bytes",
+        "segment_bytes",
+        "walks_records",
+    )
+
+    def __init__(self, config: TopicConfig, *, validate_all_records: bool) -> None:
+        self.max_message_bytes = config.max_message_bytes
+        self.segment_bytes = config.segment_bytes
+        self.log_append_time = config.is_log_append_time
+        self.before_max_ms = NO_BOUND if self.log_append_time else config.message_timestamp_before_max_ms
+        self.after_max_ms = NO_BOUND if self.log_append_time else config.message_timestamp_after_max_ms
+        self.is_compacted = config.is_compacted
+        self.codec: int = _CODECS.get(config.compression_type, -1)
+        self.level = _level_of(config)
+        self.walks_records = validate_all_records or self.is_compacted or self.before_max_ms != NO_BOUND
+        self.looks_closer = self.walks_records or self.log_append_time or self.codec >= 0
+
+
+def check_batch(
+    records: bytearray | memoryview | bytes, rules: AppendRules, now_ms: int, origin: Origin, zstd_allowed: bool
+) -> CheckedBatch:
+    """Check the header and the CRC of `records`, which must be exactly one v2 batch. Raises AppendError."""
+    size = len(records)
+    if size < HEADER_SIZE_BYTES:
+        raise AppendError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_delta,
+        _,
+        max_timestamp_ms,
+        producer_id,
+        epoch,
+        sequence,
+        count,
+    ) = _unpack(records, 0)
+    if length + LOG_OVERHEAD_BYTES != size or magic != 2:
+        raise _wrong_framing(size, length, magic)
+    codec = attributes & CODEC_MASK
+    if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd_allowed):
+        raise AppendError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {codec} isn't possible in this request version"
+        )
+    if size > rules.max_message_bytes:
+        raise too_large(size, rules.max_message_bytes)
+    if crc32c(memoryview(records)[_CRC_START:]) != crc:
+        raise AppendError(ErrorCode.CORRUPT_MESSAGE, "the record batch's CRC doesn't fit its content")
+    # One chain of comparisons that a good batch passes; what exactly is wrong with another is found out later.
+    if not (
+        0 < count == last_delta + 1
+        and base_offset == 0
+        and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
+        and not attributes & _TRANSACTIONAL_OR_CONTROL
+    ):
+        _check_rare(base_offset, count, last_delta, attributes, producer_id, epoch, sequence, origin)
+    if size > rules.segment_bytes:
+        raise _beyond_segment(size, rules)
+    if rules.log_append_time:
+        if attributes & LOG_APPEND_TIME_BIT and origin == Origin.CLIENT:
+            raise AppendError(
+                ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type to LogAppendTime"
+            )
+    elif max_timestamp_ms - now_ms > rules.after_max_ms and origin == Origin.CLIENT and not rules.walks_records:
+        raise AppendError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {max_timestamp_ms} is more than {rules.after_max_ms} ms ahead of the broker's {now_ms}",
+            ((count - 1, "the batch's largest timestamp is out of bounds"),),
+        )
+    return _new_tuple(CheckedBatch, (size, attributes, last_delta, max_timestamp_ms, producer_id, epoch, sequence))
+
+
+def recheck(records: bytearray | memoryview, batch: CheckedBatch, rules: AppendRules) -> CheckedBatch:
+    """The checked batch after `rewrite.fit` changed its bytes. Raises AppendError if it grew too large."""
+    size = len(records)
+    if size > rules.max_message_bytes and size > batch.size_bytes:
+        raise too_large(size, rules.max_message_bytes)
+    if size > rules.segment_bytes:
+        raise _beyond_segment(size, rules)
+    header = _unpack(records, 0)
+    return batch._replace(size_bytes=size, attributes=header[5], max_timestamp_ms=header[8])
+
+
+def is_v2(records: bytearray | memoryview) -> bool:
+    """Whether the bytes may be a v2 batch, not a message set of magic 0 or 1."""
+    return len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] >= 2
+
+
+def too_large(size_bytes: int, limit_bytes: int) -> AppendError:
+    return AppendError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"the record batch has {size_bytes} bytes, the topic takes {limit_bytes}"
+    )
+
+
+def _beyond_segment(size_bytes: int, rules: AppendRules) -> AppendError:
+    return AppendError(
+        ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size_bytes} bytes, a segment at most {rules.segment_bytes}"
+    )
+
+
+def _check_rare(
+    base_offset: int,
+    count: int,
+    last_delta: int,
+    attributes: int,
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    origin: Origin,
+) -> None:
+    wrong = ""
+    if count <= 0 or count != last_delta + 1:
+        wrong = f"{count} records with a last offset delta of {last_delta}"
+    elif base_offset != 0 and origin == Origin.CLIENT:
+        wrong = f"the base offset is {base_offset}, not 0"
+    elif attributes & CONTROL_BIT and origin == Origin.CLIENT:
+        wrong = "clients may not write control records"
+    elif attributes & TRANSACTIONAL_BIT and producer_id < 0:
+        wrong = "a transactional batch without a producer id"
+    elif producer_id >= 0 and epoch < 0:
+        wrong = f"producer id {producer_id} with epoch {epoch}"
+    elif producer_id >= 0 and sequence < 0 and origin == Origin.CLIENT:
+        wrong = f"producer id {producer_id} with sequence {sequence}"
+    if wrong:
+        raise AppendError(ErrorCode.INVALID_RECORD, wrong)
+
+
+def _wrong_framing(size: int, length: int, magic: int) -> AppendError:
+    if magic != 2:
+        return AppendError(ErrorCode.INVALID_RECORD, f"magic {magic} where only record batches of magic 2 may stand")
+    if HEADER_SIZE_BYTES <= length + LOG_OVERHEAD_BYTES < size:
+        return AppendError(ErrorCode.INVALID_RECORD, "more than the one record batch that a partition may have")
+    return AppendError(ErrorCode.CORRUPT_MESSAGE, f"the record batch claims {length} bytes, {size} are there")
+
+
+def _level_of(config: TopicConfig) -> int | None:
+    if config.compression_type == "gzip":
+        return config.compression_gzip_level
+    if config.compression_type == "lz4":
+        return config.compression_lz4_level
+    if config.compression_type == "zstd":
+        return config.compression_zstd_level
+    return None
+
+
+_MAGIC_POSITION: Final = 16
+_CRC_START: Final = 21
+_TRANSACTIONAL_OR_CONTROL: Final = TRANSACTIONAL_BIT | CONTROL_BIT
+_unpack: Final = BATCH_HEADER.unpack_from
+_new_tuple: Final = tuple.__new__
