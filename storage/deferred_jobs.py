@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from kavka.protocol.errors import BrokerError
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -40,7 +42,7 @@ class DeferredJobs:
         while (job := self._take()) is not None:
             try:
                 job()
-            except OSError as error:
+            except (OSError, BrokerError) as error:
                 _log.warning("could not delete; the next start tries again: %s", error)
             done += 1
         return done

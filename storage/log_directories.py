@@ -21,6 +21,9 @@ _log: Final = logging.getLogger(__name__)
 DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
 """Errors that don't pass: the directory goes offline."""
 
+PROCESS_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the process is short of says nothing about the disk."""
+
 
 class NoLogDirectoryError(Exception):
     """None of `log.dirs` can be used; the message gives each one's reason."""
@@ -91,6 +94,13 @@ class LogDirectories:
             directory.failure = error
         _log.error("log directory goes offline: directory=%s error=%s", directory.path, error)
         self._on_failure(directory)
+
+    def log_met(self, directory: LogDirectory, error: OSError) -> None:
+        """An error that a log reports, which knows about full disks: what it has on the disk may be wrong."""
+        if error.errno in PROCESS_SHORT:
+            _log.warning("a log could not go on: directory=%s error=%s", directory.path, error)
+        else:
+            self.fail(directory, error)
 
     def met(self, directory: LogDirectory, what: str, error: OSError) -> None:
         """An error of the disk: take the directory offline, or, if the error may pass, log it."""

@@ -5,6 +5,7 @@ A start: `lock_directories` (whose are they?), then, once the topics' configurat
 calls the passes (`flush_due`, `checkpoint_recovery_points`, ...), each a plain method that any thread may call.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -44,8 +45,9 @@ class LogManager:
     """The logs by topic and partition, and the directories they lie in.
 
     Threads: `get` and `all_logs` take no lock. `_change_lock` puts creation, deletion, configuration and close one
-    after another; it is the outermost, and file work happens under it. `_lock` guards changes of `_logs` and
-    `_offline`; nothing is called while it is held, so a log may report its disk's failure from under its own lock.
+    after another; it is the outermost, and file work happens under it. `_lock` guards changes of `_logs`, `_logs_in`,
+    `_offline` and `_lost_logs`; nothing is called while it is held, so a log may report its disk's failure from under
+    its own lock.
     `on_directory_failure(path, partitions, directories left)` is called by the thread that met the error, maybe with a
     log's lock held: it may post an event and no more. With none left the broker must stop.
     """
@@ -79,6 +81,7 @@ class LogManager:
             directory: {} for directory in self.directories.all
         }
         self._offline: set[TopicPartition] = set()
+        self._lost_logs: list[PartitionLog] = []
         self._loaded = False
         environments = {directory: self._environment(directory) for directory in self.directories.all}
         self._factory = LogFactory(config, topic_overrides, files, environments)
@@ -183,10 +186,8 @@ class LogManager:
                 directory = self._directory_of(log)
                 try:
                     log.rename_directory(directory.path / deleted_folder_name(*key))
-                except OSError as error:
-                    what = f"could not delete {key[0]}-{key[1]}"
-                    self.directories.met(directory, what, error)
-                    errors[key] = storage_error(what, error)
+                except BrokerError as error:
+                    errors[key] = error
                     continue
                 with self._lock:
                     self._logs.pop(key, None)
@@ -253,8 +254,12 @@ class LogManager:
                 lambda directory: self._close_directory(directory, clean, broker_epoch), directories, len(directories)
             )
             with self._lock:
+                lost, self._lost_logs = self._lost_logs, []
                 self._logs.clear()
                 self._logs_in = {directory: {} for directory in directories}
+            for log in lost:
+                with contextlib.suppress(OSError, BrokerError):
+                    log.close(clean=False)
             self._loaded = False
             self.directories.unlock()
 
@@ -276,6 +281,7 @@ class LogManager:
     def _directory_failed(self, directory: LogDirectory) -> None:
         with self._lock:
             lost = list(self._logs_in[directory])
+            self._lost_logs += self._logs_in[directory].values()
             self._logs_in[directory] = {}
             for key in lost:
                 del self._logs[key]
@@ -359,7 +365,7 @@ class LogManager:
             pool=self._pool,
             run_in_background=self._run_in_background,
             run_later=self.deferred.add,
-            on_io_failure=lambda _path, error: self.directories.fail(directory, error),
+            on_io_failure=lambda _path, error: self.directories.log_met(directory, error),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )
