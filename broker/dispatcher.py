@@ -7,10 +7,10 @@ import logging
 import struct
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kavka.broker.handling import Context, Handler
-from kavka.broker.network.answers import NO_ANSWER, Answer
+from kavka.broker.network.answers import NO_ANSWER, Answer, Part
 from kavka.broker.promise import Promise
 from kavka.protocol import api
 from kavka.protocol.codec import decoder, encode_parts, encoder
@@ -36,7 +36,17 @@ class CloseConnection(Exception):  # noqa: N818 - it asks for something, it does
 class Route:
     """How one version of one API is decoded, handled and encoded."""
 
-    __slots__ = ("decode", "encode", "function", "handler", "in_parts", "name", "response_class", "tagged_header", "version")
+    __slots__ = (
+        "decode",
+        "encode",
+        "function",
+        "handler",
+        "in_parts",
+        "name",
+        "response_class",
+        "tagged_header",
+        "version",
+    )
 
     def __init__(self, handler: Handler, version: int) -> None:
         spec = api.spec(handler.api_key)
@@ -57,7 +67,8 @@ class Route:
 class Dispatcher:
     """Runs requests. One for the broker; called by I/O threads, and by whoever completes a promise.
 
-    Threads: `_routes` grows by single assignments of equal values, so that two threads building the same route do no harm.
+    Threads: `_routes` grows by single assignments of equal values, so that two threads building the same route do no
+    harm.
     """
 
     def __init__(
@@ -110,14 +121,12 @@ class Dispatcher:
         return True
 
     def _await(self, context: Context, route: Route, request: Any, promise: Promise[Any]) -> bool:
-        if not route.in_parts and context.api_key != 0:
-            kept = request
-        else:
-            # A produce or fetch that is parked must not keep its request's buffer alive.
-            kept = None
+        # A produce or fetch that is parked must not keep its request's buffer alive.
+        kept = request if context.api_key not in (0, FETCH_KEY) else None
         effects_complete = promise.effects_complete
 
         def answer(response: Any, error: BaseException | None) -> None:
+            context.completed_ns = time.monotonic_ns()
             if error is not None:
                 response = self._error_response(route, kept, error, context)
             self._put_answer(context, route, response)
@@ -144,7 +153,8 @@ class Dispatcher:
         try:
             context.answer = self._encode(context, route, response)
         except Exception:
-            # Nothing can be said about it on the wire any more: the client sees a closed connection, not a wrong answer.
+            # Nothing can be said about it on the wire any more: the client sees a closed connection, not a wrong
+            # answer.
             log.exception("encoding failed api=%s version=%d", route.name, route.version)
             context.answer = NO_ANSWER
             context.connection.close("the answer could not be encoded")
@@ -156,19 +166,21 @@ class Dispatcher:
             if route.tagged_header:
                 return FRAME_HEAD.pack(len(body) + 5, context.correlation_id) + b"\0" + body
             return FRAME_HEAD.pack(len(body) + 4, context.correlation_id) + body
-        parts = encode_parts(response, route.version)
+        # The parts that are not in memory are those that the fetch handler put in: pieces of files.
+        parts = cast(list[Part], encode_parts(response, route.version))
         size = 4 + route.tagged_header
         for part in parts:
-            size += len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_bytes
+            size += len(part) if isinstance(part, bytes | memoryview) else part.size_bytes
         head = FRAME_HEAD.pack(size, context.correlation_id)
         if route.tagged_header:
             head += b"\0"
-        if len(parts) == 1 and isinstance(parts[0], bytes):
-            return head + parts[0]
+        first = parts[0]
+        if len(parts) == 1 and isinstance(first, bytes):
+            return head + first
         return [head, *parts]
 
     def _find_route(self, key: int, version: int) -> Route | None:
-        """The route of an API version that is served. Raises DecodeError for others; None for ApiVersions' (KIP-511)."""
+        """The route of a served API version. Raises DecodeError for others; None for those of ApiVersions (KIP-511)."""
         handler = self._handlers.get(key)
         if handler is not None and handler.min_version <= version <= handler.max_version:
             route = self._routes[key << 16 | version] = Route(handler, version)
@@ -182,6 +194,7 @@ class Dispatcher:
         spec = api.spec(API_VERSIONS_KEY)
         assert handler.error_answer is not None
         response = handler.error_answer(None, ErrorCode.UNSUPPORTED_VERSION, None)
+        assert response is not None
         body = encoder(spec.response_class, 0)(response)
         context.frame = None
         context.route = None
@@ -197,7 +210,7 @@ class Dispatcher:
         return False
 
     def _error_response(self, route: Route, request: Any, failure: BaseException, context: Context) -> Any:
-        """The response that carries an error of the whole request; None after closing the connection, if it has no place for one."""
+        """The response that carries the error; None, and the connection closed, if it has no place for one."""
         if isinstance(failure, BrokerError):
             code, message = failure.code, failure.message
         else:

@@ -1,8 +1,8 @@
 """Fetch sessions (KIP-227): a consumer that fetches the same partitions again need not name them again.
 
-    epoch 0, id 0     a full fetch that asks for a session
-    epoch n, id s     an incremental fetch: only what changed in the request, and in the answer
-    epoch -1          no session; with an id, that session ends
+epoch 0, id 0     a full fetch that asks for a session
+epoch n, id s     an incremental fetch: only what changed in the request, and in the answer
+epoch -1          no session; with an id, that session ends
 """
 
 import random
@@ -22,7 +22,7 @@ EVICTION_AGE_MS: Final = 120_000
 """How long a session is safe from being evicted by another one."""
 
 Key = tuple[str, bytes, int]
-"""A partition in a fetch: topic, topic id, index. Before v13 the id is zero, from v13 on the topic is what the id stood for."""
+"""A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic."""
 
 
 class FetchedPartition:
@@ -54,7 +54,8 @@ class FetchedPartition:
 class FetchSession:
     """One client's session: its partitions, in the order in which they are read.
 
-    Threads: used by one request at a time (its connection holds the next one); `_lock` of the cache guards ids and times.
+    Threads: used by one request at a time (its connection holds the next one); `_lock` of the cache guards ids and
+    times.
     """
 
     __slots__ = ("created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
@@ -144,13 +145,15 @@ class FetchSessions:
             session_id = random.randrange(1, 2**31)
             while session_id in self._sessions:
                 session_id = random.randrange(1, 2**31)
-            session = FetchSession(session_id, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+            session = FetchSession(
+                session_id, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+            )
             session.epoch = INITIAL_EPOCH + 1
             self._sessions[session_id] = session
             return session
 
     def _evict_for(self, size: int, privileged: bool, now_ms: int) -> bool:
-        """Make room by KIP-227's rules: the stalest one if it is stale; else a smaller or less privileged, older one."""
+        """Make room by KIP-227's rules: the stalest if it is stale, else a smaller or less privileged older one."""
         if not self._sessions:
             return False
         stalest = next(iter(self._sessions.values()))

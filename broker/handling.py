@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
+from kavka.broker.services import Services as Services
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.schema import Request, Response, schema_of
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
-    from kavka.broker.services import Services
 
-AnyHandler = Callable[[Any, "Context", "Services"], Any]
+AnyHandler = Callable[[Any, "Context", Services], Any]
 ErrorAnswer = Callable[[Any, ErrorCode, str | None], Response | None]
 RequestT = TypeVar("RequestT", bound=Request)
 
@@ -44,6 +44,7 @@ class Context:
         "api_version",
         "charged_size_bytes",
         "client_id",
+        "completed_ns",
         "connection",
         "correlation_id",
         "frame",
@@ -62,6 +63,7 @@ class Context:
         self.charged_size_bytes = 0
         self.started_ns = 0
         self.local_done_ns = 0
+        self.completed_ns = 0
         self.throttle_time_ms = 0
 
     api_key: int
@@ -147,7 +149,7 @@ def handles(
     versions: str,
     advertised_from: int | None = None,
     error_answer: Callable[[RequestT, ErrorCode, str | None], Response | None] | None = None,
-) -> Callable[[Callable[[RequestT, Context, "Services"], Response | Promise[Any] | None]], Any]:
+) -> Callable[[Callable[[RequestT, Context, Services], Response | Promise[Any] | None]], Any]:
     """Register a handler for `request_class` in `versions` ("low-high"). A second one for the same API is an error.
 
     `advertised_from`: the lowest version that ApiVersions shows, where it is not the lowest served (KAFKA-18659).
@@ -156,7 +158,7 @@ def handles(
     """
     low, _, high = versions.partition("-")
 
-    def register(function: Callable[[RequestT, Context, "Services"], Any]) -> Any:
+    def register(function: Callable[[RequestT, Context, Services], Any]) -> Any:
         served = (int(low), int(high or low))
         shown = served[0] if advertised_from is None else advertised_from
         handler = Handler(request_class, served, shown, function, error_answer)

@@ -56,7 +56,9 @@ class Reading:
         self.asked = asked
         self.piece: LogSlice | None = None
         self.size_bytes = 0
-        self.answer = refused(asked.partition, refusal) if refusal is not None else refused(asked.partition, ErrorCode.NONE)
+        self.answer = (
+            refused(asked.partition, refusal) if refusal is not None else refused(asked.partition, ErrorCode.NONE)
+        )
 
     @property
     def failed(self) -> bool:
@@ -150,7 +152,9 @@ _LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.F
 
 def refused(index: int, code: ErrorCode) -> PartitionData:
     """An entry without data."""
-    return PartitionData(partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b"")
+    return PartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+    )
 
 
 def read_all(readings: list[Reading], limits: ReadLimits) -> int:

@@ -12,7 +12,8 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 
 if TYPE_CHECKING:
-    from kavka.storage.partition_log import AppendResult, PartitionLog
+    from kavka.storage.appending import AppendResult
+    from kavka.storage.partition_log import PartitionLog
 
 NO_LEADER: Final = -1
 
@@ -80,10 +81,12 @@ class Partition:
         return self.leader_log().high_watermark
 
     def leader_log(self) -> "PartitionLog":
-        """The log, if this broker leads; else BrokerError NOT_LEADER_OR_FOLLOWER, or KAFKA_STORAGE_ERROR when it is offline."""
+        """The log, if this broker leads. Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR (offline)."""
         log = self.log
         if log is None:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory")
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory"
+            )
         if not self.is_leader:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return log
@@ -169,7 +172,9 @@ class Partition:
         with self._lock:
             follower = self.followers.get(replica_id)
             if follower is None:
-                raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {replica_id} is no replica of this partition")
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {replica_id} is no replica of this partition"
+                )
             follower.end_offset = fetch_offset
             if fetch_offset >= log.log_end_offset:
                 follower.caught_up_ms = now_ms
@@ -201,4 +206,3 @@ class Partition:
                 in_sync.append(follower.end_offset if follower is not None else -1)
         lowest = min(in_sync)
         return lowest > log.high_watermark and log.advance_high_watermark(lowest)
-

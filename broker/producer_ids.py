@@ -7,9 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.cluster.controller.requests import ProducerIdBlock
 
 MAX_WAITING: Final = 10_000
 """How many requests may wait for a block at a time; further ones are told to come again."""
@@ -23,7 +26,7 @@ class ProducerIds:
     Threads: any. `_lock` guards all attributes; it is never held while a future is completed or a block asked for.
     """
 
-    def __init__(self, allocate_block: Callable[[], "Future[tuple[int, int]]"]) -> None:
+    def __init__(self, allocate_block: Callable[[], "Future[ProducerIdBlock]"]) -> None:
         self._allocate_block = allocate_block
         self._lock = threading.Lock()
         self._next_id = 0
@@ -65,7 +68,7 @@ class ProducerIds:
             return
         block.add_done_callback(self._received)
 
-    def _received(self, block: "Future[tuple[int, int]]") -> None:
+    def _received(self, block: "Future[ProducerIdBlock]") -> None:
         error = block.exception()
         if error is not None:
             self._refuse(error)

@@ -65,7 +65,9 @@ class Promise(Generic[T]):
         return True
 
     @classmethod
-    def of_future(cls, future: "Future[S]", transform: Callable[[S], T], *, effects_complete: bool = False) -> "Promise[T]":
+    def of_future(
+        cls, future: "Future[S]", transform: Callable[[S], T], *, effects_complete: bool = False
+    ) -> "Promise[T]":
         """A promise of `transform(future.result())`; what either raises fails it."""
         promise = cls(effects_complete=effects_complete)
 

@@ -101,7 +101,7 @@ class Purgatory:
         self._parked: dict[DelayedOperation, None] = {}
 
     def park(self, operation: DelayedOperation, watching: Sequence[WatchList], timeout_ms: float) -> bool:
-        """Let `operation` wait for a change in one of `watching`, `timeout_ms` at most; True when it has ended already."""
+        """Let `operation` wait for a change in `watching`, `timeout_ms` at most; True when it has ended already."""
         if operation.try_complete():
             return True
         operation._watching = watching

@@ -24,6 +24,7 @@ from kavka.protocol.messages.stop_replica import (
 
 if TYPE_CHECKING:
     from kavka.storage.log_manager import LogManager
+    from kavka.storage.partition_log import PartitionLog
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,9 @@ class ReplicaManager:
     thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
     """
 
-    def __init__(self, broker_id: int, logs: "LogManager", on_leadership: Callable[[Partition, bool], None] | None = None) -> None:
+    def __init__(
+        self, broker_id: int, logs: "LogManager", on_leadership: Callable[[Partition, bool], None] | None = None
+    ) -> None:
         self._broker_id = broker_id
         self._logs = logs
         self._on_leadership = on_leadership
@@ -57,13 +60,26 @@ class ReplicaManager:
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
+            logs = self._logs.create(
+                (topic_state.topic_name, state.partition_index, bytes(topic_state.topic_id))
+                for topic_state in request.topic_states
+                for state in topic_state.partition_states
+                if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+            )
             answers = []
             for topic_state in request.topic_states:
                 name, topic_id = topic_state.topic_name, bytes(topic_state.topic_id)
                 errors = [
                     LeaderAndIsrPartitionError(
                         partition_index=state.partition_index,
-                        error_code=self._apply(partitions, name, topic_id, state, request.controller_epoch),
+                        error_code=self._apply(
+                            partitions,
+                            name,
+                            topic_id,
+                            state,
+                            request.controller_epoch,
+                            logs.get((name, state.partition_index)),
+                        ),
                     )
                     for state in topic_state.partition_states
                 ]
@@ -75,12 +91,14 @@ class ReplicaManager:
         """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later)."""
         with self._lock:
             if request.controller_epoch < self.controller_epoch:
-                return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+                return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
             self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             stopped: list[Partition] = []
             errors = [
-                error for topic_state in request.topic_states for error in self._stop_topic(partitions, topic_state, stopped)
+                error
+                for topic_state in request.topic_states
+                for error in self._stop_topic(partitions, topic_state, stopped)
             ]
             self.partitions = partitions
         for partition in stopped:
@@ -119,25 +137,21 @@ class ReplicaManager:
         topic_id: bytes,
         state: LeaderAndIsrPartitionState,
         controller_epoch: int,
+        hosted_log: "PartitionLog | BrokerError | None",
     ) -> ErrorCode:
         key = (topic, state.partition_index)
         partition = partitions.get(key)
-        if partition is not None:
-            if partition.topic_id != topic_id and any(topic_id) and any(partition.topic_id):
-                return ErrorCode.INCONSISTENT_TOPIC_ID
-            if state.leader_epoch < partition.leader_epoch:
-                return ErrorCode.STALE_CONTROLLER_EPOCH
-        try:
-            hosted_log = self._logs.get_or_create(topic, state.partition_index, topic_id)
-            if partition is None:
-                partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
-            if state.leader == self._broker_id:
-                changed = partition.make_leader(state, controller_epoch, hosted_log)
-            else:
-                changed = partition.make_follower(state, controller_epoch, hosted_log)
-        except BrokerError as failure:
-            log.error("cannot host topic=%s partition=%d error=%s", topic, state.partition_index, failure)
-            return failure.code
+        if hosted_log is None:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if isinstance(hosted_log, BrokerError):
+            log.error("cannot host topic=%s partition=%d error=%r", topic, state.partition_index, str(hosted_log))
+            return hosted_log.code
+        if partition is None:
+            partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+        if state.leader == self._broker_id:
+            changed = partition.make_leader(state, controller_epoch, hosted_log)
+        else:
+            changed = partition.make_follower(state, controller_epoch, hosted_log)
         if changed and self._on_leadership is not None:
             self._on_leadership(partition, partition.is_leader)
         return ErrorCode.NONE
@@ -171,3 +185,8 @@ class ReplicaManager:
         except BrokerError as failure:
             return failure.code
         return ErrorCode.NONE
+
+
+def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
+    """Whether the controller's order is not older than what is known of the partition."""
+    return partition is None or state.leader_epoch >= partition.leader_epoch

@@ -33,7 +33,9 @@ class Timer:
     guards the buckets and is not held while a callback runs. Started by `start`, joined by `stop`.
     """
 
-    def __init__(self, on_death: Callable[[BaseException], None], now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, on_death: Callable[[BaseException], None], now_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self._on_death = on_death
         self._now_ns = now_ns
         self._lock = threading.Lock()

@@ -1,14 +1,16 @@
 """Produce v0-13.
 
 Behaviour
-- Appends one batch a partition to the leader's log and answers: at once for acks 1, when every in-sync replica has it for
+- Appends one batch a partition to the leader's log and answers: at once for acks 1, when every in-sync replica has
+  it for
   acks -1; for acks 0 there is no answer, and an error closes the connection, the only thing such a client can see.
 - Partitions fail one by one; what was appended to the others stands.
 - Not done: transactions' verification (KIP-890), which comes with the transaction coordinator.
 
 Versions
 - v0-2: message sets of magic 0 and 1, converted to batches; v3+: exactly one batch of magic 2 a partition.
-- v7: zstd (KIP-110). v8: the records at fault (KIP-467). v10: the leader, where it is another (KIP-951). v13: topic ids.
+- v7: zstd (KIP-110). v8: the records at fault (KIP-467). v10: the leader, where it is another (KIP-951). v13: topic
+  ids.
 - Versions below 3 are served; ApiVersions shows 0 on (KAFKA-18659).
 """
 
@@ -85,7 +87,18 @@ def produce(
 class _Produce:
     """One request's way through its partitions."""
 
-    __slots__ = ("_acks", "_cells", "_context", "_now_ms", "_services", "_version", "appended", "awaited", "endpoints", "failure")
+    __slots__ = (
+        "_acks",
+        "_cells",
+        "_context",
+        "_now_ms",
+        "_services",
+        "_version",
+        "appended",
+        "awaited",
+        "endpoints",
+        "failure",
+    )
 
     def __init__(self, context: Context, services: Services, acks: int) -> None:
         self._context = context

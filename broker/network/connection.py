@@ -1,6 +1,7 @@
 """One client's connection: requests waiting to run, answers waiting to be written, and who may do which.
 
-Requests run in order, by one I/O thread at a time (`running`). Answers leave in request order, written by whoever completes
+Requests run in order, by one I/O thread at a time (`running`). Answers leave in request order, written by whoever
+completes
 the oldest one (`write_lock`); what the socket does not take belongs to the network thread until it is drained.
 Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
 """
@@ -78,8 +79,8 @@ class Connection:
         self.listener_name = listener_name
         peer: Any = client_socket.getpeername()
         local: Any = client_socket.getsockname()
-        self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
-        self.local_host, self.local_port = str(local[0]), int(local[1])
+        self.peer_host, self.peer_port = plain_address(peer[0]), int(peer[1])
+        self.local_host, self.local_port = plain_address(local[0]), int(local[1])
         self.principal = "User:ANONYMOUS"
         self.authorizer = authorizer
         self.client_software: tuple[str, str] = ("unknown", "unknown")
@@ -228,6 +229,11 @@ class Connection:
             piece.size_bytes -= sent
         piece.release()
         return True
+
+
+def plain_address(address: str) -> str:
+    """An address as the client knows it: an IPv4 client of an IPv6 socket shows as ::ffff:1.2.3.4."""
+    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _consume(parts: list[Part], sent: int) -> None:

@@ -93,9 +93,9 @@ class NetworkThread:
             if not self._loop.is_closed():
                 raise
 
-    def adopt(self, client: socket.socket, listener_name: str, authorizer: "Authorizer | None") -> None:
-        """Take a freshly accepted, non-blocking socket. Any thread."""
-        self.call(self._register, client, listener_name, authorizer)
+    def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None") -> None:
+        """Take a freshly accepted, non-blocking socket, which `ConnectionLimits` has admitted. Any thread."""
+        self.call(self._register, client, peer_host, listener_name, authorizer)
 
     def close_connection(self, connection: Connection) -> None:
         """Close a connection and forget it."""
@@ -108,6 +108,18 @@ class NetworkThread:
         self._queue.forget_charge(connection)
         self._discard_pending(connection)
         self._limits.released(connection.listener_name, connection.peer_host)
+
+    def close_listener(self, listener_name: str) -> None:
+        """Close the connections of a listener that is no more."""
+        for connection in list(self.connections.values()):
+            if connection.listener_name == listener_name:
+                self.close_connection(connection)
+
+    def stop_reading(self) -> None:
+        """Take no further requests from any connection: the broker stops."""
+        for connection in self.connections.values():
+            self._pause(connection)
+            connection.closing = True
 
     def watch_writable(self, connection: Connection) -> None:
         """The socket was full: drain as it empties."""
@@ -138,7 +150,9 @@ class NetworkThread:
             self.close_connection(connection)
         self._loop.stop()
 
-    def _register(self, client: socket.socket, listener_name: str, authorizer: "Authorizer | None") -> None:
+    def _register(
+        self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None"
+    ) -> None:
         self._next_id += 1
         try:
             connection = Connection(
@@ -152,7 +166,7 @@ class NetworkThread:
         except OSError:
             # Reset before we got to it: there is no peer name any more.
             client.close()
-            self._limits.released_unnamed(listener_name)
+            self._limits.released(listener_name, peer_host)
             return
         connection.last_active_ns = time.monotonic_ns()
         self.connections[connection.id] = connection

@@ -1,0 +1,47 @@
+"""The broker's standing jobs: which pass over the logs runs at which interval."""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kavka.broker.dynamic_config import DynamicConfig
+    from kavka.broker.scheduler import Scheduler
+    from kavka.storage.log_manager import LogManager
+
+FLUSH_NEVER_MS: Final = 60_000
+"""How often topics' own `flush.ms` is looked at where `log.flush.scheduler.interval.ms` is at its default, never."""
+MIN_DELETE_DELAY_MS: Final = 1_000
+MAX_INTERVAL_MS: Final = 2**31 - 1
+
+
+def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "DynamicConfig") -> None:
+    """Have the log manager's passes run. Intervals are read anew each time: most can change while the broker runs."""
+    first_ms = config.current.log_initial_task_delay_ms
+    scheduler.every(
+        "retention", lambda: config.current.log_retention_check_interval_ms, logs.retention_pass, first_ms=first_ms
+    )
+    scheduler.every("flush", lambda: _flush_interval_ms(config), logs.flush_due)
+    scheduler.every(
+        "recovery-points",
+        lambda: max(config.current.log_flush_offset_checkpoint_interval_ms, 100),
+        logs.checkpoint_recovery_points,
+        first_ms=first_ms,
+    )
+    scheduler.every(
+        "high-watermarks",
+        lambda: max(config.current.replica_high_watermark_checkpoint_interval_ms, 100),
+        logs.checkpoint_high_watermarks,
+    )
+    scheduler.every("delete-files", lambda: _delete_interval_ms(config), logs.delete_pending, first_ms=first_ms)
+    scheduler.every(
+        "expire-producers",
+        lambda: config.current.producer_id_expiration_check_interval_ms,
+        logs.expire_producers,
+    )
+
+
+def _flush_interval_ms(config: "DynamicConfig") -> int:
+    return min(config.current.log_flush_scheduler_interval_ms, FLUSH_NEVER_MS)
+
+
+def _delete_interval_ms(config: "DynamicConfig") -> int:
+    return max(min(config.current.log_segment_delete_delay_ms, MAX_INTERVAL_MS), MIN_DELETE_DELAY_MS)

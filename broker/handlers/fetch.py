@@ -1,0 +1,233 @@
+"""Fetch v0-18.
+
+Behaviour
+- Reads the partitions asked for, in order, up to the limits; the first batch of the first non-empty partition comes
+  whole even beyond them (KIP-74). With less than `min_bytes` it waits, `max_wait_ms` at most.
+- Consumers see what is below the high watermark, or below the last stable offset with read_committed, together with the
+  aborted transactions in between.
+- Large slices leave by sendfile; nothing is decompressed or looked into, unless an old version needs older formats.
+- Not done: reading from followers (KIP-392), tiered storage.
+
+Versions
+- v0-3: batches are converted down to magic 0 or 1. v4: read_committed. v5: log start offsets. v7: sessions (KIP-227).
+- v9: leader epochs (KIP-320). v10: zstd (KIP-110). v12: diverging epochs. v13: topic ids (KIP-516). v15: replica state.
+- v16: endpoints of the new leader (KIP-951). v17: replica directory. v18: the follower's high watermark; not used.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kavka.broker.delayed_fetch import DelayedFetch
+from kavka.broker.down_conversion import convert_down
+from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key
+from kavka.broker.handling import Context, Services, handles
+from kavka.broker.log_reading import Reading, ReadLimits, read_all
+from kavka.broker.network.file_part import FilePart
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import CLUSTER, Operation, topic
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
+from kavka.protocol.schema import ZERO_UUID
+
+TOPIC_IDS_SINCE: Final = 13
+ZSTD_SINCE: Final = 10
+MAGIC_2_SINCE: Final = 4
+
+
+@handles(FetchRequest, versions="0-18")
+def fetch(request: FetchRequest, context: Context, services: Services) -> FetchResponse | Promise[FetchResponse]:
+    run = _Fetch(request, context, services)
+    found = read_all(run.readings, run.limits)
+    if (
+        found >= request.min_bytes
+        or request.max_wait_ms <= 0
+        or not run.readings
+        or any([reading.failed for reading in run.readings])
+    ):
+        return run.answer()
+    connection = context.connection
+    operation = DelayedFetch(
+        run.readings, run.limits, request.min_bytes, connection, run.answer, effects_complete=run.session is None
+    )
+    connection.parked[operation] = None
+    watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
+    services.purgatory.park(operation, watching, request.max_wait_ms)
+    if connection.closed:
+        operation.cancel()
+    return operation.promise
+
+
+class _Fetch:
+    """One request: the partitions it reads, in its session if it has one, and the answer built of them."""
+
+    __slots__ = (
+        "_context",
+        "_keys",
+        "_opens_session",
+        "_services",
+        "_shown_before",
+        "_version",
+        "limits",
+        "readings",
+        "session",
+    )
+
+    def __init__(self, request: FetchRequest, context: Context, services: Services) -> None:
+        self._context = context
+        self._services = services
+        self._version = version = context.api_version
+        replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
+        self.limits = ReadLimits(
+            min(request.max_bytes, services.config.current.fetch_max_bytes) if version >= 3 else 2**31 - 1,
+            version=version,
+            replica_id=replica_id,
+            isolation_level=request.isolation_level,
+        )
+        if not self.limits.is_consumer:
+            context.require(Operation.CLUSTER_ACTION, CLUSTER)
+        uses_topic_ids = version >= TOPIC_IDS_SINCE
+        asked = self._asked(request)
+        session = services.fetch_sessions.resume(request, uses_topic_ids) if version >= 7 else None
+        self._opens_session = version >= 7 and session is None and request.session_epoch != FINAL_EPOCH
+        if session is not None:
+            session.update(asked, self._forgotten(request))
+            if not session.partitions:
+                services.fetch_sessions.end(session)
+                session = None
+            else:
+                asked = [(key, known.asked) for key, known in session.partitions.items()]
+        self.session: FetchSession | None = session
+        self._keys = [key for key, _ in asked]
+        self.readings = [self._reading(key, partition) for key, partition in asked]
+        if not self.limits.is_consumer:
+            self._follower_fetched(replica_id)
+
+    def answer(self) -> FetchResponse:
+        """The answer from what has been read."""
+        endpoints: dict[int, NodeEndpoint] = {}
+        cells = self._services.metrics.mine("io")
+        shown: list[tuple[Key, PartitionData]] = []
+        session = self.session
+        if self._opens_session and self._keys:
+            session = self._services.fetch_sessions.open(
+                len(self._keys),
+                from_follower=not self.limits.is_consumer,
+                uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
+            )
+            if session is not None:
+                session.partitions.update(
+                    (key, FetchedPartition(reading.asked))
+                    for key, reading in zip(self._keys, self.readings, strict=True)
+                )
+        for key, reading in zip(self._keys, self.readings, strict=True):
+            size = reading.attach()
+            answer = reading.answer
+            if reading.partition is not None:
+                topic_cells = cells.topic(key[0])
+                topic_cells.fetch_requests += 1
+                topic_cells.bytes_out += size
+                topic_cells.failed_fetch_requests += answer.error_code != 0
+                self._adapt(reading)
+                if answer.current_leader.leader_id >= 0 and self._version >= 16:
+                    self._add_endpoint(endpoints, answer.current_leader.leader_id)
+            if session is not None:
+                known = session.partitions.get(key)
+                news = known is not None and known.must_show(answer, size > 0)
+                if size:
+                    session.served(key)
+                if self.session is not None and not news:
+                    continue
+            shown.append((key, answer))
+        response = FetchResponse(
+            error_code=0, session_id=session.id if session is not None else 0, responses=_by_topic(shown)
+        )
+        if endpoints:
+            response.node_endpoints = list(endpoints.values())
+        return response
+
+    def _asked(self, request: FetchRequest) -> list[tuple[Key, FetchPartition]]:
+        if self._version < TOPIC_IDS_SINCE:
+            return [
+                ((each.topic, ZERO_UUID, part.partition), part) for each in request.topics for part in each.partitions
+            ]
+        names = self._services.metadata.current.names_by_id
+        return [
+            ((names.get(each.topic_id, ""), each.topic_id, part.partition), part)
+            for each in request.topics
+            for part in each.partitions
+        ]
+
+    def _forgotten(self, request: FetchRequest) -> Iterable[Key]:
+        names = self._services.metadata.current.names_by_id
+        for each in request.forgotten_topics_data:
+            for index in each.partitions:
+                if self._version < TOPIC_IDS_SINCE:
+                    yield each.topic, ZERO_UUID, index
+                else:
+                    # A topic that has been deleted lost its name, or the session still has it under the old one.
+                    yield names.get(each.topic_id, ""), each.topic_id, index
+                    yield "", each.topic_id, index
+
+    def _reading(self, key: Key, asked: FetchPartition) -> Reading:
+        name, topic_id, index = key
+        context = self._context
+        if not name:
+            return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_ID)
+        if context.connection.authorizer is not None and not context.allows(Operation.READ, topic(name)):
+            return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = self._services.replicas.partitions.get((name, index))
+        if partition is None:
+            return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic_id != ZERO_UUID and partition.topic_id != topic_id:
+            return Reading(None, asked, ErrorCode.INCONSISTENT_TOPIC_ID)
+        log = partition.log
+        if self._version < ZSTD_SINCE and log is not None and log.config.compression_type == "zstd":
+            return Reading(None, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return Reading(partition, asked)
+
+    def _adapt(self, reading: Reading) -> None:
+        """Convert down what the version cannot carry."""
+        if self._version >= MAGIC_2_SINCE or not reading.answer.records:
+            return
+        records = reading.answer.records
+        if isinstance(records, FilePart):
+            assert reading.piece is not None
+            records.release()
+            records = reading.piece.read_bytes()
+        answer = reading.answer
+        answer.records, answer.error_code = convert_down(
+            records, 0 if self._version < 2 else 1, reading.asked.fetch_offset
+        )
+
+    def _add_endpoint(self, endpoints: dict[int, NodeEndpoint], broker_id: int) -> None:
+        snapshot = self._services.metadata.current
+        endpoint = snapshot.endpoint(broker_id, self._context.listener_name)
+        if endpoint is not None:
+            rack = snapshot.brokers[broker_id].rack
+            endpoints[broker_id] = NodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=rack)
+
+    def _follower_fetched(self, replica_id: int) -> None:
+        now_ms = self._services.now_ms()
+        for reading in self.readings:
+            partition = reading.partition
+            if partition is not None and partition.is_leader:
+                partition.follower_fetched(replica_id, reading.asked.fetch_offset, now_ms)
+
+
+def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:
+    """Entries grouped where neighbours have the same topic, so that the order of reading is kept."""
+    topics: list[FetchableTopicResponse] = []
+    last: tuple[str, bytes] | None = None
+    for (name, topic_id, _), answer in shown:
+        if last != (name, topic_id):
+            last = (name, topic_id)
+            topics.append(FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=[]))
+        topics[-1].partitions.append(answer)
+    return topics

@@ -1,0 +1,166 @@
+"""Listening: one thread a listener accepts connections and deals them to the network threads, round robin."""
+
+import errno
+import logging
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka.broker.network.connection import plain_address
+
+if TYPE_CHECKING:
+    from kavka.broker.network.limits import ConnectionLimits
+    from kavka.broker.network.network_thread import NetworkThread
+
+NO_IPV6: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+PAUSE_S: Final = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """Accepts on one listener. The socket is bound by the constructor, which raises OSError; `start` begins accepting.
+
+    Out of file descriptors it gives up a spare one to accept the waiting client and close its connection, so that
+    the client learns of it, and pauses. Threads: its own; `stop` joins it.
+    """
+
+    def __init__(
+        self,
+        listener_name: str,
+        host: str,
+        port: int,
+        *,
+        backlog: int,
+        limits: "ConnectionLimits",
+        network_threads: Callable[[], "Sequence[NetworkThread]"],
+        on_refused: Callable[[str, str], None],
+        on_death: Callable[[BaseException], None],
+    ) -> None:
+        self.listener_name: Final = listener_name
+        self._limits = limits
+        self._network_threads = network_threads
+        self._on_refused = on_refused
+        self._on_death = on_death
+        self._backlog = backlog
+        self._socket = _bind(host, port)
+        self.configured_host: Final = host
+        self.configured_port: Final = port
+        self.port: Final[int] = self._socket.getsockname()[1]
+        self._wake_receive, self._wake_send = os.pipe()
+        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self._dealt = 0
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"acceptor-{listener_name}", daemon=True)
+
+    def start(self) -> None:
+        """Accept from now on. Raises OSError if another process listens there."""
+        self._socket.listen(self._backlog)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening and join the thread."""
+        self._stopping = True
+        os.write(self._wake_send, b"\0")
+        if self._thread.is_alive():
+            self._thread.join()
+        self._socket.close()
+        for file_descriptor in (self._wake_receive, self._wake_send, self._spare):
+            os.close(file_descriptor)
+
+    def _run(self) -> None:
+        try:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            poll.register(self._wake_receive, select.POLLIN)
+            while not self._stopping:
+                wait_s = self._limits.wait_s()
+                if wait_s:
+                    self._pause(wait_s)
+                elif poll.poll() and not self._stopping:
+                    self._accept()
+        except BaseException as failure:
+            self._on_death(failure)
+            raise
+
+    def _accept(self) -> None:
+        try:
+            client, address = self._socket.accept()
+        except OSError as failure:
+            if failure.errno in OUT_OF_DESCRIPTORS:
+                self._refuse_one()
+            # Else the client was gone before it was accepted.
+            return
+        peer_host = plain_address(address[0])
+        if not self._limits.admit(self.listener_name, peer_host):
+            client.close()
+            self._on_refused(peer_host, "too many connections from this address")
+            return
+        try:
+            threads = self._network_threads()
+            thread = threads[self._dealt % len(threads)]
+            self._configure(client, thread)
+        except OSError as failure:
+            client.close()
+            self._limits.released(self.listener_name, peer_host)
+            log.debug("connection lost while accepting peer=%s error=%r", peer_host, str(failure))
+            return
+        self._dealt += 1
+        thread.adopt(client, peer_host, self.listener_name, None)
+
+    def _configure(self, client: socket.socket, thread: "NetworkThread") -> None:
+        settings = thread.settings
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if settings.send_buffer_bytes >= 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
+        if settings.receive_buffer_bytes >= 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
+
+    def _refuse_one(self) -> None:
+        """Out of file descriptors: accept one client with the spare one, to close it."""
+        os.close(self._spare)
+        try:
+            client, address = self._socket.accept()
+        except OSError:
+            log.debug("no client left to refuse")
+        else:
+            client.close()
+            self._on_refused(plain_address(address[0]), "out of file descriptors")
+        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self._pause(PAUSE_S)
+
+    def _pause(self, seconds: float) -> None:
+        select.select([self._wake_receive], [], [], seconds)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A bound socket; an empty host is every address, by IPv6 and IPv4 where the machine has both."""
+    if not host and socket.has_dualstack_ipv6():
+        try:
+            return _bound(socket.AF_INET6, ("::", port))
+        except OSError as failure:
+            if failure.errno not in NO_IPV6:
+                raise
+    if not host:
+        return _bound(socket.AF_INET, ("0.0.0.0", port))
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return _bound(family, address)
+
+
+def _bound(family: int, address: Any) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address[0] != "::")
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound

@@ -1,0 +1,94 @@
+"""How many connections there may be: in all, from one address, and new ones a second (KIP-612)."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+UNLIMITED: Final = 2**31 - 1
+
+
+class ConnectionSettings:
+    """The limits as configured; replaced whole when they change."""
+
+    __slots__ = ("max_connections", "max_creation_rate", "max_per_ip", "per_ip_overrides")
+
+    def __init__(
+        self,
+        *,
+        max_connections: int = UNLIMITED,
+        max_per_ip: int = UNLIMITED,
+        per_ip_overrides: Mapping[str, int] | None = None,
+        max_creation_rate: int = UNLIMITED,
+    ) -> None:
+        self.max_connections = max_connections
+        self.max_per_ip = max_per_ip
+        self.per_ip_overrides = dict(per_ip_overrides or {})
+        self.max_creation_rate = max_creation_rate
+
+
+class ConnectionLimits:
+    """Counts connections and says which ones are one too many.
+
+    Threads: acceptors ask, network threads give back; `_lock` guards the counts. `settings` is replaced by one
+    assignment.
+    """
+
+    def __init__(self, settings: ConnectionSettings, now_s: Callable[[], float] = time.monotonic) -> None:
+        self.settings = settings
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._total = 0
+        self._by_listener: Counter[str] = Counter()
+        self._by_ip: Counter[str] = Counter()
+        self._tokens = 0.0
+        self._refilled_s = now_s()
+
+    @property
+    def total(self) -> int:
+        """How many connections there are."""
+        return self._total
+
+    def by_listener(self) -> dict[str, int]:
+        """How many connections each listener has."""
+        with self._lock:
+            return dict(self._by_listener)
+
+    def wait_s(self) -> float:
+        """How long an acceptor has to wait before it accepts: for room, or for the creation rate; 0 when it may."""
+        settings = self.settings
+        with self._lock:
+            if self._total >= settings.max_connections:
+                return 0.05
+            rate = settings.max_creation_rate
+            if rate >= UNLIMITED:
+                return 0.0
+            now_s = self._now_s()
+            # One second's worth may be used at once, as in Kafka's rate quota with its first window.
+            self._tokens = min(max(rate, 1), self._tokens + (now_s - self._refilled_s) * rate)
+            self._refilled_s = now_s
+            if self._tokens >= 1:
+                self._tokens -= 1
+                return 0.0
+            return min((1 - self._tokens) / rate, 1.0) if rate else 1.0
+
+    def admit(self, listener_name: str, ip: str) -> bool:
+        """Count a connection in; False when its address has too many, and it must be closed."""
+        settings = self.settings
+        with self._lock:
+            if self._by_ip[ip] >= settings.per_ip_overrides.get(ip, settings.max_per_ip):
+                return False
+            self._by_ip[ip] += 1
+            self._by_listener[listener_name] += 1
+            self._total += 1
+            return True
+
+    def released(self, listener_name: str, ip: str) -> None:
+        """A connection that was admitted is closed."""
+        with self._lock:
+            self._total -= 1
+            self._by_listener[listener_name] -= 1
+            self._by_ip[ip] -= 1
+            if self._by_ip[ip] <= 0:
+                del self._by_ip[ip]

@@ -1,0 +1,51 @@
+"""Where requests' time went: counted for the metrics, and logged for those that were slow."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.handling import Context
+
+if TYPE_CHECKING:
+    from kavka.broker.metrics import Metrics
+
+SLOW_NS: Final = 1_000_000_000
+
+log = logging.getLogger(__name__)
+
+
+class RequestLog:
+    """Takes in answered requests. Threads: any; what it counts lies in the calling thread's cells."""
+
+    def __init__(self, metrics: "Metrics", now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._metrics = metrics
+        self._now_ns = now_ns
+
+    def answered(self, contexts: list[Context]) -> None:
+        """The answers of these requests were written, or handed to the network thread to be written."""
+        sent_ns = self._now_ns()
+        cells = self._metrics.mine("io")
+        for context in contexts:
+            received_ns = context.received_ns
+            local_done_ns = context.local_done_ns
+            completed_ns = context.completed_ns or local_done_ns
+            cells.request(
+                context.api_key, (received_ns, context.started_ns, local_done_ns, completed_ns, sent_ns, sent_ns)
+            )
+            if sent_ns - received_ns - (completed_ns - local_done_ns) > SLOW_NS:
+                _log_slow(context, completed_ns, sent_ns)
+
+
+def _log_slow(context: Context, completed_ns: int, sent_ns: int) -> None:
+    log.warning(
+        "slow request api=%d version=%d client_id=%r peer=%s queue_ms=%d local_ms=%d remote_ms=%d response_ms=%d",
+        context.api_key,
+        context.api_version,
+        context.client_id,
+        context.client_host,
+        (context.started_ns - context.received_ns) // 1_000_000,
+        (context.local_done_ns - context.started_ns) // 1_000_000,
+        (completed_ns - context.local_done_ns) // 1_000_000,
+        (sent_ns - completed_ns) // 1_000_000,
+    )

@@ -1,0 +1,83 @@
+"""Background work: jobs that repeat at an interval, and single ones, on `background.threads` threads.
+
+The timer says when; the work, which may block on the disk, runs here. A job that repeats is scheduled again only
+when it has ended, so it never runs beside itself and nothing piles up.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from kavka.broker.timer import Timer, TimerEntry
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Runs jobs. `stop` waits for those that run.
+
+    Threads: any thread adds jobs; `_lock` guards all attributes.
+    """
+
+    def __init__(self, timer: Timer, threads: int) -> None:
+        self._timer = timer
+        self._executor = _pool(threads)
+        self._lock = threading.Lock()
+        self._entries: dict[str, TimerEntry] = {}
+        self._stopped = False
+
+    def every(
+        self, name: str, interval_ms: Callable[[], float], job: Callable[[], object], first_ms: float | None = None
+    ) -> None:
+        """Run `job` after each `interval_ms()`, which is asked anew each time; the first time after `first_ms`."""
+        self._arm(name, interval_ms() if first_ms is None else first_ms, interval_ms, job)
+
+    def soon(self, job: Callable[[], object]) -> None:
+        """Run `job` once, as soon as a thread is free; at once, by the caller, when the scheduler has stopped."""
+        try:
+            self._executor.submit(_logged, "single", job)
+        except RuntimeError:
+            job()
+
+    def resize(self, threads: int) -> None:
+        """Use that many threads from now on; what runs ends where it runs."""
+        with self._lock:
+            if self._stopped:
+                return
+            old, self._executor = self._executor, _pool(threads)
+        old.shutdown(wait=False)
+
+    def stop(self) -> None:
+        """Start nothing more and wait for what runs."""
+        with self._lock:
+            self._stopped = True
+            for entry in self._entries.values():
+                self._timer.cancel(entry)
+            self._entries.clear()
+        self._executor.shutdown(wait=True)
+
+    def _arm(self, name: str, delay_ms: float, interval_ms: Callable[[], float], job: Callable[[], object]) -> None:
+        def run() -> None:
+            _logged(name, job)
+            self._arm(name, interval_ms(), interval_ms, job)
+
+        def due() -> None:
+            with self._lock:
+                if not self._stopped:
+                    self._executor.submit(run)
+
+        with self._lock:
+            if not self._stopped:
+                self._entries[name] = self._timer.schedule(due, delay_ms)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="background")
+
+
+def _logged(name: str, job: Callable[[], object]) -> None:
+    try:
+        job()
+    except Exception:
+        log.exception("background job failed job=%s", name)

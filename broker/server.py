@@ -1,0 +1,334 @@
+"""The broker, put together by hand: which parts there are, in which order they start, and in which they stop.
+
+A broker keeps to its own objects: several can run in one process, and none changes its host (that is `main.py`'s part).
+
+Start: directories are locked, addresses taken, the registry opened, logs loaded, threads started, the broker
+registered,
+the controller elected (which makes this broker lead what it leads), and only then are connections accepted.
+Stop: no new connections, running requests finish, what waits is answered, the controller resigns, logs are flushed and
+closed with the mark of a clean stop last.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kavka.broker.background import schedule_passes
+from kavka.broker.dynamic_config import DynamicConfig
+from kavka.broker.endpoints import broker_info, unadvertised_listeners
+from kavka.broker.fetch_sessions import FetchSessions
+from kavka.broker.gauges import register_gauges
+from kavka.broker.handling import load_handlers, registered_handlers
+from kavka.broker.identity import IdentityError, adopt_topics, establish_identity
+from kavka.broker.local_broker import LocalBroker
+from kavka.broker.metadata_cache import MetadataCache, MetadataSnapshot
+from kavka.broker.metrics import Metrics
+from kavka.broker.producer_ids import ProducerIds
+from kavka.broker.purgatory import Purgatory
+from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.request_log import RequestLog
+from kavka.broker.scheduler import Scheduler
+from kavka.broker.services import Services
+from kavka.broker.socket_server import SocketServer
+from kavka.broker.timer import Timer
+from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
+from kavka.cluster.config_changes import ConfigChanges, read_configs
+from kavka.cluster.controller import Controller
+from kavka.cluster.ports import LocalChannels
+from kavka.cluster.registry.base import RegistryError
+from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
+from kavka.cluster.znodes.config import DEFAULT_ENTITY
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.cluster.znodes.notifications import LogDirEvent
+from kavka.config.broker_config import BrokerConfig
+from kavka.protocol import api
+from kavka.protocol.errors import BrokerError
+from kavka.storage.adoption import AdoptionError
+from kavka.storage.files import Files
+from kavka.storage.log_directories import NoLogDirectoryError
+from kavka.storage.log_directory import DirectoryInUseError
+from kavka.storage.log_loading import DuplicatePartitionError
+from kavka.storage.log_manager import LogManager
+from kavka.storage.meta_properties import MetaProperties, MetaPropertiesError
+
+ELECTION_TIMEOUT_S: Final = 30
+
+log = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The broker cannot start; the message is for its operator."""
+
+
+EXPECTED_FAILURES: Final = (
+    StartError,
+    IdentityError,
+    AdoptionError,
+    BrokerError,
+    DirectoryInUseError,
+    DuplicatePartitionError,
+    MetaPropertiesError,
+    NoLogDirectoryError,
+    OSError,
+    RegistryError,
+    ZnodeError,
+)
+"""What keeps a broker from starting and can be put right by its operator."""
+
+
+class Broker:
+    """One broker. `start` and `stop` are called once each, by one thread at a time.
+
+    `on_fatal()` is called, by any thread, when the broker cannot go on (a thread died, the last log directory
+    failed): whoever owns the broker then stops it. `fatal_reason` says why.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        on_fatal: Callable[[], None] | None = None,
+        files: Files | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._static_config = config
+        self._on_fatal = on_fatal
+        self._files = files if files is not None else Files()
+        self._now_ms = now_ms
+        self._fatal_lock = threading.Lock()
+        self.fatal_reason: str | None = None
+        self.broker_id = -1
+        self.metrics: Final = Metrics()
+        self.services: Final = Services()
+        self._timer: Final = Timer(self._thread_died)
+        self._scheduler: Final = Scheduler(self._timer, config.background_threads)
+        self._epoch = -1
+        self._is_serving = False
+        self._metrics_port: int | None = None
+        self._undo: list[Callable[[], None]] = []
+        """What a failed start, or a stop, has to take back, in reverse order."""
+
+    def start(self) -> None:
+        """Serve. Raises StartError, with everything taken back that was done."""
+        try:
+            self._start()
+        except EXPECTED_FAILURES as failure:
+            self._take_back()
+            raise StartError(str(failure)) from failure
+        except BaseException:
+            self._take_back()
+            raise
+
+    def stop(self) -> None:
+        """Stop in order: nothing that was acknowledged has to be recovered by the next start."""
+        self._is_serving = False
+        self._take_back()
+
+    def endpoints_text(self) -> str:
+        """The listeners with the ports that were bound, as in `listeners`."""
+        listeners = self.services.config.current.listeners
+        return ",".join(str(listener._replace(port=self._sockets.bound_port(listener.name))) for listener in listeners)
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where /metrics is served, if it is."""
+        return self._metrics_port
+
+    def _start(self) -> None:
+        static = self._static_config
+        _refuse_what_is_not_served(static)
+        self._timer.start()
+        self._undo.append(self._timer.stop)
+        services = self.services
+        services.now_ms = self._now_ms
+        services.metrics = self.metrics
+        services.purgatory = Purgatory(self._timer)
+        services.fetch_sessions = FetchSessions(static.max_incremental_fetch_session_cache_slots)
+        self._sockets = SocketServer(
+            static, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
+        )
+        logs = services.logs = self._log_manager(static)
+        owner = logs.lock_directories()
+        self._undo.append(lambda: logs.close(broker_epoch=self._epoch))
+        self._sockets.bind()
+        self._undo.append(self._sockets.stop_accepting)
+        self._open_registry(static, owner)
+        self._load()
+        self._take_part()
+        self._serve()
+
+    def _log_manager(self, static: BrokerConfig) -> LogManager:
+        return LogManager(
+            static.log_dirs,
+            static,
+            self._topic_overrides,
+            files=self._files,
+            now_ms=self._now_ms,
+            run_in_background=self._scheduler.soon,
+            on_directory_failure=self._directory_failed,
+        )
+
+    def _topic_overrides(self, topic: str) -> Mapping[str, str]:
+        return self.services.config.topic_overrides(topic)
+
+    def _open_registry(self, static: BrokerConfig, owner: MetaProperties) -> None:
+        """The registry, who this broker is, and the settings that are kept there."""
+        services = self.services
+        registry = services.registry = EmbeddedRegistry(static.log_dirs[0] / FILE_NAME, self._now_ms)
+        self._undo.append(registry.close)
+        prepare_tree(registry)
+        self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+        services.broker_id = self.broker_id
+        adopt_topics(static.log_dirs, self._files, registry, self.broker_id)
+        config = services.config = DynamicConfig(static, self.broker_id)
+        config.on_change(self._settings_changed)
+        config.on_topic_change(services.logs.update_topic_config)
+        changes = self._config_changes = ConfigChanges(
+            registry, config.topic_changed, config.broker_changed, self._now_ms
+        )
+        changes.start()
+        self._undo.append(changes.stop)
+        for entity, stored in read_configs(registry, "brokers").items():
+            if entity == DEFAULT_ENTITY:
+                config.broker_changed(None, stored)
+            elif entity.isdigit():
+                config.broker_changed(int(entity), stored)
+        for topic, stored in read_configs(registry, "topics").items():
+            config.topic_changed(topic, stored)
+
+    def _load(self) -> None:
+        """The logs, and the threads that serve them."""
+        services = self.services
+        services.logs.load()
+        services.logs.claim(self.broker_id, services.cluster_id)
+        self._undo.append(self._scheduler.stop)
+        services.replicas = ReplicaManager(self.broker_id, services.logs)
+        services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
+        services.metadata.on_change(self._metadata_changed)
+        schedule_passes(self._scheduler, services.logs, services.config)
+        self._sockets.start()
+        self._undo.append(self._sockets.stop)
+
+    def _take_part(self) -> None:
+        """Register, and have the controller elected: afterwards this broker leads what it leads."""
+        services = self.services
+        info = broker_info(self.broker_id, services.config.current, self._sockets.bound_port)
+        registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
+        self._epoch = registration.register()
+        self._undo.append(registration.unregister)
+        controller = services.controller = Controller(
+            services.registry,
+            self.broker_id,
+            LocalChannels(self.broker_id, LocalBroker(services.replicas, services.metadata)),
+            services.config,
+            self._now_ms,
+            config_changes=self._config_changes,
+            reregister=registration.register,
+        )
+        services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(self.broker_id))
+        started = controller.start()
+        self._undo.append(controller.stop)
+        started.result(ELECTION_TIMEOUT_S)
+
+    def _serve(self) -> None:
+        services = self.services
+        register_gauges(
+            self.metrics,
+            services,
+            request_queue_size=lambda: self._sockets.queue.depth,
+            connection_count=lambda: self._sockets.connection_count,
+        )
+        config = services.config.current
+        if config.metrics_port >= 0:
+            self._start_metrics_server(config)
+        self._sockets.listen()
+        self._undo.append(self._finish_requests)
+        self._is_serving = True
+
+    def _start_metrics_server(self, config: BrokerConfig) -> None:
+        from kavka.broker.metrics_families import Exposition
+        from kavka.broker.metrics_server import MetricsServer
+
+        exposition = Exposition(self.metrics, {key: api.spec(key).name for key in registered_handlers()})
+        server = MetricsServer(
+            config.metrics_host,
+            config.metrics_port,
+            render=exposition.render,
+            failure=lambda: self.fatal_reason,
+            is_ready=lambda: self._is_serving,
+        )
+        self._metrics_port = server.start()
+        self._undo.append(server.stop)
+        log.info("metrics are served metrics.port=%d", self._metrics_port)
+
+    def _finish_requests(self) -> None:
+        self._sockets.stop_accepting()
+        self._sockets.stop_running()
+        self.services.purgatory.expire_all()
+
+    def _settings_changed(self, old: BrokerConfig, new: BrokerConfig, changed: frozenset[str]) -> None:
+        self.services.logs.update_broker_config(new)
+        if "background.threads" in changed:
+            self._scheduler.resize(new.background_threads)
+        if self._is_serving:
+            self._sockets.reconfigure(new)
+            if changed & {"listeners", "advertised.listeners"}:
+                self._announce(new)
+
+    def _announce(self, config: BrokerConfig) -> None:
+        """Tell the cluster of other endpoints."""
+        self._registration.update(broker_info(self.broker_id, config, self._sockets.bound_port))
+
+    def _metadata_changed(self, old: MetadataSnapshot, new: MetadataSnapshot) -> None:
+        if len(new.topics) >= len(old.topics) and new.topics.keys() >= old.topics.keys():
+            return
+        for topic in old.topics.keys() - new.topics.keys():
+            self.metrics.forget_topic(topic)
+            self.services.config.topic_changed(topic, {})
+
+    def _directory_failed(self, path: Path, _partitions: Sequence[tuple[str, int]], left: int) -> None:
+        """Called from anywhere, maybe under a log's lock: the work is done elsewhere."""
+        self.metrics.count("kafka_log_logmanager_offlinelogdirectories")
+        if not left:
+            self._die(f"no log directory is left: {path} has failed")
+            return
+        self._scheduler.soon(lambda: self._give_up_directory(path))
+
+    def _give_up_directory(self, path: Path) -> None:
+        self.services.replicas.directory_failed([path])
+        self.services.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(self.broker_id), sequential=True)
+
+    def _take_back(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def _thread_died(self, failure: BaseException) -> None:
+        log.critical(
+            "a thread died thread=%s error=%r",
+            threading.current_thread().name,
+            str(failure),
+            exc_info=failure,
+        )
+        self.metrics.count("kavka_dead_threads")
+        self._die(f"thread {threading.current_thread().name} died: {failure!r}")
+
+    def _die(self, reason: str) -> None:
+        with self._fatal_lock:
+            if self.fatal_reason is not None:
+                return
+            self.fatal_reason = reason
+        if self._on_fatal is not None:
+            self._on_fatal()
+
+
+def _refuse_what_is_not_served(config: BrokerConfig) -> None:
+    for listener in config.listeners:
+        if listener.security_protocol != "PLAINTEXT":
+            raise StartError(
+                f"listener {listener.name} uses {listener.security_protocol}; this version serves PLAINTEXT only"
+            )
+    if config.zookeeper_connect:
+        raise StartError("zookeeper.connect is set; this version runs single brokers with an embedded registry only")
