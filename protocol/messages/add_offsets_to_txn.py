@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn (key 25): TODO"""
+"""AddOffsetsToTxn (key 25): a group's offsets take part in a transaction.
+
+v3 flexible · v4 TRANSACTION_ABORTABLE
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response, String
 
@@ -11,5 +14,5 @@ class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
 
 
 class AddOffsetsToTxnResponse(Response, key=25, versions="0-4", flexible="3+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16

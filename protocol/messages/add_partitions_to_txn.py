@@ -1,4 +1,7 @@
-"""AddPartitionsToTxn (key 24): TODO"""
+"""AddPartitionsToTxn (key 24): partitions take part in a transaction.
+
+v3 flexible · v4 brokers verify several transactions at once (KIP-890) · v5 TRANSACTION_ABORTABLE
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, Int64, Request, Response, String, Struct, since
 
@@ -40,7 +43,7 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Response, key=24, versions="0-5", flexible="3+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = since(4, ignorable=True)
     results_by_transaction: list[AddPartitionsToTxnResult] = since(4)
     results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = since(0, until=3)

@@ -1,4 +1,7 @@
-"""AllocateProducerIds (key 67): TODO"""
+"""AllocateProducerIds (key 67): a broker asks the controller for a block of producer ids (KIP-730).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response
 
@@ -9,7 +12,7 @@ class AllocateProducerIdsRequest(Request, key=67, versions="0", flexible="0+"):
 
 
 class AllocateProducerIdsResponse(Response, key=67, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     producer_id_start: Int64
     producer_id_len: Int32

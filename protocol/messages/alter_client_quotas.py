@@ -1,4 +1,7 @@
-"""AlterClientQuotas (key 49): TODO"""
+"""AlterClientQuotas (key 49): change quotas of users, client ids and addresses (KIP-546).
+
+v1 flexible
+"""
 
 from kavka.protocol.schema import Bool, Float64, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -31,5 +34,5 @@ class AlterClientQuotasResponseEntryData(Struct):
 
 
 class AlterClientQuotasResponse(Response, key=49, versions="0-1", flexible="1+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     entries: list[AlterClientQuotasResponseEntryData]

@@ -1,4 +1,7 @@
-"""AlterConfigs (key 33): TODO"""
+"""AlterConfigs (key 33): replace all dynamic settings of a topic or broker.
+
+v2 flexible
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -27,5 +30,5 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Response, key=33, versions="0-2", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]

@@ -1,4 +1,8 @@
-"""AlterPartition (key 56): TODO"""
+"""AlterPartition (key 56): a leader asks the controller to change a partition's ISR (KIP-497).
+
+v0 is flexible already · v1 leader recovery state (KIP-704) · v2 topics by id
+v3 the ISR with broker epochs (KIP-903)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, Int64, Request, Response, String, Struct, Uuid, since
 
@@ -46,6 +50,6 @@ class AlterPartitionResponseTopicData(Struct):
 
 
 class AlterPartitionResponse(Response, key=56, versions="0-3", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     topics: list[AlterPartitionResponseTopicData]

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (key 45): TODO"""
+"""AlterPartitionReassignments (key 45): move partitions to other brokers, or stop moving them (KIP-455).
+
+v0 is flexible already · v1 a change of replication factor can be forbidden (KIP-860)
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -31,7 +34,7 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Response, key=45, versions="0-1", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     allow_replication_factor_change: Bool = since(1, default=True, ignorable=True)
     error_code: Int16
     error_message: NullableString

@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (key 34): TODO"""
+"""AlterReplicaLogDirs (key 34): move replicas to another log directory of the broker (KIP-113).
+
+v2 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, Request, Response, String, Struct
 
@@ -28,5 +31,5 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Response, key=34, versions="0-2", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[AlterReplicaLogDirTopicResult]

@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials (key 51): TODO"""
+"""AlterUserScramCredentials (key 51): set and remove users' SCRAM credentials (KIP-554).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Bytes, Int8, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -28,5 +31,5 @@ class AlterUserScramCredentialsResult(Struct):
 
 
 class AlterUserScramCredentialsResponse(Response, key=51, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[AlterUserScramCredentialsResult]

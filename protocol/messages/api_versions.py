@@ -1,4 +1,9 @@
-"""ApiVersions (key 18): TODO"""
+"""ApiVersions (key 18): which APIs and versions a broker serves; every client's first request.
+
+The answer always has response header v0, and goes out as v0 with UNSUPPORTED_VERSION to a client that asks too high.
+v1 throttle time · v3 flexible, the client's software (KIP-511), finalized features (KIP-584)
+v4 features with minimum 0
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, Int64, Request, Response, String, Struct, since
 

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (key 69): TODO"""
+"""ConsumerGroupDescribe (key 69): state and members of groups of the new protocol (KIP-848).
+
+v0 is flexible already · v1 member types (KIP-1099)
+"""
 
 from kavka.protocol.schema import (
     Bool,
@@ -57,5 +60,5 @@ class DescribedGroup(Struct):
 
 
 class ConsumerGroupDescribeResponse(Response, key=69, versions="0-1", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     groups: list[DescribedGroup]

@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat (key 68): TODO"""
+"""ConsumerGroupHeartbeat (key 68): join, stay in and leave a group of the new protocol (KIP-848).
+
+v0 is flexible already · v1 subscription by regular expression, member ids made by the client (KIP-1082)
+"""
 
 from kavka.protocol.schema import Int16, Int32, NullableString, Request, Response, String, Struct, Uuid, since
 
@@ -26,7 +29,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Response, key=68, versions="0-1", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString = None
     member_id: NullableString = None

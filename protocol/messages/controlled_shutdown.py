@@ -1,4 +1,7 @@
-"""ControlledShutdown (key 7): TODO"""
+"""ControlledShutdown (key 7): a broker asks the controller to move its leaderships away before it stops.
+
+v0 has a request header without client id · v2 broker epoch (KIP-380) · v3 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response, String, Struct, since
 

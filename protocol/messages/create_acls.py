@@ -1,4 +1,7 @@
-"""CreateAcls (key 30): TODO"""
+"""CreateAcls (key 30): add access control entries.
+
+v1 prefixed resource patterns (KIP-290) · v2 flexible · v3 user resources (KIP-373)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -23,5 +26,5 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Response, key=30, versions="0-3", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[AclCreationResult]

@@ -1,4 +1,7 @@
-"""CreatePartitions (key 37): TODO"""
+"""CreatePartitions (key 37): give topics more partitions (KIP-195).
+
+v2 flexible · v3 may be throttled (KIP-599)
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -26,5 +29,5 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Response, key=37, versions="0-3", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[CreatePartitionsTopicResult]

@@ -1,4 +1,8 @@
-"""CreateTopics (key 19): TODO"""
+"""CreateTopics (key 19): create topics.
+
+v1 validate_only, error messages · v4 -1 stands for the broker's defaults (KIP-464)
+v5 flexible, configs in the answer (KIP-525) · v6 may be throttled (KIP-599) · v7 topic ids (KIP-516)
+"""
 
 from kavka.protocol.schema import (
     Bool,

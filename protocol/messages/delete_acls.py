@@ -1,4 +1,7 @@
-"""DeleteAcls (key 31): TODO"""
+"""DeleteAcls (key 31): remove the access control entries that match filters.
+
+v1 prefixed resource patterns (KIP-290) · v2 flexible · v3 user resources (KIP-373)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -36,5 +39,5 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Response, key=31, versions="0-3", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     filter_results: list[DeleteAclsFilterResult]

@@ -1,4 +1,7 @@
-"""DeleteGroups (key 42): TODO"""
+"""DeleteGroups (key 42): delete groups that have no members.
+
+v2 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, Request, Response, String, Struct
 
@@ -13,5 +16,5 @@ class DeletableGroupResult(Struct):
 
 
 class DeleteGroupsResponse(Response, key=42, versions="0-2", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]

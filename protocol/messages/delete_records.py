@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21): TODO"""
+"""DeleteRecords (key 21): move partitions' log start offsets forward.
+
+v2 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response, String, Struct
 
@@ -30,5 +33,5 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Response, key=21, versions="0-2", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: list[DeleteRecordsTopicResult]

@@ -1,4 +1,7 @@
-"""DeleteTopics (key 20): TODO"""
+"""DeleteTopics (key 20): delete topics.
+
+v1 throttle time · v4 flexible · v5 error messages · v6 topics by id (KIP-516)
+"""
 
 from kavka.protocol.schema import Int16, Int32, NullableString, Request, Response, String, Struct, Uuid, since
 

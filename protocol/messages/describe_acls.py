@@ -1,4 +1,7 @@
-"""DescribeAcls (key 29): TODO"""
+"""DescribeAcls (key 29): the access control entries that match a filter.
+
+v1 prefixed resource patterns (KIP-290) · v2 flexible · v3 user resources (KIP-373)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -28,7 +31,7 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Response, key=29, versions="0-3", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString
     resources: list[DescribeAclsResource]

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (key 48): TODO"""
+"""DescribeClientQuotas (key 48): quotas of users, client ids and addresses (KIP-546).
+
+v1 flexible
+"""
 
 from kavka.protocol.schema import Bool, Float64, Int8, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -30,7 +33,7 @@ class EntryData(Struct):
 
 
 class DescribeClientQuotasResponse(Response, key=48, versions="0-1", flexible="1+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString
     entries: list[EntryData] | None

@@ -1,4 +1,7 @@
-"""DescribeCluster (key 60): TODO"""
+"""DescribeCluster (key 60): cluster id, controller and brokers (KIP-700).
+
+v0 is flexible already · v1 brokers or controllers (KIP-919) · v2 fenced brokers (KIP-1073)
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -18,7 +21,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Response, key=60, versions="0-2", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString = None
     endpoint_type: Int8 = since(1, default=1)

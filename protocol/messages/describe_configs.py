@@ -1,4 +1,7 @@
-"""DescribeConfigs (key 32): TODO"""
+"""DescribeConfigs (key 32): all settings of topics and brokers, and where their values come from.
+
+v1 sources and synonyms (KIP-226), instead of is_default · v3 types and documentation (KIP-569) · v4 flexible
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -42,5 +45,5 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Response, key=32, versions="0-4", flexible="4+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     results: list[DescribeConfigsResult]

@@ -1,4 +1,8 @@
-"""DescribeGroups (key 15): TODO"""
+"""DescribeGroups (key 15): state and members of classic groups.
+
+v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v5 flexible
+v6 GROUP_ID_NOT_FOUND with a message (KIP-1043)
+"""
 
 from kavka.protocol.schema import Bool, Bytes, Int16, Int32, NullableString, Request, Response, String, Struct, since
 

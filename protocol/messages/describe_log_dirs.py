@@ -1,4 +1,7 @@
-"""DescribeLogDirs (key 35): TODO"""
+"""DescribeLogDirs (key 35): sizes and lags of the replicas in each log directory (KIP-113).
+
+v2 flexible · v3 a top-level error · v4 total and usable bytes (KIP-827) · v5 cordoned directories (KIP-1066)
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, Int64, Request, Response, String, Struct, since
 
@@ -34,6 +37,6 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Response, key=35, versions="0-5", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = since(3, ignorable=True)
     results: list[DescribeLogDirsResult]

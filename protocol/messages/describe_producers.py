@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61): TODO"""
+"""DescribeProducers (key 61): the producers that write to partitions, from the leader's producer state (KIP-664).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, NullableString, Request, Response, String, Struct
 
@@ -34,5 +37,5 @@ class TopicResponse(Struct):
 
 
 class DescribeProducersResponse(Response, key=61, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: list[TopicResponse]

@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions (key 75): TODO"""
+"""DescribeTopicPartitions (key 75): topics and their partitions in pages, with eligible leader replicas (KIP-966).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, NullableString, Request, Response, String, Struct, Uuid
 
@@ -40,6 +43,6 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class DescribeTopicPartitionsResponse(Response, key=75, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic]
     next_cursor: Cursor | None = None

@@ -1,4 +1,7 @@
-"""DescribeTransactions (key 65): TODO"""
+"""DescribeTransactions (key 65): state and partitions of transactions (KIP-664).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response, String, Struct
 
@@ -24,5 +27,5 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Response, key=65, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     transaction_states: list[TransactionState]

@@ -1,4 +1,7 @@
-"""DescribeUserScramCredentials (key 50): TODO"""
+"""DescribeUserScramCredentials (key 50): which SCRAM mechanisms users have (KIP-554).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -24,7 +27,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Response, key=50, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString
     results: list[DescribeUserScramCredentialsResult]

@@ -1,4 +1,7 @@
-"""ElectLeaders (key 43): TODO"""
+"""ElectLeaders (key 43): elect the preferred, or any living, replica as leader (KIP-460).
+
+v1 election types, a top-level error · v2 flexible
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 
@@ -26,6 +29,6 @@ class ReplicaElectionResult(Struct):
 
 
 class ElectLeadersResponse(Response, key=43, versions="0-2", flexible="2+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16 = since(1)
     replica_election_results: list[ReplicaElectionResult]

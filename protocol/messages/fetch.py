@@ -1,4 +1,11 @@
-"""Fetch (key 1): TODO"""
+"""Fetch (key 1): read record batches; consumers and followers alike.
+
+v1 throttle time · v3 max_bytes for the whole answer (KIP-74) · v4 isolation level, aborted transactions (KIP-98)
+v5 log start offset · v7 sessions (KIP-227) · v9 leader epoch fencing (KIP-320) · v10 zstd
+v11 rack-aware reads (KIP-392) · v12 flexible, diverging epochs (KIP-595) · v13 topics by id
+v15 replica_state instead of replica_id (KIP-903) · v16 the leader's whereabouts (KIP-951)
+v17 directory ids (KIP-853) · v18 the follower's high watermark (KIP-1166)
+"""
 
 from kavka.protocol.schema import (
     Int8,

@@ -1,4 +1,8 @@
-"""FindCoordinator (key 10): TODO"""
+"""FindCoordinator (key 10): which broker coordinates a group or transactional id.
+
+v1 key types (KIP-98) · v3 flexible · v4 several keys in one request (KIP-699) · v5 TRANSACTION_ABORTABLE
+v6 share keys (KIP-932)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, NullableString, Request, Response, String, Struct, since
 

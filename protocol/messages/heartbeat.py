@@ -1,4 +1,7 @@
-"""Heartbeat (key 12): TODO"""
+"""Heartbeat (key 12): a member tells its group's coordinator that it is alive.
+
+v1 throttle time · v3 static members (KIP-345) · v4 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, NullableString, Request, Response, String, since
 

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (key 44): TODO"""
+"""IncrementalAlterConfigs (key 44): set, delete, append to or subtract from single settings (KIP-339).
+
+v1 flexible
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -28,5 +31,5 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Response, key=44, versions="0-1", flexible="1+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]

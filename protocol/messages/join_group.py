@@ -1,4 +1,8 @@
-"""JoinGroup (key 11): TODO"""
+"""JoinGroup (key 11): a member joins a classic group and waits until the rebalance is complete.
+
+v1 rebalance timeout · v4 MEMBER_ID_REQUIRED (KIP-394) · v5 static members (KIP-345) · v6 flexible
+v7 protocol type in the answer · v8 the reason for joining (KIP-800) · v9 skip_assignment (KIP-814)
+"""
 
 from kavka.protocol.schema import Bool, Bytes, Int16, Int32, NullableString, Request, Response, String, Struct, since
 

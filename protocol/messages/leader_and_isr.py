@@ -1,4 +1,8 @@
-"""LeaderAndIsr (key 4): TODO"""
+"""LeaderAndIsr (key 4): the controller tells a broker which partitions it leads or follows.
+
+v1 is_new · v2 grouped by topic, broker epoch (KIP-380) · v3 reassignment in progress (KIP-455) · v4 flexible
+v5 topic ids and full or incremental type (KIP-516) · v6 leader recovery state (KIP-704) · v7 KRaft controllers
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, Int64, Request, Response, String, Struct, Uuid, since
 

@@ -1,4 +1,7 @@
-"""LeaveGroup (key 13): TODO"""
+"""LeaveGroup (key 13): members leave their classic group.
+
+v3 several members in one request (KIP-345) · v4 flexible · v5 reasons (KIP-800)
+"""
 
 from kavka.protocol.schema import Int16, Int32, NullableString, Request, Response, String, Struct, since
 

@@ -1,4 +1,7 @@
-"""ListGroups (key 16): TODO"""
+"""ListGroups (key 16): the groups that a broker coordinates.
+
+v3 flexible · v4 filter by state (KIP-518) · v5 filter by type (KIP-848)
+"""
 
 from kavka.protocol.schema import Int16, Int32, Request, Response, String, Struct, since
 

@@ -1,4 +1,9 @@
-"""ListOffsets (key 2): TODO"""
+"""ListOffsets (key 2): the offset of a timestamp, or of the earliest or latest record.
+
+v0 lists segment starts · v1 one offset and its timestamp (KIP-79) · v2 isolation level · v4 leader epochs (KIP-320)
+v6 flexible · v7 the largest timestamp, -3 (KIP-734) · v8, v9 tiered storage, -4 and -5 · v10 timeout
+v11 -6 (KIP-1023)
+"""
 
 from kavka.protocol.schema import Int8, Int16, Int32, Int64, Request, Response, String, Struct, since
 

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (key 46): TODO"""
+"""ListPartitionReassignments (key 46): which partitions are being moved (KIP-455).
+
+v0 is flexible already
+"""
 
 from kavka.protocol.schema import Int16, Int32, NullableString, Request, Response, String, Struct
 
@@ -26,7 +29,7 @@ class OngoingTopicReassignment(Struct):
 
 
 class ListPartitionReassignmentsResponse(Response, key=46, versions="0", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     error_message: NullableString
     topics: list[OngoingTopicReassignment]

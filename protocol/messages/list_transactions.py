@@ -1,4 +1,7 @@
-"""ListTransactions (key 66): TODO"""
+"""ListTransactions (key 66): the transactions that a broker coordinates (KIP-664).
+
+v0 is flexible already · v1 filter by duration (KIP-994) · v2 filter by a regular expression (KIP-1152)
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, NullableString, Request, Response, String, Struct, since
 
@@ -17,7 +20,7 @@ class TransactionState(Struct):
 
 
 class ListTransactionsResponse(Response, key=66, versions="0-2", flexible="0+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     error_code: Int16
     unknown_state_filters: list[String]
     transaction_states: list[TransactionState]

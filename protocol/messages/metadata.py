@@ -1,4 +1,10 @@
-"""Metadata (key 3): TODO"""
+"""Metadata (key 3): brokers, topics, partitions and who leads them; creates topics where asked and allowed.
+
+v0 an empty topic list means all · v1 null does; controller, rack, is_internal · v2 cluster id
+v4 allow_auto_topic_creation · v5 offline replicas · v7 leader epochs · v8 authorized operations · v9 flexible
+v10 topic ids · v11 drops the cluster's authorized operations (KIP-700) · v12 topics by id
+v13 a top-level error (KIP-1102)
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, NullableString, Request, Response, String, Struct, Uuid, since
 

@@ -1,4 +1,8 @@
-"""OffsetCommit (key 8): TODO"""
+"""OffsetCommit (key 8): a group's offsets are stored.
+
+v1 member and generation · v2 retention time, instead of v1's commit timestamps · v5 no retention time (KIP-211)
+v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v8 flexible · v9 member epochs (KIP-848) · v10 topics by id
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, NullableString, Request, Response, String, Struct, Uuid, since
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): TODO"""
+"""OffsetDelete (key 47): delete a group's offsets of topics it doesn't subscribe to (KIP-496). Never flexible."""
 
 from kavka.protocol.schema import Int16, Int32, Request, Response, String, Struct
 
@@ -29,5 +29,5 @@ class OffsetDeleteResponseTopic(Struct):
 
 class OffsetDeleteResponse(Response, key=47, versions="0"):
     error_code: Int16
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: list[OffsetDeleteResponseTopic]

@@ -1,4 +1,8 @@
-"""OffsetFetch (key 9): TODO"""
+"""OffsetFetch (key 9): a group's stored offsets.
+
+v2 null for all topics, a top-level error · v5 leader epochs · v6 flexible · v7 require_stable (KIP-447)
+v8 several groups in one request (KIP-709) · v9 member epochs (KIP-848) · v10 topics by id
+"""
 
 from kavka.protocol.schema import (
     Bool,

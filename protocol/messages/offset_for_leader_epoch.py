@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): TODO"""
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends; for truncation by followers and consumers.
+
+v1 the epoch in the answer (KIP-279) · v2 fencing by current epoch (KIP-320) · v3 replica id · v4 flexible
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, Request, Response, String, Struct, since
 

@@ -1,4 +1,10 @@
-"""Produce (key 0): TODO"""
+"""Produce (key 0): append record batches to partitions; not answered at all with acks=0.
+
+v1 throttle time · v2 log append time · v3 record batches v2 and transactional_id (KIP-98) · v5 log start offset
+v7 zstd · v8 errors of single records (KIP-467) · v9 flexible
+v10 the leader's whereabouts in tagged fields (KIP-951) · v12 adds partitions to the transaction by itself (KIP-890)
+v13 topics by id (KIP-516)
+"""
 
 from kavka.protocol.schema import (
     Int16,

@@ -1,4 +1,7 @@
-"""SaslAuthenticate (key 36): TODO"""
+"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152).
+
+v1 session lifetime (KIP-368) · v2 flexible
+"""
 
 from kavka.protocol.schema import Bytes, Int16, Int64, NullableString, Request, Response, since
 

@@ -1,4 +1,7 @@
-"""SaslHandshake (key 17): TODO"""
+"""SaslHandshake (key 17): choose a SASL mechanism. Never flexible: it goes before authentication.
+
+v0 raw tokens follow · v1 tokens follow in SaslAuthenticate (KIP-152)
+"""
 
 from kavka.protocol.schema import Int16, Request, Response, String
 

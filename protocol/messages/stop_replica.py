@@ -1,4 +1,8 @@
-"""StopReplica (key 5): TODO"""
+"""StopReplica (key 5): the controller tells a broker to stop following partitions, and perhaps to delete them.
+
+v1 broker epoch (KIP-380) · v2 flexible · v3 a leader epoch and delete flag for each partition (KIP-570)
+v4 KRaft controllers
+"""
 
 from kavka.protocol.schema import Bool, Int16, Int32, Int64, Request, Response, String, Struct, since
 

@@ -1,4 +1,7 @@
-"""SyncGroup (key 14): TODO"""
+"""SyncGroup (key 14): the leader hands out its assignment; the others ask for theirs.
+
+v3 static members (KIP-345) · v4 flexible · v5 protocol type and name are checked (KIP-559)
+"""
 
 from kavka.protocol.schema import Bytes, Int16, Int32, NullableString, Request, Response, String, Struct, since
 

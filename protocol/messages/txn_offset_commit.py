@@ -1,4 +1,8 @@
-"""TxnOffsetCommit (key 28): TODO"""
+"""TxnOffsetCommit (key 28): a group's offsets, as part of a transaction.
+
+v2 leader epochs (KIP-320) · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE
+v5 joins the transaction by itself
+"""
 
 from kavka.protocol.schema import Int16, Int32, Int64, NullableString, Request, Response, String, Struct, since
 
@@ -37,5 +41,5 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponse(Response, key=28, versions="0-5", flexible="3+"):
-    throttle_time_ms: Int32
+    throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic]

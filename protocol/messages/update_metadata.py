@@ -1,4 +1,8 @@
-"""UpdateMetadata (key 6): TODO"""
+"""UpdateMetadata (key 6): the controller tells a broker about all brokers and partitions.
+
+v1 several endpoints · v2 rack · v3 listener names (KIP-103) · v4 offline replicas (KIP-112)
+v5 grouped by topic, broker epoch · v6 flexible · v7 topic ids (KIP-516) · v8 KRaft controllers
+"""
 
 from kavka.protocol.schema import (
     Bool,

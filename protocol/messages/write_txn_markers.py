@@ -1,4 +1,7 @@
-"""WriteTxnMarkers (key 27): TODO"""
+"""WriteTxnMarkers (key 27): a transaction coordinator has partition leaders write commit or abort markers.
+
+v1 flexible · v2 transaction version (KIP-1228)
+"""
 
 from kavka.protocol.schema import Bool, Int8, Int16, Int32, Int64, Request, Response, String, Struct, since
 
