@@ -5,6 +5,8 @@ Magic 0 and 1 use plain CRC-32: `zlib.crc32`.
 """
 
 from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import Any
 
 
@@ -22,13 +24,29 @@ def crcmod_crc32c() -> "Callable[..., int]":
 
 
 def _fastest() -> "Callable[..., int]":
-    try:
-        import crc32c as hardware
-    except ImportError:
-        return crcmod_crc32c()
-    found: Any = hardware.crc32c
-    chosen: Callable[..., int] = found
+    module: Any = _extension_alone()
+    if module is None:
+        try:
+            import crc32c as module
+        except ImportError:
+            return crcmod_crc32c()
+    chosen: Callable[..., int] = module.crc32c
     return chosen
+
+
+def _extension_alone() -> object | None:
+    """The C module inside the package `crc32c`, whose own `__init__` loads argparse and importlib.metadata.
+
+    Those are 30 ms and more of a start-up, for a command line and a version text. None if the package looks different.
+    """
+    package = PathFinder.find_spec("crc32c")
+    places = package.submodule_search_locations if package else None
+    spec = PathFinder.find_spec("_crc32c", places) if places else None
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module if hasattr(module, "crc32c") else None
 
 
 crc32c = _fastest()

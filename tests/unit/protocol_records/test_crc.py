@@ -2,6 +2,8 @@
 
 import importlib.util
 import sys
+from importlib.machinery import PathFinder
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -29,18 +31,34 @@ def test_both_implementations_take_any_buffer(kind: type[bytes]) -> None:
     assert crc32c(kind(b"123456789")) == crcmod_crc32c()(kind(b"123456789")) == 0xE3069283
 
 
-def test_crcmod_stands_in_where_crc32c_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "crc32c", None)
-    spec = importlib.util.spec_from_file_location("crc_without_wheel", crc_module.__file__)
+def reloaded() -> ModuleType:
+    """crc.py loaded once more, under the conditions that the test has made."""
+    spec = importlib.util.spec_from_file_location("crc_again", crc_module.__file__)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-
     spec.loader.exec_module(module)
+    return module
 
-    assert module.crc32c is not crc32c
+
+def test_a_package_of_another_shape_is_imported_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PathFinder, "find_spec", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "crc32c", SimpleNamespace(crc32c=lambda data, start=0: 42))
+
+    assert reloaded().crc32c(b"") == 42
+
+
+def test_crcmod_stands_in_where_crc32c_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import crcmod.predefined  # noqa: F401  loaded before the finder goes blind
+
+    monkeypatch.setattr(PathFinder, "find_spec", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "crc32c", None)
+
+    module = reloaded()
+
     assert module.crc32c(b"123456789") == 0xE3069283
     assert module.crc32c(memoryview(b"6789"), module.crc32c(b"12345")) == 0xE3069283
+    assert "crcmod" in repr(module.crc32c)
 
 
 @pytest.mark.parametrize(
