@@ -1,12 +1,14 @@
 """Opening logs: each topic's configuration, each directory's environment."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
+from kavka.storage import partition_metadata
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
@@ -14,6 +16,9 @@ from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_loading import delete_folder
 from kavka.storage.partition_folders import folder_name
 from kavka.storage.partition_log import PartitionLog
+from kavka.storage.partition_metadata import CorruptPartitionMetadataError
+
+_log: Final = logging.getLogger(__name__)
 
 
 class LogFactory:
@@ -48,28 +53,45 @@ class LogFactory:
         log_start_offset: int,
     ) -> PartitionLog:
         """The log that lies in the folder. Raises OSError."""
-        return PartitionLog.open(
-            folder,
-            *key,
-            self._config_of(key[0]),
-            self._environments[directory],
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-        )
+        try:
+            return PartitionLog.open(
+                folder,
+                *key,
+                self._config_of(key[0]),
+                self._environments[directory],
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+        except CorruptPartitionMetadataError as error:
+            # Torn by a power failure right after the log was made: the registry knows the id, and writes it anew.
+            _log.warning("topic id unreadable, as if there were none: folder=%s error=%s", folder, error)
+            self._files.unlink(folder / partition_metadata.FILE_NAME)
+            return self.open(directory, folder, key, clean, recovery_point, log_start_offset)
 
     def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
-        """A new log in a new folder; the caller fsyncs the directory. Raises OSError; nothing is left then."""
+        """A new log in a new folder. Raises OSError; nothing is left then.
+
+        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory, and then
+        `fsync_topic_id` in the background.
+        """
         folder = directory.path / folder_name(*key)
         environment = self._environments[directory]
         config = self._config_of(key[0])
         self._files.mkdir(folder)
         try:
+            if topic_id != partition_metadata.NO_TOPIC_ID:
+                self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
             return PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
         except OSError:
             with contextlib.suppress(OSError):
                 delete_folder(folder, self._files)
             raise
+
+    def fsync_topic_id(self, log: PartitionLog) -> None:
+        """Make the topic id of a new log durable. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or without an id
+            self._files.fsync_file(log.directory / partition_metadata.FILE_NAME)
 
     def update_topic(self, topic: str, overrides: Mapping[str, str], logs: Iterable[PartitionLog]) -> None:
         """A topic's configuration has changed, for these logs of all topics and for those to come."""

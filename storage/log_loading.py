@@ -53,10 +53,12 @@ def find_folders(directory: Path, files: Files) -> FoundFolders:
         if folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
             if name not in _KNOWN_FILES and not name.endswith(".tmp"):
                 left_alone.append(name)
+        elif not files.is_directory(path := directory / name):
+            left_alone.append(name)
         elif folder.kind is FolderKind.DELETED:
-            found.deleted.append(directory / name)
-        elif files.is_directory(directory / name):
-            found.logs[folder.topic, folder.partition] = directory / name
+            found.deleted.append(path)
+        else:
+            found.logs[folder.topic, folder.partition] = path
     if left_alone:
         _log.info("left alone, for they are no logs: directory=%s names=%s", directory, sorted(left_alone)[:20])
     return found

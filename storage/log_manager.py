@@ -73,7 +73,7 @@ class LogManager:
         self._on_directory_failure = on_directory_failure
         self._pause = pause or log_passes.yield_interpreter
         self._pool = pool if pool is not None else FilePool(files)
-        self._run_in_background = run_in_background
+        self._in_background = run_in_background or _at_once
         self._change_lock = threading.RLock()
         self._lock = threading.Lock()
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -148,22 +148,24 @@ class LogManager:
         belongs to another topic of the same name. The directories are fsynced once for all.
         """
         results: dict[TopicPartition, PartitionLog | BrokerError] = {}
-        touched: set[LogDirectory] = set()
+        made: list[PartitionLog] = []
         with self._change_lock:
             for topic, partition, topic_id in partitions:
                 key = (topic, partition)
                 log = self._logs.get(key)
                 try:
                     if log is None:
-                        log, directory = self._create(key, topic_id, key in new)
-                        touched.add(directory)
+                        log = self._create(key, topic_id, key in new)
+                        made.append(log)
                     else:
                         _check_topic_id(log, topic_id)
                     results[key] = log
                 except BrokerError as error:
                     results[key] = error
-            for directory in touched:
+            for directory in {self._directory_of(log) for log in made}:
                 self._fsync(directory)
+        if made:
+            self._in_background(partial(self._fsync_topic_ids, made))
         return results
 
     def async_delete(self, topic: str, partition: int) -> None:
@@ -290,8 +292,13 @@ class LogManager:
             self._on_directory_failure(directory.path, lost, len(self.directories.online))
 
     def _directory_of(self, log: PartitionLog) -> LogDirectory:
-        key = (log.topic, log.partition)
-        return next(directory for directory, logs in self._logs_in.items() if key in logs)
+        parent = log.directory.parent
+        return next(directory for directory in self.directories if directory.path == parent)
+
+    def _fsync_topic_ids(self, logs: Sequence[PartitionLog]) -> None:
+        for log in logs:
+            with self.directories.tried_again(self._directory_of(log), "could not fsync"):
+                self._factory.fsync_topic_id(log)
 
     def _fsync(self, directory: LogDirectory) -> None:
         with self.directories.tried_again(directory, "could not fsync"):
@@ -330,7 +337,7 @@ class LogManager:
             "logs loaded: directory=%s logs=%d seconds=%.3f", directory.path, len(logs), time.perf_counter() - started
         )
 
-    def _create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> tuple[PartitionLog, LogDirectory]:
+    def _create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
         what = f"could not create {key[0]}-{key[1]}"
         if not is_new and not all(directory.online for directory in self.directories.all):
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: it may lie in a directory that is offline")
@@ -347,7 +354,7 @@ class LogManager:
                     raise storage_error(what, error) from error
                 continue
             self._add(directory, {key: log})
-            return log, directory
+            return log
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no log directory is online")
 
     def _add(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> None:
@@ -363,12 +370,16 @@ class LogManager:
             files=self._files,
             now_ms=self._now_ms,
             pool=self._pool,
-            run_in_background=self._run_in_background,
+            run_in_background=self._in_background,
             run_later=self.deferred.add,
             on_io_failure=lambda _path, error: self.directories.log_met(directory, error),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )
+
+
+def _at_once(job: Callable[[], None]) -> None:
+    job()
 
 
 def _check_topic_id(log: PartitionLog, topic_id: bytes) -> None:
