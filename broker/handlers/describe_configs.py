@@ -49,19 +49,20 @@ def describe_configs(
     for each in request.resources:
         try:
             require_on(context, Operation.DESCRIBE_CONFIGS, each.resource_type, each.resource_name)
-            results.append(_described(each, request, services))
+            results.append(_described(each, request, context.api_version, services))
         except BrokerError as error:
             results.append(_failed(each, error))
     return DescribeConfigsResponse(throttle_time_ms=0, results=results)
 
 
 def _described(
-    each: DescribeConfigsResource, request: DescribeConfigsRequest, services: "Services"
+    each: DescribeConfigsResource, request: DescribeConfigsRequest, version: int, services: "Services"
 ) -> DescribeConfigsResult:
     if each.resource_type == BROKER_LOGGER:
         shown = _loggers(each.resource_name, services)
     else:
-        shown = [_result(entry, request) for entry in entries_of(each.resource_type, each.resource_name, services)]
+        entries = entries_of(each.resource_type, each.resource_name, services)
+        shown = [_result(entry, request, version) for entry in entries]
     if each.configuration_keys:
         keys = set(each.configuration_keys)
         shown = [result for result in shown if result.name in keys]
@@ -74,7 +75,7 @@ def _described(
     )
 
 
-def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _result(entry: ConfigEntry, request: DescribeConfigsRequest, version: int) -> DescribeConfigsResourceResult:
     synonyms: Iterable[DescribeConfigsSynonym] = ()
     if request.include_synonyms:
         synonyms = (
@@ -85,7 +86,7 @@ def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConf
         name=entry.name,
         value=entry.value,
         read_only=entry.is_read_only,
-        is_default=entry.source is Source.DEFAULT,
+        is_default=version == 0 and entry.source is Source.DEFAULT,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         synonyms=list(synonyms),

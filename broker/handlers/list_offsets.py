@@ -71,7 +71,8 @@ def list_offsets(request: ListOffsetsRequest, context: Context, services: "Servi
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if named[each.name, part.partition_index] > 1:
                     raise BrokerError(ErrorCode.INVALID_REQUEST)
-                answers.append(_found(part, _look_up(each.name, part, request, context, services)))
+                found = _look_up(each.name, part, request, context, services)
+                answers.append(_found(part, found, context.api_version))
             except BrokerError as error:
                 answers.append(_failed(part, error.code))
         topics.append(ListOffsetsTopicResponse(name=each.name, partitions=answers))
@@ -113,14 +114,14 @@ def _last_fetchable(log: "PartitionLog", request: ListOffsetsRequest) -> int:
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
-def _found(part: ListOffsetsPartition, found: Found) -> ListOffsetsPartitionResponse:
+def _found(part: ListOffsetsPartition, found: Found, version: int) -> ListOffsetsPartitionResponse:
     timestamp, offset, leader_epoch = found
     return ListOffsetsPartitionResponse(
         partition_index=part.partition_index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=leader_epoch,
+        leader_epoch=leader_epoch if version >= 4 else -1,
     )
 
 

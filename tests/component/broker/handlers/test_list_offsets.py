@@ -1,0 +1,115 @@
+"""ListOffsets: which offset, for whom, checked against which epoch."""
+
+from typing import Any
+
+import pytest
+
+from kavka.broker.handlers import list_offsets as _  # noqa: F401 - registers the handler
+from kavka.broker.security.acl import Operation
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kavka.storage.log_slice import FoundOffset
+from tests.support.broker_handlers import BROKER_ID, Broker, Denying
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+
+
+def request(timestamp: int, *, topic: str = "visits", epoch: int = -1, **more: int) -> ListOffsetsRequest:
+    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+    fields: dict[str, Any] = {"replica_id": -1, "isolation_level": 0, **more}
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[part])], **fields)
+
+
+def ask(broker: Broker, asked: ListOffsetsRequest, version: int = 7, **more: Any) -> tuple[int, int, int, int]:
+    (topic,) = broker.ask(asked, version, **more).topics
+    (part,) = topic.partitions
+    return part.error_code, part.timestamp, part.offset, part.leader_epoch
+
+
+@pytest.fixture
+def broker() -> Broker:
+    made = Broker(visits=[BROKER_ID])
+    made.host("visits")
+    return made
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_the_start_and_the_end_are_found_in_every_version(broker: Broker, version: int) -> None:
+    end_epoch, start_epoch = (3, 2) if version >= 4 else (-1, -1)
+
+    assert ask(broker, request(LATEST), version) == (ErrorCode.NONE, -1, 90, end_epoch)
+    assert ask(broker, request(EARLIEST), version) == (ErrorCode.NONE, -1, 5, start_epoch)
+
+
+def test_the_end_is_what_the_client_may_read(broker: Broker) -> None:
+    assert ask(broker, request(LATEST, isolation_level=1))[2] == 80
+    assert ask(broker, request(LATEST, isolation_level=0))[2] == 90
+    assert ask(broker, request(LATEST, replica_id=2))[2] == 100
+
+
+def test_a_timestamp_finds_the_first_record_at_or_after_it(broker: Broker) -> None:
+    broker.replicas.partitions["visits", 0].log.by_time = FoundOffset(1000, 50, 1)
+
+    assert ask(broker, request(900)) == (ErrorCode.NONE, 1000, 50, 1)
+    assert ask(broker, request(1001)) == (ErrorCode.NONE, -1, -1, -1)
+
+
+def test_a_record_beyond_what_the_client_may_read_is_not_found(broker: Broker) -> None:
+    broker.replicas.partitions["visits", 0].log.by_time = FoundOffset(1000, 85, 1)
+
+    assert ask(broker, request(900, isolation_level=0))[2] == 85
+    assert ask(broker, request(900, isolation_level=1))[2] == -1
+
+
+def test_the_largest_timestamp_is_found_from_version_7_on(broker: Broker) -> None:
+    broker.replicas.partitions["visits", 0].log.largest = FoundOffset(5000, 60, 2)
+
+    assert ask(broker, request(MAX_TIMESTAMP), 7) == (ErrorCode.NONE, 5000, 60, 2)
+    assert ask(broker, request(MAX_TIMESTAMP), 6)[0] == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since", "offset"), [(-4, 8, 5), (-5, 9, -1), (-6, 11, -1)], ids=["local start", "tiered", "pending"]
+)
+def test_offsets_of_tiered_storage_are_answered_without_it(
+    broker: Broker, timestamp: int, since: int, offset: int
+) -> None:
+    assert ask(broker, request(timestamp), since)[::2] == (ErrorCode.NONE, offset)
+    assert ask(broker, request(timestamp), since - 1)[0] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_an_unknown_negative_timestamp_is_refused(broker: Broker) -> None:
+    assert ask(broker, request(-7), 11)[0] == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(3, ErrorCode.NONE), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_the_clients_leader_epoch_is_compared(broker: Broker, epoch: int, error: ErrorCode) -> None:
+    assert ask(broker, request(LATEST, epoch=epoch))[0] == error
+
+
+def test_partitions_that_are_not_led_here_say_where_to_look() -> None:
+    broker = Broker(elsewhere=[2], followed=[2])
+    broker.host("followed", is_leader=False)
+
+    assert ask(broker, request(LATEST, topic="nowhere"))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(broker, request(LATEST, topic="elsewhere"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert ask(broker, request(LATEST, topic="followed"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert ask(broker, request(LATEST, topic="followed", replica_id=-2))[:3] == (ErrorCode.NONE, -1, 100)
+
+
+def test_a_partition_named_twice_is_an_invalid_request(broker: Broker) -> None:
+    twice = request(LATEST)
+    twice.topics[0].partitions *= 2
+
+    (topic,) = broker.ask(twice, 7).topics
+
+    assert [part.error_code for part in topic.partitions] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_a_topic_that_may_not_be_described_is_refused(broker: Broker) -> None:
+    forbids = Denying((Operation.DESCRIBE, "visits"))
+
+    assert ask(broker, request(LATEST), authorizer=forbids)[0] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
