@@ -49,7 +49,7 @@ class FieldLayout:
         self.kind = field.kind
         self.element = field.element
         self.nullable = version >= field.nullable_since
-        self.tag = field.tag if flexible and version >= field.tag_since else None
+        self.tag = field.tag
         self.layout = None if field.struct is None else StructLayout(schema_of(field.struct), version, flexible)
 
     def min_size_bytes(self, flexible: bool) -> int:

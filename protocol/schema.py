@@ -61,7 +61,6 @@ class _Since(NamedTuple):
     until: int | None
     default: Any
     tag: int | None
-    tag_since: int | None
     nullable_since: int | None
     ignorable: bool
 
@@ -72,17 +71,16 @@ def since(
     *,
     default: Any = _UNSET,
     tag: int | None = None,
-    tag_since: int | None = None,
     nullable_since: int | None = None,
     ignorable: bool = False,
 ) -> Any:
     """The versions in which a field exists, from `first` up to and including `until`.
 
-    `tag`: the field is tagged (KIP-482), from `tag_since` on if that is later than `first`. `nullable_since`: before
-    that version null is an error (by default a nullable field is nullable in all its versions). `ignorable`: a value
-    other than the default is silently dropped from a version without the field; otherwise that is an EncodeError.
+    `tag`: the field is tagged (KIP-482); all its versions must be flexible. `nullable_since`: before that version null
+    is an error (by default a nullable field is nullable in all its versions). `ignorable`: a value other than the
+    default is silently dropped from a version without the field; otherwise that is an EncodeError.
     """
-    return _Since(first, until, default, tag, tag_since, nullable_since, ignorable)
+    return _Since(first, until, default, tag, nullable_since, ignorable)
 
 
 class Field:
@@ -104,18 +102,16 @@ class Field:
         "nullable_since",
         "struct",
         "tag",
-        "tag_since",
     )
 
     def __init__(self, name: str, annotation: Any, declared: Any) -> None:
-        spec = declared if type(declared) is _Since else _Since(0, None, declared, None, None, None, False)
+        spec = declared if type(declared) is _Since else _Since(0, None, declared, None, None, False)
         self.name = name
         self.kind, self.nullable, self.element, self.struct = _parse_annotation(annotation)
         self.first = spec.first
         self.last = NEVER if spec.until is None else spec.until
         self.nullable_since = (spec.nullable_since or 0) if self.nullable else NEVER
         self.tag = spec.tag
-        self.tag_since = NEVER if spec.tag is None else (spec.first if spec.tag_since is None else spec.tag_since)
         self.ignorable = spec.ignorable
         self.default = spec.default
         if spec.default is _UNSET:

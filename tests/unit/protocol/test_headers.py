@@ -5,13 +5,15 @@ import struct
 import pytest
 
 from kavka.protocol.api import VERSIONS, ApiKey
-from kavka.protocol.errors import DecodeError
+from kavka.protocol.codec import encode
+from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.headers import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
     encode_response_header,
 )
+from kavka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 EVERY_VERSION = [(key, version) for key, known in VERSIONS.items() for version in range(known.oldest, known.newest + 1)]
 
@@ -63,6 +65,15 @@ def test_api_versions_of_a_version_to_come_is_still_read() -> None:
     header = decode_request_header(wire)
 
     assert (header.api_version, header.correlation_id, header.body_offset) == (99, 3, len(wire))
+
+
+def test_the_answer_to_a_version_too_high_is_readable_for_every_client() -> None:
+    served = [ApiVersion(api_key=18, min_version=0, max_version=4)]
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served, throttle_time_ms=5)
+
+    wire = encode_response_header(ApiKey.API_VERSIONS, 99, 3) + encode(refusal, 0)
+
+    assert wire == struct.pack(">ihihhh", 3, 35, 1, 18, 0, 4)
 
 
 def test_an_unknown_key_is_read_far_enough_to_report_it() -> None:

@@ -35,13 +35,18 @@ def test_every_message_module_is_in_the_table() -> None:
     assert modules == {ApiKey(key).name.lower() for key in VERSIONS}
 
 
-def test_declared_fields_exist_in_some_version_and_tags_do_not_clash() -> None:
+def test_declared_fields_exist_and_tags_are_for_flexible_versions_alone() -> None:
     for cls in {cls for cls, _ in all_message_versions()}:
+        flexible_since = schema_of(cls).flexible_since
         for schema in structs_in(cls):
             tags = [field.tag for field in schema_of(schema).fields if field.tag is not None]
             assert len(tags) == len(set(tags)), schema
             for field in schema_of(schema).fields:
                 assert field.first <= field.last, (schema, field.name)
+                assert field.tag is None or max(field.first, schema_of(cls).first) >= flexible_since, (
+                    schema,
+                    field.name,
+                )
 
 
 def test_lists_belong_to_one_message_alone() -> None:
