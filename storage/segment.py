@@ -113,7 +113,7 @@ class Segment:
         self._bytes_since_index = self.size_bytes - self.offset_index.last_entry()[1]
         if self.size_bytes:
             self._first_timestamp_ms = first_timestamp(self._files, fd)
-            self._set_limits()
+        self._set_limits()
 
     def restart(self) -> None:
         """Get ready for a scan that notes every batch anew: pinned, indexes empty. Raises OSError."""
@@ -300,7 +300,7 @@ class Segment:
 
     def _set_limits(self) -> None:
         rules = self._rules
-        if rules is None:
+        if rules is None or not self._pinned:
             return
         self.limit_bytes = rules.segment_bytes
         first = self._first_timestamp_ms
