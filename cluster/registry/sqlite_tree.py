@@ -56,7 +56,11 @@ _SCHEMA: Final = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
-_STAT: Final = "czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, children_created, ephemeral_owner, num_children"
+# The fields of Stat. ZooKeeper's cversion counts creations and deletions of children.
+_STAT: Final = (
+    "czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, 2 * children_created - num_children, ephemeral_owner,"
+    " length(data), num_children"
+)
 _GET: Final = f"SELECT data, {_STAT} FROM node WHERE parent = ? AND name = ?"
 _HEAD: Final = "SELECT version, num_children FROM node WHERE parent = ? AND name = ?"
 _PARENT: Final = "SELECT ephemeral_owner, children_created FROM node WHERE parent = ? AND name = ?"
@@ -68,7 +72,7 @@ _CHILD_ADDED: Final = (
 _CHILD_REMOVED: Final = "UPDATE node SET num_children = num_children - 1, pzxid = ? WHERE parent = ? AND name = ?"
 _SET: Final = (
     "UPDATE node SET data = ?, version = version + 1, mzxid = ?, mtime_ms = ? WHERE parent = ? AND name = ?"
-    f" RETURNING data, {_STAT}"
+    f" RETURNING {_STAT}"
 )
 _DELETE: Final = "DELETE FROM node WHERE parent = ? AND name = ?"
 _CHILDREN: Final = "SELECT name FROM node WHERE parent = ? ORDER BY name"
@@ -175,7 +179,7 @@ class SqliteTree:
 
     def get(self, path: str) -> tuple[bytes, Stat] | None:
         row = self._db.execute(_GET, _split(path)).fetchone()
-        return None if row is None else (row[0], _stat(row))
+        return None if row is None else (row[0], Stat._make(row[1:]))
 
     def children(self, path: str) -> list[str] | None:
         """Names, sorted; None without such a node."""
@@ -200,7 +204,7 @@ class SqliteTree:
         parent, name = _split(operation.path)
         row = self._db.execute(_SET, (operation.data, zxid, self._now_ms(), parent, name)).fetchone()
         events.append(WatchEvent(EventType.DATA_CHANGED, operation.path))
-        return _stat(row)
+        return Stat._make(row)
 
     def _create(self, operation: Create, zxid: int, session_id: int, events: list[WatchEvent]) -> str:
         parent, name = _split(operation.path)
@@ -265,10 +269,3 @@ def _split(path: str) -> tuple[str, str]:
     """Parent and name; the root is ("", "")."""
     parent, _, name = path.rpartition("/")
     return (parent or ("/" if name else ""), name)
-
-
-def _stat(row: tuple[bytes, int, int, int, int, int, int, int, int, int]) -> Stat:
-    data, czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, children_created, owner, num_children = row
-    # What ZooKeeper reports: creations and deletions of children both count.
-    cversion = 2 * children_created - num_children
-    return Stat(czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, cversion, owner, len(data), num_children)

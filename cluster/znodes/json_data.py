@@ -9,6 +9,7 @@ INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 _MISSING: Final = object()
 
+_decode = json.JSONDecoder().decode
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -37,7 +38,7 @@ class Fields:
     @classmethod
     def parse(cls, path: str, data: bytes) -> Fields:
         try:
-            value = json.loads(data)
+            value = _decode(data.decode())
         except (ValueError, RecursionError) as error:
             # ValueError covers bad UTF-8, bad JSON and numbers of absurd length.
             raise ZnodeError(path, f"not JSON ({type(error).__name__}), begins with {data[:40]!r}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -12,6 +13,12 @@ TOPICS_PATH: Final = "/brokers/topics"
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
 """In UpdateMetadata and LeaderAndIsr: the topic is on its way out."""
+
+_STATE_AS_WRITTEN: Final = re.compile(
+    rb'\{"controller_epoch":(\d{1,9}),"leader":(-1|\d{1,9}),"version":1,"leader_epoch":(\d{1,9}),'
+    rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\]\}'
+)
+"""The one form that brokers write, read without a JSON parser: a start reads one for each partition."""
 
 
 class TopicAssignment(NamedTuple):
@@ -91,6 +98,12 @@ class PartitionState(NamedTuple):
 
     @staticmethod
     def decode(topic: str, partition: int, data: bytes, version: int) -> PartitionState:
+        written = _STATE_AS_WRITTEN.fullmatch(data)
+        if written is not None:
+            controller_epoch, leader, leader_epoch, brokers = written.groups()
+            isr = tuple(map(int, brokers.split(b",")))
+            if len(isr) == 1 or len(set(isr)) == len(isr):
+                return PartitionState(int(leader), int(leader_epoch), isr, int(controller_epoch), version)
         fields = Fields.parse(PartitionState.path(topic, partition), data)
         return PartitionState(
             leader=fields.integer("leader", low=NO_LEADER),
