@@ -18,6 +18,7 @@ defaults, and `unknown_tagged_fields`. They belong to whoever made or decoded th
 from __future__ import annotations
 
 import base64
+import threading
 import types
 import typing
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, dataclass_transform
@@ -205,10 +206,13 @@ class Record(Message):
 
 
 def schema_of(cls: type[Message]) -> Schema:
-    """The parsed declaration of a class, parsed on first use."""
+    """The parsed declaration of a class, parsed on first use by whichever thread comes first."""
     schema = cls.__schema__
     if schema is None:
-        schema = cls.__schema__ = Schema(cls, *cls.__parameters__)
+        with _PARSING:
+            schema = cls.__schema__
+            if schema is None:
+                schema = cls.__schema__ = Schema(cls, *cls.__parameters__)
     return schema
 
 
@@ -231,6 +235,7 @@ def shared_default(struct: type[Message] | None) -> Message | None:
 
 
 _READ_ONLY: Final[dict[type[Message], Message]] = {}
+_PARSING: Final = threading.RLock()  # a schema is compared by identity, and parsing one parses those of its structs
 
 
 def uuid_to_text(value: bytes) -> str:

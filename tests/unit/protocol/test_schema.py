@@ -50,10 +50,10 @@ def test_declared_fields_exist_and_tags_are_for_flexible_versions_alone() -> Non
 
 
 def test_lists_belong_to_one_message_alone() -> None:
-    first, second = ProduceResponse(responses=[]), MetadataRequest()  # type: ignore[call-arg]
+    first, second = ProduceResponse(responses=[]), MetadataRequest()
     assert second.topics == []
-    second.topics.append(None)  # type: ignore[arg-type,union-attr]
-    assert MetadataRequest().topics == []  # type: ignore[call-arg]
+    second.topics.append(None)
+    assert MetadataRequest().topics == []
     assert first.node_endpoints is not ProduceResponse(responses=[]).node_endpoints
 
 
@@ -67,7 +67,7 @@ def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
 
 def test_an_unknown_field_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="no_such_field"):
-        FetchRequest(no_such_field=1)  # type: ignore[call-arg]
+        FetchRequest(no_such_field=1)
 
 
 def test_messages_compare_by_content_and_say_what_they_hold() -> None:
