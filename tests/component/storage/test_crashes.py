@@ -1,0 +1,122 @@
+"""After any loss of power, what was fsynced is there, and what is there was written. Seeds name the cases."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kavka.storage.partition_log import PartitionLog
+from tests.support.crash_files import CrashFiles
+from tests.support.partition_logs import Jobs, append, append_batch, batch_of, open_log, read_all
+
+FOLDER = Path("/crash/visits-0")
+SETTINGS: dict[str, object] = {"segment_bytes": 1500, "index_interval_bytes": 200}
+PRODUCER = 7
+
+
+class Life:
+    """A log that is written to, flushed and struck by crashes; remembers what it was promised."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.files = CrashFiles()
+        self.jobs = Jobs()
+        self.written: dict[int, bytes | None] = {}
+        self.sequence = 0
+        self.epoch = 0
+        self.log = self.open(clean=True, recovery_point=0)
+
+    def open(self, *, clean: bool, recovery_point: int) -> PartitionLog:
+        return open_log(
+            FOLDER, files=self.files, jobs=self.jobs, clean=clean, recovery_point=recovery_point, **SETTINGS
+        )
+
+    def step(self) -> None:
+        kind = self.chance.choice(("append",) * 12 + ("flush", "flush_part", "background", "epoch", "truncate"))
+        if kind == "append":
+            self.append()
+        elif kind == "flush":
+            self.log.flush()
+        elif kind == "flush_part":
+            self.log.flush(self.chance.randrange(self.log.log_end_offset + 1))
+        elif kind == "background":
+            self.jobs.run_all()
+        elif kind == "epoch":
+            self.epoch += 1
+        elif kind == "truncate" and self.chance.random() < 0.3:
+            self.truncate(self.log.log_end_offset - self.chance.randrange(4))
+
+    def append(self) -> None:
+        values = [b"%d" % self.chance.randrange(1 << 60) for _ in range(self.chance.randrange(1, 4))]
+        batch = batch_of(*values, producer_id=PRODUCER, producer_epoch=0, base_sequence=self.sequence)
+        first = append_batch(self.log, batch, self.epoch).first_offset
+        self.sequence += len(values)
+        self.written.update(enumerate(values, first))
+
+    def truncate(self, offset: int) -> None:
+        self.log.truncate_to(max(offset, self.log.log_start_offset))
+        self.forget_beyond_end()
+
+    def crash(self, *, power: bool) -> None:
+        promised = self.log.recovery_point
+        self.files = self.files.crash(self.chance) if power else self.files.kill()
+        self.jobs = Jobs()
+        before = self.log.log_end_offset
+        self.log = self.open(clean=False, recovery_point=promised)
+        found = read_all(self.log)
+        assert self.log.log_end_offset >= promised
+        assert [offset for offset, _ in found] == sorted({offset for offset, _ in found})
+        assert all(self.written[offset] == value for offset, value in found)
+        assert {offset for offset in self.written if offset < promised} <= {offset for offset, _ in found}
+        if not power:
+            assert self.log.log_end_offset == before
+            assert dict(found) == self.written
+        self.written = dict(found)
+        self.forget_beyond_end()
+
+    def forget_beyond_end(self) -> None:
+        self.written = {offset: value for offset, value in self.written.items() if offset < self.log.log_end_offset}
+        entry = self.log.producers.get(PRODUCER)
+        self.sequence = entry.last_sequence + 1 if entry is not None else self.sequence
+
+
+@pytest.mark.parametrize("power", [True, False], ids=["power", "kill"])
+@pytest.mark.parametrize("seed", range(60))
+def test_what_was_fsynced_survives_any_number_of_crashes(seed: int, power: bool) -> None:
+    life = Life(seed)
+    for _ in range(4):
+        for _ in range(life.chance.randrange(60)):
+            life.step()
+        life.crash(power=power)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_producers_are_known_after_a_kill_as_before(seed: int) -> None:
+    life = Life(seed)
+    for _ in range(40):
+        life.append()
+    before = life.log.producers.get(PRODUCER)
+    assert before is not None
+    last = before.batches[-1]
+
+    life.files = life.files.kill()
+    log = life.open(clean=False, recovery_point=life.log.recovery_point)
+
+    values = [b"again"] * (last.last_sequence - last.first_sequence + 1)
+    repeated = append(log, *values, producer_id=PRODUCER, producer_epoch=0, base_sequence=last.first_sequence)
+    assert repeated.duplicate
+    assert (repeated.first_offset, repeated.last_offset) == (last.first_offset, last.last_offset)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clean_close_loses_nothing_at_a_loss_of_power(seed: int) -> None:
+    life = Life(seed)
+    for _ in range(30):
+        life.append()
+    life.log.close()
+    life.files = life.files.crash(life.chance)
+
+    log = life.open(clean=True, recovery_point=0)
+
+    assert dict(read_all(log)) == life.written
+    assert log.recovered_segments == 0
