@@ -1,0 +1,84 @@
+"""A broker finds its cluster, takes a number, and appears while its session lives."""
+
+import pytest
+
+from kavka.cluster.broker_registration import (
+    BrokerIdInUseError,
+    BrokerRegistration,
+    cluster_id,
+    generate_broker_id,
+    prepare_tree,
+)
+from kavka.cluster.registry.base import Create, Registry, Stat
+from kavka.cluster.znodes import PERSISTENT_PATHS
+from kavka.cluster.znodes.broker import BrokerInfo
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.protocol.schema import text_to_uuid
+from tests.support.controller_stage import Stage
+from tests.support.fake_brokers import broker_info
+
+
+def test_the_trunk_is_made_once(stage: Stage) -> None:
+    before = stage.registry.get("/brokers")[1]
+    prepare_tree(stage.registry)
+    assert stage.registry.get("/brokers")[1] == before
+    assert None not in stage.registry.get_many(PERSISTENT_PATHS)
+
+
+def test_the_cluster_keeps_the_id_that_its_first_broker_gave_it(stage: Stage) -> None:
+    first = cluster_id(stage.registry, "Qiv73oR_Q2yY6Sd4GtGjwQ")
+    assert (first, cluster_id(stage.registry, "another")) == ("Qiv73oR_Q2yY6Sd4GtGjwQ",) * 2
+    stage.registry.set("/cluster/id", b"{}")
+    with pytest.raises(ZnodeError):
+        cluster_id(stage.registry)
+
+
+def test_a_new_cluster_gets_a_random_id(stage: Stage) -> None:
+    assert len(text_to_uuid(cluster_id(stage.registry))) == 16
+
+
+def test_generated_ids_lie_above_those_set_by_hand_and_never_repeat(stage: Stage) -> None:
+    assert [generate_broker_id(stage.registry, 1000) for _ in range(3)] == [1001, 1002, 1003]
+
+
+def test_a_registered_broker_is_there_for_its_session_with_the_czxid_as_epoch(stage: Stage) -> None:
+    registration = BrokerRegistration(stage.registry, broker_info(1), stage.clock)
+    epoch = registration.register()
+    data, stat = stage.registry.get("/brokers/ids/1")
+    assert stat.czxid == epoch == registration.broker.epoch
+    assert BrokerInfo.decode(1, data, epoch) == registration.broker
+    assert registration.broker.timestamp_ms == stage.clock.time_ms
+    moved = registration.broker._replace(rack="r2")
+    registration.update(moved)
+    assert BrokerInfo.decode(1, stage.registry.get("/brokers/ids/1")[0], epoch).rack == "r2"
+    assert registration.register() == epoch
+    registration.unregister()
+    registration.unregister()
+    assert stage.registry.children("/brokers/ids") == []
+    assert registration.register() > epoch
+
+
+def test_a_restarted_broker_has_a_later_epoch(stage: Stage) -> None:
+    first = BrokerRegistration(stage.registry, broker_info(1), stage.clock).register()
+    stage.restart()
+    assert stage.registry.children("/brokers/ids") == []
+    assert BrokerRegistration(stage.registry, broker_info(1), stage.clock).register() > first
+
+
+class OtherSession:
+    """The registry as a broker of another session sees it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.session_id = registry.session_id + 1
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._registry, name)
+
+
+def test_an_id_that_a_live_broker_has_is_refused(stage: Stage) -> None:
+    assert isinstance(stage.registry.set("/brokers/seqid", b""), Stat)
+    stage.registry.multi([Create("/brokers/ids/1", broker_info(1).encode(), ephemeral=True)])
+    other: Registry = OtherSession(stage.registry)  # type: ignore[assignment]  # delegates all else
+    with pytest.raises(BrokerIdInUseError, match="has the id 1"):
+        BrokerRegistration(other, broker_info(1), stage.clock).register()

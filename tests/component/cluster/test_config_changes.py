@@ -1,0 +1,128 @@
+"""Configurations that anyone wrote are heard of, in order, by every listener."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kavka.cluster.config_changes import ConfigChanges, read_configs, write_config
+from kavka.cluster.controller.controller import Controller
+from kavka.cluster.controller.requests import ConfigEntity, NewTopic
+from kavka.cluster.registry.base import create_path
+from kavka.protocol.errors import BrokerError, ErrorCode
+from tests.support.controller_stage import Stage, wait
+
+Heard = tuple[str | int | None, dict[str, str]]
+
+
+class Listener:
+    """Remembers what it was told, and can wait for the next."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.heard: list[Heard] = []
+        self.arrived = threading.Semaphore(0)
+        self.changes = ConfigChanges(stage.registry, self.hear, self.hear, stage.clock, self.hear)
+
+    def hear(self, name: str | int | None, config: dict[str, str]) -> None:
+        if config.get("fail"):
+            self.arrived.release()
+            raise ValueError("as an example")
+        self.heard.append((name, config))
+        self.arrived.release()
+
+    def next(self) -> Heard:
+        assert self.arrived.acquire(timeout=30)
+        return self.heard[-1]
+
+
+@pytest.fixture
+def listener(stage: Stage) -> Iterator[Listener]:
+    create_path(stage.registry, "/brokers/topics/t")
+    listener = Listener(stage)
+    listener.changes.start()
+    yield listener
+    listener.changes.stop()
+
+
+def test_each_kind_of_entity_reaches_its_callback(stage: Stage, listener: Listener) -> None:
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    assert listener.next() == ("t", {"retention.ms": "1"})
+    write_config(stage.registry, "brokers/1", {"log.retention.ms": "2"})
+    assert listener.next() == (1, {"log.retention.ms": "2"})
+    write_config(stage.registry, "brokers/<default>", {"log.retention.ms": "3"})
+    assert listener.next() == (None, {"log.retention.ms": "3"})
+    write_config(stage.registry, "users/u/clients/c", {"producer_byte_rate": "4"})
+    assert listener.next() == ("users/u/clients/c", {"producer_byte_rate": "4"})
+
+
+def test_what_was_written_before_the_start_is_not_told(stage: Stage) -> None:
+    create_path(stage.registry, "/brokers/topics/t")
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    late = Listener(stage)
+    late.changes.start()
+    write_config(stage.registry, "brokers/1", {})
+    assert late.next() == (1, {})
+    late.changes.stop()
+    assert len(late.heard) == 1
+    assert read_configs(stage.registry, "topics") == {"t": {"retention.ms": "1"}}
+    assert read_configs(stage.registry, "brokers") == read_configs(stage.registry, "absent") == {}
+
+
+def test_catching_up_applies_before_it_returns(stage: Stage, listener: Listener) -> None:
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    listener.changes.catch_up()
+    assert listener.heard == [("t", {"retention.ms": "1"})]
+
+
+def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> None:
+    stage.brokers(1)
+    heard = Listener(stage)
+    heard.changes.start()
+    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    stage.controllers.append(controller)
+    wait(controller.start())
+    wait(controller.create_topics([NewTopic("new")]))
+    wait(controller.alter_configs(ConfigEntity.topic("new"), {"retention.ms": "9"}))
+    assert heard.heard[-1] == ("new", {"retention.ms": "9"})
+    heard.changes.stop()
+
+
+def test_a_bad_notice_or_a_failing_callback_does_not_stop_the_next(stage: Stage, listener: Listener) -> None:
+    stage.registry.create("/config/changes/config_change_", b"nonsense", sequential=True)
+    write_config(stage.registry, "topics/t", {"fail": "yes"})
+    assert listener.arrived.acquire(timeout=30)
+    stage.registry.set("/config/topics/t", b"{broken")
+    stage.registry.create("/config/changes/config_change_", b'{"version":2,"entity_path":"topics/t"}', sequential=True)
+    write_config(stage.registry, "brokers/1", {"after": "all"})
+    assert listener.next() == (1, {"after": "all"})
+    assert listener.heard == [(1, {"after": "all"})]
+
+
+def test_old_notices_are_purged(stage: Stage, listener: Listener) -> None:
+    write_config(stage.registry, "brokers/1", {"a": "1"})
+    listener.next()
+    stage.clock.time_ms += 16 * 60 * 1000
+    write_config(stage.registry, "brokers/1", {"a": "2"})
+    listener.next()
+    listener.changes.catch_up()
+    assert stage.registry.children("/config/changes") == ["config_change_0000000001"]
+
+
+def test_writers_that_race_lose_nothing(stage: Stage) -> None:
+    def add(name: str) -> None:
+        for number in range(20):
+            write_config(stage.registry, "brokers/1", lambda stored, key=f"{name}{number}": {**stored, key: "x"})  # type: ignore[misc]  # the default binds the key
+
+    threads = [threading.Thread(target=add, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(read_configs(stage.registry, "brokers")["1"]) == 60
+
+
+def test_a_topic_that_does_not_exist_has_no_configuration(stage: Stage) -> None:
+    with pytest.raises(BrokerError) as raised:
+        write_config(stage.registry, "topics/absent", {})
+    assert raised.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert stage.registry.children("/config/topics") == []
