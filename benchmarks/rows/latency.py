@@ -14,7 +14,8 @@ from tests.support.server import RunningServer
 ONE_AT_A_TIME = {"linger.ms": "0", "batch.num.messages": "1", "max.in.flight": "1"}
 # A steady rate that each broker keeps up with easily: measured is its answer, not the generator's queue.
 STEADY = Produce(10_000, 100, rate=1000, properties=ONE_AT_A_TIME)
-FIRST_MESSAGES = 100
+# The first second: connections, metadata, the consumer finding its place.
+FIRST_MESSAGES = 1000
 
 
 class AcknowledgedRow(Row):
@@ -37,7 +38,7 @@ class EndToEndRow(Row):
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
         server = contestant.shared
-        load = replace(STEADY, messages=max(2000, scale.count(STEADY.messages)))
+        load = replace(STEADY, messages=max(4000, scale.count(STEADY.messages)))
         with topics.topic(server, 1) as topic, tempfile.TemporaryDirectory() as folder:
             latencies = Path(folder) / "consumer"
             waiting = {"fetch.wait.max.ms": "500", "fetch.min.bytes": "1"}
@@ -71,7 +72,7 @@ class JavaEndToEndRow(Row):
 
 
 def acknowledged_latency(server: RunningServer, scale: Scale) -> Measurement:
-    load = replace(STEADY, messages=max(2000, scale.count(STEADY.messages)))
+    load = replace(STEADY, messages=max(4000, scale.count(STEADY.messages)))
     with topics.topic(server, 1) as topic, tempfile.TemporaryDirectory() as folder:
         latencies = Path(folder) / "producer"
         before = server.process.cpu_seconds()
