@@ -1,0 +1,153 @@
+"""A broker's directories after a power failure or a kill -9 at any moment: what was flushed is there, and no more than
+what was appended; a clean stop loses nothing.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, OffsetCheckpoint
+from kavka.storage.files import AnyPath
+from tests.support.crash_tree import CrashTree
+from tests.support.log_managers import ID, ManagerRig, append, read_values
+
+PARTITIONS = 3
+
+
+class Story:
+    """What happened to a broker: the values that each partition took, and how many of them were flushed."""
+
+    def __init__(self, rig: ManagerRig, chance: random.Random) -> None:
+        self.rig = rig
+        self.chance = chance
+        self.appended: list[list[bytes | None]] = [[] for _ in range(PARTITIONS)]
+        self.flushed = [0] * PARTITIONS
+
+    def begin(self) -> None:
+        manager = self.rig.start()
+        manager.create([("visits", partition, ID) for partition in range(PARTITIONS)])
+
+    def step(self) -> None:
+        manager = self.rig.manager
+        partition = self.chance.randrange(PARTITIONS)
+        log = manager.get_or_create("visits", partition, ID)
+        self.rig.now_ms += 700
+        action = self.chance.random()
+        if action < 0.6:
+            value = b"%d" % len(self.appended[partition])
+            append(log, value, timestamp_ms=self.rig.now_ms)
+            self.appended[partition].append(value)
+            log.advance_high_watermark(log.log_end_offset)
+        elif action < 0.75:
+            log.flush()
+            self.flushed[partition] = len(self.appended[partition])
+        elif action < 0.9:
+            manager.checkpoint_recovery_points()
+        else:
+            manager.checkpoint_high_watermarks()
+
+    def check(self, *, nothing_lost: bool) -> None:
+        """What the next start finds; the story goes on from there."""
+        manager = self.rig.start()
+        assert self.rig.failures == []
+        for partition, appended in enumerate(self.appended):
+            log = manager.get_or_create("visits", partition, ID)
+            found = read_values(log)
+            assert found == appended[: len(found)]
+            assert len(found) >= (len(appended) if nothing_lost else self.flushed[partition])
+            assert log.log_start_offset <= log.high_watermark <= log.log_end_offset == len(found)
+            self.appended[partition] = found
+            self.flushed[partition] = min(self.flushed[partition], len(found))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_power_failure_keeps_what_was_flushed(tmp_path: Path, seed: int) -> None:
+    story = _story(tmp_path, seed)
+    for _ in range(3):
+        for _ in range(story.chance.randrange(60)):
+            story.step()
+        files = story.rig.files
+        assert isinstance(files, CrashTree)
+        after = files.crash(story.chance)
+        story.rig.kill()
+        story.rig.files = after
+        story.check(nothing_lost=False)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_kill_loses_nothing(tmp_path: Path, seed: int) -> None:
+    story = _story(tmp_path, seed)
+    for _ in range(3):
+        for _ in range(story.chance.randrange(60)):
+            story.step()
+        files = story.rig.files
+        assert isinstance(files, CrashTree)
+        after = files.kill()
+        story.rig.kill()
+        story.rig.files = after
+        story.check(nothing_lost=True)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_power_failure_after_a_clean_stop_loses_nothing(tmp_path: Path, seed: int) -> None:
+    story = _story(tmp_path, seed)
+    for _ in range(story.chance.randrange(60)):
+        story.step()
+    story.rig.manager.close()
+    files = story.rig.files
+    assert isinstance(files, CrashTree)
+    story.rig.files = files.crash(story.chance)
+    story.check(nothing_lost=True)
+    assert all(log.recovered_segments == 0 for log in story.rig.manager.all_logs())
+    story.rig.manager.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path: Path, seed: int) -> None:
+    files = SnapshotTree(random.Random(seed))
+    path = tmp_path / HIGH_WATERMARK_FILE
+    checkpoint = OffsetCheckpoint(path, files)
+    for offset in range(3):
+        files.snapshots.clear()
+        checkpoint.write({("visits", partition): offset for partition in range(50)})
+        assert len(files.snapshots) >= 4
+        for after in files.snapshots:
+            found = OffsetCheckpoint(path, after).read()
+            assert set(found.values()) <= {offset - 1, offset}
+            assert len(found) == 50 or offset == 0
+        assert set(OffsetCheckpoint(path, files.crash(files.chance)).read().values()) == {offset}
+
+
+class SnapshotTree(CrashTree):
+    """What would be found if the power failed after each step."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self.chance = chance
+        self.snapshots: list[CrashTree] = []
+
+    def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
+        written = super().pwrite(fd, data, position)
+        self.snapshots.append(self.crash(self.chance))
+        return written
+
+    def fsync(self, fd: int) -> None:
+        super().fsync(fd)
+        self.snapshots.append(self.crash(self.chance))
+
+    def rename(self, source: AnyPath, target: AnyPath) -> None:
+        super().rename(source, target)
+        self.snapshots.append(self.crash(self.chance))
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        super().fsync_directory(path)
+        self.snapshots.append(self.crash(self.chance))
+
+
+def _story(tmp_path: Path, seed: int) -> Story:
+    rig = ManagerRig([tmp_path], files=CrashTree())
+    rig.overrides["visits"] = {"segment.ms": "10000", "retention.ms": "-1"}
+    story = Story(rig, random.Random(seed))
+    story.begin()
+    return story
