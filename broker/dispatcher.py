@@ -55,7 +55,8 @@ class Route:
         self.name: str = spec.name
         self.function = handler.function
         self.response_class: type[Any] = spec.response_class
-        self.decode: Callable[[memoryview, int], Any] = decoder(spec.request_class, version)
+        # Some clients leave bytes behind a request's last field (librdkafka in Metadata v13), and Kafka lets them.
+        self.decode: Callable[[memoryview, int], Any] = decoder(spec.request_class, version, trailing=True)
         self.encode: Callable[[Any], bytes] = encoder(spec.response_class, version)
         flexible_since = spec.flexible_since
         self.tagged_header = (
@@ -89,7 +90,6 @@ class Dispatcher:
         frame = context.frame
         connection = context.connection
         assert frame is not None
-        context.started_ns = time.monotonic_ns()
         try:
             header = decode_request_header(frame)
             context.api_key = key = header.api_key

@@ -34,7 +34,7 @@ _DENIED: Final = {
 class Context:
     """One request on its way: where it came from, its header, and the slot of its answer.
 
-    Threads: made by the connection's network thread, then owned by the I/O thread that runs it. `answer` is written
+    Threads: made and owned by the I/O thread that runs it. `answer` is written
     once by whoever completes the request, and read under the connection's write lock.
     """
 
@@ -55,12 +55,12 @@ class Context:
         "throttle_time_ms",
     )
 
-    def __init__(self, connection: "Connection", frame: memoryview, received_ns: int) -> None:
+    def __init__(self, connection: "Connection", frame: memoryview, received_ns: int, charged_size_bytes: int) -> None:
         self.connection = connection
         self.frame: memoryview | None = frame
         self.received_ns = received_ns
+        self.charged_size_bytes = charged_size_bytes
         self.answer: Any = None
-        self.charged_size_bytes = 0
         self.started_ns = 0
         self.local_done_ns = 0
         self.completed_ns = 0

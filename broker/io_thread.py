@@ -1,20 +1,23 @@
 """An I/O thread: takes connections from the queue and runs their requests, in order, a few at a time."""
 
-import logging
 import threading
 from collections.abc import Callable
+from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
+
+from kavka.broker.handling import Context
+from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES
 
 if TYPE_CHECKING:
     from kavka.broker.dispatcher import Dispatcher
+    from kavka.broker.metrics import Metrics, ThreadCells
     from kavka.broker.network.connection import Connection
     from kavka.broker.request_queue import RequestQueue
 
 TURN_REQUESTS: Final = 16
 TURN_BYTES: Final = 1024 * 1024
 READ_ON_BELOW: Final = 128
-
-log = logging.getLogger(__name__)
+PRODUCE_KEY: Final = 0
 
 
 class IoThread:
@@ -28,14 +31,15 @@ class IoThread:
         index: int,
         queue: "RequestQueue",
         dispatcher: "Dispatcher",
+        metrics: "Metrics",
         on_death: Callable[[BaseException], None],
     ) -> None:
         self._queue = queue
         self._dispatcher = dispatcher
+        self._metrics = metrics
         self._on_death = on_death
         self._thread = threading.Thread(target=self._run, name=f"io-{index}", daemon=True)
         self.finished_count = 0
-        self.stopping = False
 
     def start(self) -> None:
         """Start the thread."""
@@ -48,49 +52,88 @@ class IoThread:
 
     def _run(self) -> None:
         get = self._queue.get
+        cells = self._metrics.mine("io")
         try:
             while (connection := get()) is not None:
-                self.run_turn(connection)
+                started_ns = now_ns()
+                self.run_turn(connection, cells, started_ns)
+                cells.busy_ns += now_ns() - started_ns
         except BaseException as failure:
             self._on_death(failure)
             raise
 
-    def run_turn(self, connection: "Connection") -> None:
+    def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int) -> None:
         """Run requests of a connection, whose `running` this thread holds, until there are none or its turn is over."""
         pending = connection.pending
-        execute = self._dispatcher.execute
+        answers = connection.answers
+        slots = answers.slots
         count = size = 0
+        ready: list[bytes] = []
+        times: list[tuple[int, int, int]] = []
         while pending:
-            if connection.congested:
+            if len(slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
                 break
             try:
-                context = pending.popleft()
+                frame, received_ns, charged_size_bytes = pending.popleft()
             except IndexError:
                 # The connection was closed meanwhile.
                 break
-            frame = context.frame
-            size += len(frame) if frame is not None else 0
             count += 1
-            released = execute(context)
+            size += len(frame)
             self.finished_count += 1
-            if not released:
-                # Whoever answers the request goes on with the connection, and holds `running` until then.
-                connection.flush()
-                return
-            if count >= TURN_REQUESTS or size >= TURN_BYTES:
-                connection.flush()
-                if pending:
-                    self._queue.put(connection)
-                    self._after_turn(connection)
+            shapes = connection.shapes
+            answer = shapes.produce(frame, cells) if shapes is not None and not slots else None
+            if answer is not None:
+                done_ns = now_ns()
+                if charged_size_bytes:
+                    self._queue.release(charged_size_bytes)
+                if answer:
+                    ready.append(answer)
+                times.append((received_ns, started_ns, done_ns))
+                started_ns = done_ns
+            else:
+                if ready:
+                    _write(connection, ready, times, cells)
+                    ready, times = [], []
+                context = Context(connection, frame, received_ns, charged_size_bytes)
+                context.started_ns = started_ns
+                if not self._dispatcher.execute(context):
+                    # Whoever answers the request goes on with the connection, and holds `running` until then.
+                    connection.flush()
                     return
+                started_ns = context.local_done_ns
+            if count >= TURN_REQUESTS or size >= TURN_BYTES:
                 break
-        connection.flush()
-        connection.running.release()
-        # A request, or room for its answer, may have come after the last look.
-        self._queue.wake(connection)
-        self._after_turn(connection)
+        if times:
+            _write(connection, ready, times, cells)
+        if slots:
+            connection.flush()
+        self._end_turn(connection)
 
-    def _after_turn(self, connection: "Connection") -> None:
-        self._queue.relieved()
-        if not connection.reading and len(connection.pending) + len(connection.answers.slots) < READ_ON_BELOW:
+    def _end_turn(self, connection: "Connection") -> None:
+        pending = connection.pending
+        queue = self._queue
+        answers = connection.answers
+        is_congested = len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+        if pending and not is_congested:
+            queue.put(connection)
+        else:
+            connection.running.release()
+            # A request, or room for its answer, may have come after the last look.
+            if pending:
+                queue.wake(connection)
+        if queue.waiting_for_room:
+            queue.relieved()
+        if not connection.reading and len(pending) + len(answers.slots) < READ_ON_BELOW:
             connection.thread.call(connection.thread.resume_if_light, connection)
+
+
+def _write(
+    connection: "Connection", ready: list[bytes], times: list[tuple[int, int, int]], cells: "ThreadCells"
+) -> None:
+    """Write answers that were made at once, and count their requests."""
+    if ready:
+        connection.write(ready)
+    sent_ns = now_ns()
+    for received_ns, started_ns, done_ns in times:
+        cells.request(PRODUCE_KEY, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))

@@ -29,7 +29,7 @@ class LineFormatter(logging.Formatter):
             f"level={record.levelname}",
             f"thread={_value(record.threadName or '-')}",
             f"component={record.name.removeprefix(ROOT + '.')}",
-            f"msg={_quoted(text)}",
+            f"msg={_quoted(text.rstrip(':, '))}",
         ]
         if pairs:
             parts.append(_escaped(pairs))

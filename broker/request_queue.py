@@ -39,6 +39,7 @@ class RequestQueue:
         self._queue: SimpleQueue[Connection | None] = SimpleQueue()
         self.put: Final = self._queue.put
         self.get: Final = self._queue.get
+        self.qsize: Final = self._queue.qsize
         self.max_requests = max_requests
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
@@ -46,7 +47,7 @@ class RequestQueue:
         self.finishers: list[Finished] = []
         self._discarded_count = 0
         self._charged_bytes = 0
-        self._waiting_for_room: deque[Connection] = deque()
+        self.waiting_for_room: deque[Connection] = deque()
         self._waiting_for_memory: deque[Connection] = deque()
 
     @property
@@ -63,20 +64,20 @@ class RequestQueue:
 
     def wait_for_room(self, connection: "Connection") -> None:
         """Have a connection that has paused resumed when half of the queue is worked off."""
-        self._waiting_for_room.append(connection)
+        self.waiting_for_room.append(connection)
         if not self._queue.qsize() or self.depth <= self.max_requests // 2:
             self.release_waiting()
 
     def relieved(self) -> None:
-        """Called by an I/O thread after each turn: resume what waits, if there is room."""
-        if self._waiting_for_room and self.depth <= self.max_requests // 2:
+        """Called by an I/O thread after a turn while `waiting_for_room`: resume what waits, if there is room."""
+        if self.depth <= self.max_requests // 2:
             self.release_waiting()
 
     def release_waiting(self) -> None:
         """Resume every connection that waits for room."""
         with self._lock:
-            waiting = list(self._waiting_for_room)
-            self._waiting_for_room.clear()
+            waiting = list(self.waiting_for_room)
+            self.waiting_for_room.clear()
         for connection in waiting:
             connection.thread.call(connection.thread.resume, connection)
 

@@ -161,7 +161,7 @@ class SocketServer:
 
     def _resize_io(self, count: int) -> None:
         while len(self.io_threads) < count:
-            thread = IoThread(len(self.io_threads), self.queue, self._dispatcher, self._on_death)
+            thread = IoThread(len(self.io_threads), self.queue, self._dispatcher, self._metrics, self._on_death)
             self.queue.finishers.append(thread)
             self.io_threads.append(thread)
             thread.start()

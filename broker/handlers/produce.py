@@ -20,6 +20,7 @@ from kavka.broker.delayed_produce import Awaited, DelayedProduce
 from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.partition import Partition
+from kavka.broker.produce_shapes import ProduceShapes
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.cluster.topic_names import is_internal
@@ -72,6 +73,7 @@ def produce(
     if acks == 0:
         if run.failure is not None:
             raise CloseConnection(f"a produce with acks=0 failed: {run.failure}")
+        run.learn_shape(request)
         return None
     if run.endpoints:
         response.node_endpoints = list(run.endpoints.values())
@@ -81,6 +83,7 @@ def produce(
         watching = [awaited.partition.high_watermark_moved for awaited in run.awaited]
         services.purgatory.park(operation, watching, request.timeout_ms)
         return operation.promise
+    run.learn_shape(request)
     return response
 
 
@@ -111,6 +114,15 @@ class _Produce:
         self.awaited: list[Awaited] = []
         self.endpoints: dict[int, NodeEndpoint] = {}
         self.failure: BrokerError | None = None
+
+    def learn_shape(self, request: ProduceRequest) -> None:
+        """Have requests like this one take the short way from now on, where nothing was in its way."""
+        connection = self._context.connection
+        if self.failure is not None or len(self.appended) != 1 or connection.authorizer is not None:
+            return
+        if connection.shapes is None:
+            connection.shapes = ProduceShapes(self._services)
+        connection.shapes.learn(request, self._context, self.appended[0])
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""

@@ -19,6 +19,7 @@ from kavka.broker.network.framing import FrameReader
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
     from kavka.broker.network.network_thread import NetworkThread
+    from kavka.broker.produce_shapes import ProduceShapes
     from kavka.broker.purgatory import DelayedOperation
     from kavka.broker.security.acl import Authorizer
 
@@ -30,11 +31,16 @@ MAX_UNSENT_BYTES: Final = 4 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 
+Received = tuple[memoryview, int, int]
+"""A frame, when it was received (ns), and how much of the memory pool it was charged."""
+
+
 class Connection:
     """A client's socket and its state.
 
     Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
-    `pending` is filled by it and emptied by the I/O thread that holds `running`. `answers` and the writing side of the
+    `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` belongs to.
+    `answers` and the writing side of the
     socket belong to the holder of `write_lock`. `closed` is set once, by the network thread, under `write_lock`.
     """
 
@@ -58,6 +64,7 @@ class Connection:
         "reader",
         "reading",
         "running",
+        "shapes",
         "socket",
         "thread",
         "write_lock",
@@ -86,7 +93,8 @@ class Connection:
         self.client_software: tuple[str, str] = ("unknown", "unknown")
         self.reader = FrameReader(max_request_size_bytes)
         self.reading = True
-        self.pending: deque[Context] = deque()
+        self.pending: deque[Received] = deque()
+        self.shapes: ProduceShapes | None = None
         self.running = threading.Lock()
         self.answers = AnswerQueue()
         self.write_lock = threading.Lock()
@@ -117,6 +125,26 @@ class Connection:
                     self._write_ready()
             finally:
                 self.write_lock.release()
+
+    def write(self, answers: list[bytes]) -> None:
+        """Write answers to requests that came when no slot was taken. The I/O thread that holds `running`."""
+        data = answers[0] if len(answers) == 1 else b"".join(answers)
+        with self.write_lock:
+            if self.closed:
+                return
+            if self.answers.backlog:
+                self.answers.hold_back([data])
+                return
+            try:
+                sent = self.socket.send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError as failure:
+                self.close(f"write failed: {failure}")
+                return
+            if sent < len(data):
+                self.answers.hold_back([memoryview(data)[sent:]])
+                self.thread.call(self.thread.watch_writable, self)
 
     def drain(self) -> bool:
         """Write on where the socket was full; True when nothing is left. The owning network thread."""

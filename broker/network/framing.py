@@ -44,21 +44,19 @@ class Arena:
 class FrameReader:
     """Cuts one connection's stream. `max_size_bytes` may be raised once the client is authenticated.
 
+    While `buffer` is not None a frame has begun that is not whole: then receive into `own_space()`, else into the
+    arena.
+
     Threads: the connection's network thread alone.
     """
 
-    __slots__ = ("_buffer", "_filled", "_needed", "max_size_bytes")
+    __slots__ = ("_filled", "_needed", "buffer", "max_size_bytes")
 
     def __init__(self, max_size_bytes: int) -> None:
         self.max_size_bytes = max_size_bytes
-        self._buffer: bytearray | None = None
+        self.buffer: bytearray | None = None
         self._filled = 0
         self._needed = 0
-
-    @property
-    def has_partial(self) -> bool:
-        """Whether a frame has begun that is not whole: then receive into `own_space()`, else into the arena."""
-        return self._buffer is not None
 
     @property
     def partial_size_bytes(self) -> int:
@@ -67,7 +65,7 @@ class FrameReader:
 
     def own_space(self) -> memoryview:
         """Room for more of the frame that has begun, ending where it ends as far as that is known."""
-        buffer = self._buffer
+        buffer = self.buffer
         if buffer is None:
             raise RuntimeError("no frame has begun")
         if self._filled == len(buffer):
@@ -78,7 +76,7 @@ class FrameReader:
 
     def arrived_own(self, size_bytes: int) -> memoryview | None:
         """`size_bytes` came into `own_space()`: the frame, if it is whole now. Raises DecodeError on a bad size."""
-        buffer = self._buffer
+        buffer = self.buffer
         if buffer is None:
             raise RuntimeError("no frame has begun")
         self._filled += size_bytes
@@ -89,7 +87,7 @@ class FrameReader:
         if self._filled < self._needed:
             return None
         frame = memoryview(buffer)[SIZE.size : self._needed]
-        self._buffer = None
+        self.buffer = None
         self._filled = self._needed = 0
         return frame
 
@@ -118,7 +116,7 @@ class FrameReader:
         filled = len(head)
         buffer = bytearray(min(max(self._needed, SIZE.size), max(FIRST_BUFFER_BYTES, filled * GROWTH)))
         buffer[:filled] = head
-        self._buffer, self._filled = buffer, filled
+        self.buffer, self._filled = buffer, filled
 
     def _checked_size(self, data: memoryview | bytearray, position: int) -> int:
         size: int = SIZE.unpack_from(data, position)[0]

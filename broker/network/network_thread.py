@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from kavka.broker.handling import Context
-from kavka.broker.network.connection import MAX_UNANSWERED, Connection
+from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.framing import Arena
 from kavka.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
+    from kavka.broker.handling import Context
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.request_queue import RequestQueue
     from kavka.broker.security.acl import Authorizer
@@ -55,7 +55,7 @@ class NetworkThread:
         queue: "RequestQueue",
         settings: NetworkSettings,
         limits: "ConnectionLimits",
-        on_answered: Callable[[list[Context]], None],
+        on_answered: "Callable[[list[Context]], None]",
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
     ) -> None:
@@ -190,7 +190,7 @@ class NetworkThread:
         reader = connection.reader
         budget = READ_BUDGET_BYTES
         while budget > 0:
-            own = reader.has_partial
+            own = reader.buffer is not None
             space = reader.own_space() if own else self._arena.space()
             try:
                 size = connection.socket.recv_into(space)
@@ -214,7 +214,7 @@ class NetworkThread:
             connection.last_active_ns = now_ns
             if frames:
                 self._submit(connection, frames, now_ns)
-            if reader.has_partial and not self._queue.charge(connection, reader.partial_size_bytes):
+            if reader.buffer is not None and not self._queue.charge(connection, reader.partial_size_bytes):
                 self._pause(connection)
                 self._queue.wait_for_memory(connection)
                 return
@@ -223,19 +223,21 @@ class NetworkThread:
 
     def _submit(self, connection: Connection, frames: "list[memoryview] | tuple[memoryview]", now_ns: int) -> None:
         pending = connection.pending
+        # Only a frame with a buffer of its own is charged, and such a frame comes alone.
+        charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         for frame in frames:
-            pending.append(Context(connection, frame, now_ns))
-        if connection.charged_size_bytes:
-            # Only a frame of its own is charged, and it came alone.
-            pending[-1].charged_size_bytes, connection.charged_size_bytes = connection.charged_size_bytes, 0
-        self.received_count += len(frames)
-        if connection.running.acquire(blocking=False):
+            pending.append((frame, now_ns, charged))
+        count = len(frames)
+        self.received_count += count
+        if connection.running.acquire(False):
             self._queue.put(connection)
-        if len(pending) + len(connection.answers.slots) >= MAX_UNANSWERED or connection.congested:
+        answers = connection.answers
+        if len(pending) + len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
             self._pause(connection)
             # What made it so may have gone between the look and the pause.
             self.call(self.resume_if_light, connection)
-        elif self._queue.full:
+        elif (count > 1 or self._queue.qsize() > 1) and self._queue.full:
+            # Adding up costs: where connections come one by one, their own limits bound the queue.
             self._pause(connection)
             self._queue.wait_for_room(connection)
 
@@ -248,12 +250,12 @@ class NetworkThread:
         count = charged = 0
         while connection.pending:
             try:
-                context = connection.pending.popleft()
+                _, _, charged_size_bytes = connection.pending.popleft()
             except IndexError:
                 # The I/O thread that runs the connection took the last one.
                 break
             count += 1
-            charged += context.charged_size_bytes
+            charged += charged_size_bytes
         self._queue.discard(count)
         self._queue.release(charged)
 

@@ -1,0 +1,203 @@
+"""The way of a produce request that looks like the one before it.
+
+Producers send the same request again and again: client id, acks, timeout, topic and partition stay, only the
+correlation
+id and the records differ. A connection remembers the bytes in front of the records (the shape) and what they mean,
+so that
+the next such request costs a dictionary look-up instead of a decode, a look-up of the partition and an encode. What
+does
+not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same again and says what is
+wrong: an append that raised has written nothing.
+
+    request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
+    empty
+    answer    size | correlation id | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
+"""
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from kavka.protocol.codec import encode
+from kavka.protocol.errors import BrokerError
+from kavka.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.handling import Context
+    from kavka.broker.metrics import ThreadCells
+    from kavka.broker.partition import Partition
+    from kavka.broker.services import Services
+
+OLDEST_VERSION: Final = 5
+"""From here on answers have the three numbers side by side."""
+FLEXIBLE_SINCE: Final = 9
+EMPTY_TAGS: Final = b"\0\0\0"
+"""No tagged fields of the partition, the topic and the request."""
+HEAD_SIZE_BYTES: Final = 8
+MAX_SHAPES: Final = 256
+MAX_LENGTHS: Final = 4
+MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
+
+_HEAD = struct.Struct(">Ii").unpack_from
+_SIZE = struct.Struct(">i").unpack_from
+
+
+class ProduceShape:
+    """One request's shape: where its records go, and the answer around the offsets. Immutable."""
+
+    __slots__ = (
+        "acks",
+        "answer_size_bytes",
+        "is_flexible",
+        "key_version",
+        "pack",
+        "partition",
+        "prefix",
+        "suffix",
+        "version",
+    )
+
+    def __init__(self, version: int, acks: int, partition: "Partition", answer: bytes, tagged_header: bool) -> None:
+        self.key_version = version  # the key of Produce is 0, so both together are the version
+        self.version = version
+        self.acks = acks
+        self.partition = partition
+        self.is_flexible = version >= FLEXIBLE_SINCE
+        marks = struct.pack(">qqq", *MARKS)
+        before, _, self.suffix = answer.partition(marks)
+        self.prefix = b"\0" + before if tagged_header else before
+        self.pack = struct.Struct(f">ii{len(self.prefix)}sqqq{len(self.suffix)}s").pack
+        self.answer_size_bytes = 4 + len(self.prefix) + len(marks) + len(self.suffix)
+
+
+class ProduceShapes:
+    """The shapes of one connection.
+
+    Threads: the I/O thread that runs the connection.
+    """
+
+    __slots__ = ("_hosted", "_lengths", "_services", "_shapes")
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._hosted: object = None
+        self._lengths: tuple[int, ...] = ()
+        self._shapes: dict[bytes, ProduceShape] = {}
+
+    def learn(self, request: ProduceRequest, context: "Context", partition: "Partition") -> None:
+        """Remember the shape of a request that was appended, if it is one that can be remembered."""
+        frame = context.frame
+        version = context.api_version
+        if version < OLDEST_VERSION or request.transactional_id is not None or frame is None:
+            return
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            return
+        topic = request.topic_data[0]
+        records = topic.partition_data[0].records
+        size = len(records)
+        if version >= FLEXIBLE_SINCE:
+            end = len(frame) - len(EMPTY_TAGS) - size - _varint_size(size + 1)
+            if frame[len(frame) - len(EMPTY_TAGS) :].tobytes() != EMPTY_TAGS:
+                return
+        else:
+            end = len(frame) - size - 4
+        if self._hosted is not self._services.replicas.partitions or len(self._shapes) >= MAX_SHAPES:
+            self._shapes.clear()
+            self._hosted = self._services.replicas.partitions
+        answer = encode(
+            ProduceResponse(
+                responses=[
+                    TopicProduceResponse(
+                        name=topic.name,
+                        topic_id=topic.topic_id,
+                        partition_responses=[
+                            PartitionProduceResponse(
+                                index=partition.index,
+                                error_code=0,
+                                base_offset=MARKS[0],
+                                log_append_time_ms=MARKS[1],
+                                log_start_offset=MARKS[2],
+                            )
+                        ],
+                    )
+                ]
+            ),
+            version,
+        )
+        shape = ProduceShape(version, request.acks, partition, answer, version >= FLEXIBLE_SINCE)
+        self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
+        if end not in self._lengths:
+            self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
+
+    def produce(self, frame: memoryview, cells: "ThreadCells") -> bytes | None:
+        """Append and give the whole answer (nothing for acks=0); None if the request has to take the ordinary way."""
+        services = self._services
+        if self._hosted is not services.replicas.partitions or len(frame) < HEAD_SIZE_BYTES:
+            return None
+        for end in self._lengths:
+            shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
+            if shape is not None:
+                break
+        else:
+            return None
+        key_version, correlation_id = _HEAD(frame)
+        if key_version != shape.key_version:
+            return None
+        records = _records_at(frame, end, shape.is_flexible)
+        partition = shape.partition
+        if records is None or (shape.acks == -1 and len(partition.isr) != 1):
+            return None
+        try:
+            first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
+                records, shape.acks, shape.version, services.now_ms()
+            )
+        except BrokerError:
+            return None
+        topic_cells = cells.topic(partition.topic)
+        topic_cells.produce_requests += 1
+        topic_cells.bytes_in += len(records)
+        if not duplicate:
+            topic_cells.messages_in += last_offset - first_offset + 1
+            if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+                partition.appended()
+        if shape.acks == 0:
+            return b""
+        return shape.pack(
+            shape.answer_size_bytes,
+            correlation_id,
+            shape.prefix,
+            first_offset,
+            log_append_time_ms,
+            log_start_offset,
+            shape.suffix,
+        )
+
+
+def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
+    """The records behind their size at `position`, if nothing but empty tagged fields comes after them."""
+    length = len(frame)
+    if not is_flexible:
+        if length < position + 4:
+            return None
+        start = position + 4
+        end = start + _SIZE(frame, position)[0]
+        return frame[start:end] if end == length and end > start else None
+    size = shift = 0
+    while position < length and shift < 35:
+        byte = frame[position]
+        position += 1
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            end = position + size - 1
+            fits = end == length - len(EMPTY_TAGS) and size > 1 and frame[end:].tobytes() == EMPTY_TAGS
+            return frame[position:end] if fits else None
+        shift += 7
+    return None
+
+
+def _varint_size(value: int) -> int:
+    return max(1, (value.bit_length() + 6) // 7)
