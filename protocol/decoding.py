@@ -11,6 +11,8 @@ compact length is one byte nearly always; only a larger one costs a call. What i
             o1.group_id = data[pos:end].tobytes().decode()
 """
 
+from collections.abc import Callable
+from functools import cache
 from struct import Struct, error, unpack_from
 from typing import Any
 
@@ -19,6 +21,9 @@ from kavka.protocol.layout import FIXED_FORMATS, MAX_ELEMENTS, MAX_STRING_BYTES,
 from kavka.protocol.schema import Field
 from kavka.protocol.source import Source
 from kavka.protocol.varint import read_varint
+
+SHORT_ARRAY = 9
+"""Arrays of fewer numbers than this, such as most replica lists, have a `struct` of their own for each length."""
 
 
 def compile_decoder(layout: StructLayout, *, trailing: bool) -> Any:
@@ -165,7 +170,11 @@ class _DecoderCompiler:
             source.add(f"pos = {end}")
         elif element in FIXED_FORMATS:
             code = FIXED_FORMATS[element]
-            source.add(f"{target} = list(unpack_from(f'>{{{length}}}{code}', data, pos))")
+            unpacks = source.constant(_unpacks_by_count(code), "unpacks")
+            with source.block(f"if {length} < {SHORT_ARRAY}:"):
+                source.add(f"{target} = list({unpacks}[{length}](data, pos))")
+            with source.block("else:"):
+                source.add(f"{target} = list(unpack_from(f'>{{{length}}}{code}', data, pos))")
             source.add(f"pos += {length} * {field.min_element_size_bytes(layout.flexible)}")
         else:
             self.spend(layout, length)
@@ -227,3 +236,8 @@ class _DecoderCompiler:
 
     def fail(self, reason: str) -> None:
         self.source.add(f"raise DecodeError({reason!r})")
+
+
+@cache
+def _unpacks_by_count(code: str) -> tuple[Callable[..., tuple[Any, ...]], ...]:
+    return tuple(Struct(f">{count}{code}").unpack_from for count in range(SHORT_ARRAY))

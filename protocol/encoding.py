@@ -4,6 +4,8 @@ Neighbouring fixed-size values, the one-byte length behind them and an empty tag
 call.
 """
 
+from collections.abc import Callable
+from functools import cache
 from struct import Struct, error, pack
 from typing import Any
 
@@ -21,6 +23,10 @@ INLINE_RECORDS_BYTES = 4096
 def compile_encoder(layout: StructLayout, *, parts: bool) -> Any:
     """`encode(message) -> bytes`, or with `parts` a list of bytes and records; see `codec`."""
     return _EncoderCompiler(layout, parts).compile()
+
+
+SHORT_ARRAY = 9
+"""Arrays of fewer numbers than this, such as most replica lists, have a `struct` of their own for each length."""
 
 
 class _EncoderCompiler:
@@ -132,6 +138,9 @@ class _EncoderCompiler:
                 self.measure(kind, value, length, plus)
         else:
             self.measure(kind, value, length, plus)
+        if kind == "array" and field.element in FIXED_FORMATS and field.element != "uuid":
+            self.numbers(layout, field, value, length)
+            return
         self.length(layout, kind, length)
         if kind == "array":
             self.elements(layout, field, value)
@@ -165,6 +174,22 @@ class _EncoderCompiler:
             self.flush()
             source.add(f"out.append({varint}({length}))")
 
+    def numbers(self, layout: StructLayout, field: FieldLayout, value: str, length: str) -> None:
+        """An array of numbers. A short one goes into the same `struct` call as its length and what stands before it."""
+        source = self.source
+        code = FIXED_FORMATS[field.element or ""]
+        before = list(self.pending)
+        head = "".join(each for _, each in before) + ("B" if layout.flexible else "i")
+        packs = source.constant(_packs_by_count(head, code), "packs")
+        values = [expression for expression, _ in before]
+        with source.block(f"if len({value}) < {SHORT_ARRAY}:"):
+            source.add(f"out.append({packs}[len({value})]({', '.join((*values, length))}, *{value}))")
+            self.pending.clear()
+        with source.block("else:"):
+            self.pending = before
+            self.length(layout, "array", length)
+            source.add(f"out.append(pack(f'>{{len({value})}}{code}', *{value}))")
+
     def elements(self, layout: StructLayout, field: FieldLayout, value: str) -> None:
         source = self.source
         element = field.element or ""
@@ -176,8 +201,6 @@ class _EncoderCompiler:
             with source.block(f"if {value} and set(map(len, {value})) != {{16}}:"):
                 source.add(f"raise EncodeError({f'{layout.title}: a UUID of {field.name} has not 16 bytes'!r})")
             source.add(f"out += {value}")
-        elif element in FIXED_FORMATS:
-            source.add(f"out.append(pack(f'>{{len({value})}}{FIXED_FORMATS[element]}', *{value}))")
         else:
             item = source.variable("v")
             with source.block(f"for {item} in {value}:"):
@@ -225,6 +248,11 @@ class _EncoderCompiler:
             source.add(f"out.append({bytes(len(layout) - 1)!r})")
         else:
             source.add(f"out.append({source.constant(Struct(layout).pack, 'pack')}({', '.join(values)}))")
+
+
+@cache
+def _packs_by_count(head: str, code: str) -> tuple[Callable[..., bytes], ...]:
+    return tuple(Struct(f">{head}{count}{code}").pack for count in range(SHORT_ARRAY))
 
 
 def _string_varint(length: int) -> bytes:

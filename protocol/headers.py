@@ -22,12 +22,6 @@ class RequestHeader:
 
     __slots__ = ("api_key", "api_version", "body_offset", "client_id", "correlation_id")
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    body_offset: int
-
     def __init__(
         self, api_key: int, api_version: int, correlation_id: int, client_id: str | None, body_offset: int
     ) -> None:
@@ -50,10 +44,11 @@ def decode_request_header(data: Buffer, position: int = 0) -> RequestHeader:
     Raises DecodeError if the bytes end early, the client id is not UTF-8 or its length is nonsense.
     """
     try:
-        api_key, api_version, correlation_id = _V0(data, position)
-        if api_version == 0 and api_key == ApiKey.CONTROLLED_SHUTDOWN:
-            return RequestHeader(api_key, api_version, correlation_id, None, position + 8)
-        (length,) = _INT16(data, position + 8)
+        if data[position + 1] == _CONTROLLED_SHUTDOWN:
+            api_key, api_version, correlation_id = _V0(data, position)
+            if (api_key, api_version) == (_CONTROLLED_SHUTDOWN, 0):
+                return RequestHeader(api_key, api_version, correlation_id, None, position + 8)
+        api_key, api_version, correlation_id, length = _V1(data, position)
         position += 10
         client_id = None
         if length >= 0:
@@ -77,7 +72,7 @@ def decode_request_header(data: Buffer, position: int = 0) -> RequestHeader:
 def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
     """The header that goes before a request's body."""
     head = pack(">hhi", api_key, api_version, correlation_id)
-    if api_version == 0 and api_key == ApiKey.CONTROLLED_SHUTDOWN:
+    if api_version == 0 and api_key == _CONTROLLED_SHUTDOWN:
         return head
     name = b"" if client_id is None else client_id.encode()
     tags = b"\0" if api_version >= _FLEXIBLE_SINCE.get(api_key, 32_768) else b""
@@ -128,9 +123,10 @@ def _varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 _V0: Final = Struct(">hhi").unpack_from
-_INT16: Final = Struct(">h").unpack_from
+_V1: Final = Struct(">hhih").unpack_from
 _INT32: Final = Struct(">i").unpack_from
 _RESPONSE_V0: Final = Struct(">i").pack
 _RESPONSE_V1: Final = Struct(">iB").pack
+_CONTROLLED_SHUTDOWN: Final = int(ApiKey.CONTROLLED_SHUTDOWN)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _FLEXIBLE_SINCE: Final = {key: versions.flexible_since for key, versions in VERSIONS.items()}

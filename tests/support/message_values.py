@@ -54,8 +54,14 @@ class _Values:
         if field.kind == "array":
             if self.style == "empty" and field.layout is None:
                 return []
-            return [self.one(field.element or "", field) for _ in range(self.chance.choice((1, 1, 2)))]
+            return [self.one(field.element or "", field) for _ in range(self.count(field))]
         return self.one(field.kind, field)
+
+    def count(self, field: FieldLayout) -> int:
+        """Arrays of numbers are written in other ways when they are long, and have longer lengths from 127 on."""
+        if field.layout is not None or field.element == "string":
+            return self.chance.choice((1, 1, 2))
+        return self.chance.choice((1, 2, 8, 9, 127 if self.style == "unknown-tags" else 10))
 
     def one(self, kind: str, field: FieldLayout) -> Any:
         if kind == "struct" or (kind == field.element and field.layout is not None):
