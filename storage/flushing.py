@@ -21,7 +21,7 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             if target <= log.recovery_point:
                 return
             chosen = _segments_between(segments, log.recovery_point, target)
-            if chosen[-1] is segments[-1]:
+            if segments[-1] in chosen:
                 log.save_indexes(segments[-1])
             snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
             truncations = log.truncations

@@ -1,0 +1,171 @@
+"""Truncation from the end, retention and DeleteRecords from the start."""
+
+from pathlib import Path
+
+import pytest
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.partition_log import PartitionLog
+from tests.support.partition_logs import (
+    START_MS,
+    Clock,
+    Jobs,
+    append,
+    batch_of,
+    open_log,
+    read_all,
+)
+
+BATCH_BYTES = len(batch_of(b"0"))
+SEGMENT = {"segment_bytes": 3 * BATCH_BYTES}
+
+
+def filled(directory: Path, batches: int = 9, *, jobs: Jobs | None = None, **settings: object) -> PartitionLog:
+    log = open_log(directory, jobs=jobs, **{**SEGMENT, **settings})
+    for number in range(batches):
+        append(log, b"%d" % number, leader_epoch=number // 4, timestamp_ms=START_MS + number)
+    log.advance_high_watermark(batches)
+    return log
+
+
+@pytest.mark.parametrize("offset", range(11))
+def test_a_truncated_log_goes_on_from_there_and_after_a_restart_too(tmp_path: Path, offset: int) -> None:
+    log = filled(tmp_path)
+
+    log.truncate_to(offset)
+
+    end = min(offset, 9)
+    assert [number for number, _ in read_all(log)] == list(range(end))
+    assert log.high_watermark == end
+    assert all(start < end for _, start in log.epochs.entries)
+    assert append(log, b"new").first_offset == end
+    log.close(clean=False)
+    assert read_all(open_log(tmp_path, clean=False, **SEGMENT))[-1] == (end, b"new")
+
+
+def test_truncation_inside_a_batch_takes_the_whole_batch(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    append(log, b"b", b"c", b"d")
+
+    log.truncate_to(3)
+
+    assert log.log_end_offset == 1
+
+
+def test_truncation_takes_back_what_producers_wrote(tmp_path: Path) -> None:
+    log = open_log(tmp_path, **SEGMENT)
+    for number in range(10):
+        append(log, b"v", producer_id=1, producer_epoch=0, base_sequence=number)
+
+    log.truncate_to(4)
+
+    assert append(log, b"v", producer_id=1, producer_epoch=0, base_sequence=4).first_offset == 4
+
+
+def test_a_log_starts_anew_at_an_offset_of_its_own(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    for offset in (6, 100, 0):
+        log.truncate_fully_and_start_at(offset)
+        assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (offset, offset, offset)
+        assert append(log, b"x").first_offset == offset
+        assert read_all(log) == [(offset, b"x")]
+
+
+def test_old_segments_go_and_their_files_after_the_delay(tmp_path: Path) -> None:
+    jobs = Jobs()
+    log = filled(tmp_path, jobs=jobs, retention_ms=100, file_delete_delay_ms=5000)
+
+    assert log.delete_old_segments(START_MS + 100 + 6) == 2
+
+    assert (log.log_start_offset, log.segment_count) == (6, 1)
+    assert (tmp_path / f"{0:020d}.log.deleted").exists()
+    assert {delay for delay, _ in jobs.later} == {5000}
+    jobs.run_all()
+    assert not list(tmp_path.glob("*.deleted"))
+
+
+def test_the_active_segment_goes_too_when_all_is_old(tmp_path: Path) -> None:
+    log = filled(tmp_path, retention_ms=100)
+
+    assert log.delete_old_segments(START_MS + 1000) == 3
+
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (9, 9, 0)
+    assert append(log, b"next").first_offset == 9
+
+
+@pytest.mark.parametrize(
+    ("spare", "kept_segments"), [(0, 1), (3 * BATCH_BYTES, 1), (6 * BATCH_BYTES - 1, 2), (9 * BATCH_BYTES, 3)]
+)
+def test_a_log_keeps_at_least_its_size(tmp_path: Path, spare: int, kept_segments: int) -> None:
+    log = filled(tmp_path, retention_bytes=max(spare, 1), retention_ms=-1)
+
+    log.delete_old_segments(START_MS)
+
+    assert log.segment_count == kept_segments
+    assert log.size_bytes >= min(spare, 9 * BATCH_BYTES)
+
+
+def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
+    log = open_log(tmp_path, retention_ms=0, **SEGMENT)
+    for _ in range(9):
+        append(log, b"0")
+    log.advance_high_watermark(4)
+
+    log.delete_old_segments(START_MS + 100_000)
+
+    assert log.log_start_offset == 3
+
+
+def test_a_compacted_log_is_not_deleted_from(tmp_path: Path) -> None:
+    log = filled(tmp_path, cleanup_policy="compact", retention_ms=0, retention_bytes=0)
+
+    assert log.delete_old_segments(START_MS + 100_000) == 0
+    with pytest.raises(BrokerError) as caught:
+        log.delete_records_before(5)
+    assert caught.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_deleted_records_cannot_be_read_and_their_segments_go(tmp_path: Path) -> None:
+    log = filled(tmp_path, retention_ms=-1)
+
+    assert log.delete_records_before(7) == 7
+
+    with pytest.raises(BrokerError) as caught:
+        log.read(6, 100, min_one=True, end_offset=9)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.delete_old_segments(START_MS) == 2
+    assert [offset for offset, _ in read_all(log)] == [7, 8]
+    assert log.epochs.entries[0] == (1, 7)
+
+
+def test_records_are_deleted_up_to_the_high_watermark_and_not_beyond(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    with pytest.raises(BrokerError) as caught:
+        log.delete_records_before(10)
+    assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.delete_records_before(-1) == 9
+    assert log.delete_records_before(3) == 9
+
+
+def test_a_silent_segment_is_closed_when_its_time_is_over(tmp_path: Path) -> None:
+    clock = Clock()
+    log = open_log(tmp_path, clock=clock, segment_ms=1000)
+    append(log, b"a")
+
+    assert not log.maybe_roll(START_MS + 1000)
+    assert log.maybe_roll(START_MS + 1001)
+    assert not log.maybe_roll(START_MS + 5000)
+    assert log.segment_count == 2
+
+
+def test_a_renamed_log_can_be_read_on_and_deleted(tmp_path: Path) -> None:
+    log = filled(tmp_path / "visits-0")
+    piece = log.read(0, 10_000, min_one=True, end_offset=9)
+
+    log.rename_directory(tmp_path / "visits-0.abc-delete")
+
+    assert len(piece.read_bytes()) == 3 * BATCH_BYTES
+    assert len(read_all(log)) == 9
+    log.delete()
+    assert list(tmp_path.iterdir()) == []
