@@ -36,8 +36,9 @@ class Contestant:
         if self._shared is not None and self._shared.process.exit_code is not None:
             self.release()
         if self._shared is None:
-            self._shared = self.fresh()
-            self._shared.start()
+            server = self.fresh()
+            server.start()
+            self._shared = server
         return self._shared
 
     def fresh(self, settings: Mapping[str, str] | None = None) -> RunningServer:

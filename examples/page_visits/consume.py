@@ -1,0 +1,40 @@
+"""Read page visits back, a partition at a time: `python -m examples.page_visits.consume`."""
+
+import argparse
+from contextlib import closing
+
+from kafka import KafkaConsumer, TopicPartition
+
+from examples.page_visits.produce import PARTITIONS, TOPIC
+from examples.page_visits.visits import PageVisit
+
+SILENCE_MS = 10_000
+
+
+def read_visits(bootstrap: str, topic: str = TOPIC) -> dict[int, list[PageVisit]]:
+    """All visits that are in the topic now, by partition, in the order of the log."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=SILENCE_MS)
+    with closing(consumer):
+        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning()
+        remaining = sum(consumer.end_offsets(partitions).values()) - sum(
+            consumer.beginning_offsets(partitions).values()
+        )
+        visits: dict[int, list[PageVisit]] = {number: [] for number in range(PARTITIONS)}
+        while remaining:
+            record = next(consumer)
+            visits[record.partition].append(PageVisit.from_bytes(record.value))
+            remaining -= 1
+        return visits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", default="localhost:9092")
+    for partition, visits in read_visits(parser.parse_args().bootstrap).items():
+        print(f"partition {partition}: {len(visits)} visits from {len({visit.ip for visit in visits})} addresses")
+
+
+if __name__ == "__main__":
+    main()
