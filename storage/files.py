@@ -20,6 +20,9 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that refuse a write and pass by themselves: reads and retention go on."""
 
+PASSING: Final = NO_SPACE | {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN}
+"""Errors that say nothing about the disk: the operation fails, the log directory stays online."""
+
 
 class Files:
     """The real file system. Stateless; any thread.

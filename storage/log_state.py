@@ -12,7 +12,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
-from kavka.storage.files import NO_SPACE, Files
+from kavka.storage.files import PASSING, Files
 from kavka.storage.leader_epochs import LeaderEpochs
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
@@ -167,7 +167,7 @@ class LogState:
         try:
             segment.save_indexes()
         except OSError as error:
-            if error.errno not in NO_SPACE:
+            if error.errno not in PASSING:
                 self.environment.on_io_failure(self.directory, error)
 
     def save_epochs(self) -> None:
@@ -196,7 +196,7 @@ class LogState:
 
     def disk_failed(self, what: str, error: OSError) -> AppendError:
         """The error to raise; the log directory goes offline unless the disk is only full, or the log closed."""
-        if error.errno not in NO_SPACE and not self.closed:
+        if error.errno not in PASSING and not self.closed:
             self.environment.on_io_failure(self.directory, error)
         return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
 

@@ -44,10 +44,8 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
         if size > max_bytes:
             size = min(size, max(max_bytes, _batch_size(segment, position) if min_one else 0))
         return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
-    except OSError as error:
-        raise log.disk_failed("read failed", error) from error
-    except (DecodeError, CorruptIndexError) as error:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except (OSError, DecodeError, CorruptIndexError) as error:
+        raise _refusal(log, error) from error
 
 
 def upper_bound_offset(log: LogState, piece: LogSlice) -> int:
@@ -116,10 +114,17 @@ def find_newest(log: LogState) -> FoundOffset | None:
 def _guarded(log: LogState, look: Callable[[], T]) -> T:
     try:
         return look()
-    except OSError as error:
-        raise log.disk_failed("read failed", error) from error
-    except (DecodeError, CorruptIndexError) as error:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except (OSError, DecodeError, CorruptIndexError) as error:
+        raise _refusal(log, error) from error
+
+
+def _refusal(log: LogState, error: Exception) -> BrokerError:
+    if isinstance(error, FileNotFoundError):
+        # Retention or a truncation took the segment while it was looked at.
+        return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
+    if isinstance(error, OSError):
+        return log.disk_failed("read failed", error)
+    return BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error))
 
 
 def _position_of(segment: Segment, offset: int, limit: int) -> int:

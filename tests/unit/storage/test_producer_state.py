@@ -133,19 +133,6 @@ def test_silent_producers_expire_but_not_with_a_transaction_open() -> None:
     assert writer.write(500) is None
 
 
-entries = st.builds(
-    lambda producer_id, epoch, batch, timestamp_ms, coordinator_epoch, txn: _entry(
-        producer_id, epoch, batch, timestamp_ms, coordinator_epoch, txn
-    ),
-    st.integers(0, 1 << 60),
-    st.integers(0, 32767),
-    st.none() | st.tuples(st.integers(0, MAX_SEQUENCE), st.integers(0, 1000), st.integers(0, 1 << 60)),
-    st.integers(-1, 1 << 60),
-    st.integers(-1, 1000),
-    st.integers(-1, 1 << 60),
-)
-
-
 def _entry(
     producer_id: int,
     epoch: int,
@@ -163,6 +150,17 @@ def _entry(
         )
     entry.last_timestamp_ms, entry.coordinator_epoch, entry.txn_first_offset = timestamp_ms, coordinator_epoch, txn
     return entry
+
+
+entries = st.builds(
+    _entry,
+    st.integers(0, 1 << 60),
+    st.integers(0, 32767),
+    st.none() | st.tuples(st.integers(0, MAX_SEQUENCE), st.integers(0, 1000), st.integers(0, 1 << 60)),
+    st.integers(-1, 1 << 60),
+    st.integers(-1, 1000),
+    st.integers(-1, 1 << 60),
+)
 
 
 def _plain(entry: ProducerEntry) -> tuple[object, ...]:
