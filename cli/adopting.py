@@ -1,0 +1,122 @@
+"""Taking over a stopped Kafka's log directories before the first start: its topics, and their configurations.
+
+A broker does the same by itself when it finds topics and no registry, but then keeps every topic for ever, because the
+configurations are in ZooKeeper. Here the operator gives them, or ZooKeeper does.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kavka.broker.identity import IdentityError, adopt_topics, establish_identity
+from kavka.cluster.broker_registration import prepare_tree
+from kavka.cluster.registry.base import Registry, RegistryError
+from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
+from kavka.cluster.znodes.config import EntityConfig
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.cluster.znodes.topic import TOPICS_PATH
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import ConfigError
+from kavka.config.topic_config import validate_topic_overrides
+from kavka.protocol.errors import BrokerError
+from kavka.storage.adoption import AdoptionError
+from kavka.storage.files import Files
+from kavka.storage.log_directories import LogDirectories, NoLogDirectoryError
+from kavka.storage.log_directory import DirectoryInUseError
+from kavka.storage.log_loading import DuplicatePartitionError
+from kavka.storage.meta_properties import MetaPropertiesError
+
+TopicConfigs = Mapping[str, Mapping[str, str]]
+REFUSED = (
+    OSError,
+    AdoptionError,
+    BrokerError,
+    ConfigError,
+    DirectoryInUseError,
+    DuplicatePartitionError,
+    IdentityError,
+    MetaPropertiesError,
+    NoLogDirectoryError,
+    RegistryError,
+    ZnodeError,
+)
+"""What may keep the directories from being adopted; each says why."""
+
+
+def adopt(
+    config: BrokerConfig, zookeeper: str | None = None, settings: Sequence[tuple[str, str, str]] = ()
+) -> TopicConfigs:
+    """Enter the topics that lie in `log.dirs` into the registry, unless they are there, and configure them.
+
+    First come the configurations that ZooKeeper has, if it is given, then `settings`: (topic, name, value), no value
+    for the broker's default. A wrong one changes no configuration. Returns what all topics have then. Raises one of
+    REFUSED; the directories are locked meanwhile.
+    """
+    with _opened_registry(config) as registry:
+        before = _configs(registry)
+        known = {**before, **(read_from_zookeeper(zookeeper, list(before)) if zookeeper else {})}
+        for topic, name, value in settings:
+            if topic not in before:
+                raise ConfigError("topic", topic, f"one of {', '.join(sorted(before)) or 'none: no topic was found'}")
+            known[topic] = {key: text for key, text in known[topic].items() if key != name} | (
+                {name: value} if value else {}
+            )
+        for overrides in known.values():
+            validate_topic_overrides(dict(overrides), config)
+        for topic, overrides in known.items():
+            if overrides != before[topic]:
+                registry.set(EntityConfig.path(f"topics/{topic}"), EntityConfig.encode(overrides))
+        return known
+
+
+def read_from_zookeeper(connect: str, topics: Sequence[str], timeout_s: float = 10.0) -> TopicConfigs:
+    """The topics' configurations as Kafka keeps them; `connect` is Kafka's `zookeeper.connect`, maybe with a chroot.
+
+    A topic that ZooKeeper doesn't know is left out. Raises OSError when it can't be reached.
+    """
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import NoNodeError
+    from kazoo.handlers.threading import KazooTimeoutError
+
+    client = KazooClient(connect, timeout=timeout_s, read_only=True)
+    try:
+        client.start(timeout_s)
+        found = {}
+        for topic in topics:
+            with contextlib.suppress(NoNodeError):
+                entity = f"topics/{topic}"
+                found[topic] = EntityConfig.decode(entity, client.get(EntityConfig.path(entity))[0])
+        return found
+    except KazooTimeoutError as error:
+        raise TimeoutError(f"ZooKeeper at {connect} didn't answer in {timeout_s:.0f} s") from error
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextlib.contextmanager
+def _opened_registry(config: BrokerConfig) -> Iterator[Registry]:
+    files = Files()
+    directories = LogDirectories(config.log_dirs, files, lambda _: None)
+    owner = directories.lock()
+    try:
+        registry = EmbeddedRegistry(Path(config.log_dirs[0]) / FILE_NAME, lambda: time.time_ns() // 1_000_000)
+        try:
+            prepare_tree(registry)
+            identity = establish_identity(config, owner, registry)
+            adopt_topics(config.log_dirs, files, registry, identity.broker_id)
+            yield registry
+        finally:
+            registry.close()
+    finally:
+        directories.unlock()
+
+
+def _configs(registry: Registry) -> TopicConfigs:
+    entities = [f"topics/{topic}" for topic in sorted(registry.children(TOPICS_PATH))]
+    nodes = registry.get_many([EntityConfig.path(entity) for entity in entities])
+    return {
+        entity.removeprefix("topics/"): EntityConfig.decode(entity, node[0]) if node else {}
+        for entity, node in zip(entities, nodes, strict=True)
+    }

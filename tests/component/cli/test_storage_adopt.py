@@ -1,0 +1,81 @@
+"""`kavka storage adopt` on the directory that a real Kafka 3.9 left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from kavka.cli.main import main
+from kavka.storage.files import Files
+from kavka.storage.log_directory import LogDirectory
+from tests.support.kafka_directory import extract_kafka_directory
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def kafka_dir(tmp_path: Path) -> Path:
+    return extract_kafka_directory(tmp_path / "kafka-logs")
+
+
+def adopt(directory: Path, *arguments: str) -> int:
+    return main(["storage", "adopt", "--override", f"log.dirs={directory}", *arguments])
+
+
+def test_topics_are_kept_for_ever_until_told_otherwise(kafka_dir: Path, capsys: Output) -> None:
+    assert adopt(kafka_dir) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "visits: cleanup.policy=delete, retention.bytes=-1, retention.ms=-1" in lines
+    assert "keyed.table: cleanup.policy=compact" in lines
+
+
+def test_configurations_are_set_removed_and_remembered(kafka_dir: Path, capsys: Output) -> None:
+    assert adopt(kafka_dir, "--config", "visits:retention.ms=60000", "--config", "visits:retention.bytes=") == 0
+    assert "visits: cleanup.policy=delete, retention.ms=60000" in capsys.readouterr().out
+    assert adopt(kafka_dir, "--config", "visits:retention.ms=", "--config", "visits:cleanup.policy=") == 0
+    assert "visits: defaults" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("visits:retention.ms=soon", "retention.ms"),
+        ("visits:no.such.setting=1", "no.such.setting"),
+        ("visitors:retention.ms=1", "visitors"),
+        ("visits", "TOPIC:NAME=VALUE"),
+        ("visits:retention.ms", "TOPIC:NAME=VALUE"),
+        (":retention.ms=1", "TOPIC:NAME=VALUE"),
+    ],
+)
+def test_a_wrong_setting_changes_nothing(kafka_dir: Path, capsys: Output, setting: str, reason: str) -> None:
+    assert adopt(kafka_dir, "--config", "visits:retention.ms=60000") == 0
+    capsys.readouterr()
+    assert adopt(kafka_dir, "--config", "visits:retention.ms=70000", "--config", setting) == 1
+    assert reason in capsys.readouterr().err
+    assert adopt(kafka_dir) == 0
+    assert "retention.ms=60000" in capsys.readouterr().out
+
+
+def test_a_directory_in_use_is_refused(kafka_dir: Path, capsys: Output) -> None:
+    directory = LogDirectory(kafka_dir, Files())
+    directory.lock()
+    assert adopt(kafka_dir) == 1
+    assert "in use" in capsys.readouterr().err
+    directory.unlock()
+    assert adopt(kafka_dir) == 0
+
+
+def test_a_kraft_directory_is_refused_by_name(kafka_dir: Path, capsys: Output) -> None:
+    (kafka_dir / "__cluster_metadata-0").mkdir()
+    assert adopt(kafka_dir) == 1
+    assert "__cluster_metadata-0" in capsys.readouterr().err
+    assert not list(kafka_dir.glob("*.sqlite"))
+
+
+def test_another_brokers_id_is_refused(kafka_dir: Path, capsys: Output) -> None:
+    assert adopt(kafka_dir, "--override", "broker.id=8") == 1
+    assert "broker.id is 8, but meta.properties" in capsys.readouterr().err
+
+
+def test_an_empty_directory_has_nothing_to_adopt(tmp_path: Path, capsys: Output) -> None:
+    assert adopt(tmp_path / "new", "--config", "visits:retention.ms=1") == 1
+    assert "no topic was found" in capsys.readouterr().err
