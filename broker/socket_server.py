@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.dispatcher import Dispatcher
 from kavka.broker.handling import Context, Handler
+from kavka.broker.inline_produce import InlineProduce
 from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.connection import Connection
@@ -146,7 +147,15 @@ class SocketServer:
         threads = list(self.network_threads)
         while len(threads) < count:
             thread = NetworkThread(
-                len(threads), self.queue, settings, self.limits, self._on_answered, self._rejected, self._on_death
+                len(threads),
+                self.queue,
+                settings,
+                self.limits,
+                InlineProduce().run,
+                self._metrics,
+                self._on_answered,
+                self._rejected,
+                self._on_death,
             )
             thread.start()
             self.queue.receivers.append(thread)

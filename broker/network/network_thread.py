@@ -5,7 +5,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -16,6 +16,7 @@ from kavka.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
+    from kavka.broker.metrics import Metrics, ThreadCells
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.request_queue import RequestQueue
     from kavka.broker.security.acl import Authorizer
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 READ_BUDGET_BYTES: Final = 1024 * 1024
 IDLE_CHECKS: Final = 4
 """How often in `connections.max.idle.ms` idle connections are looked for."""
+
+RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], int]
+"""Runs the leading frames that need no I/O thread; how many."""
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ class NetworkThread:
         queue: "RequestQueue",
         settings: NetworkSettings,
         limits: "ConnectionLimits",
+        run_inline: "RunInline",
+        metrics: "Metrics",
         on_answered: "Callable[[list[Context]], None]",
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
@@ -63,6 +69,8 @@ class NetworkThread:
         self._queue = queue
         self.settings = settings
         self._limits = limits
+        self._run_inline = run_inline
+        self._metrics = metrics
         self.answered: Final = on_answered
         self._on_rejected = on_rejected
         self._on_death = on_death
@@ -138,6 +146,7 @@ class NetworkThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
+        self._cells = self._metrics.mine("network")
         try:
             self._loop.call_soon(self._close_idle)
             self._loop.run_forever()
@@ -221,17 +230,24 @@ class NetworkThread:
             if not connection.reading or short:
                 return
 
-    def _submit(self, connection: Connection, frames: "list[memoryview] | tuple[memoryview]", now_ns: int) -> None:
+    def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending
+        answers = connection.answers
+        has_turn = connection.running.acquire(False)
+        if has_turn and not pending and not answers.slots:
+            done = self._run_inline(connection, frames, now_ns, self._cells)
+            if done == len(frames):
+                connection.running.release()
+                return
+            frames = frames[done:]
         # Only a frame with a buffer of its own is charged, and such a frame comes alone.
         charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         for frame in frames:
             pending.append((frame, now_ns, charged))
         count = len(frames)
         self.received_count += count
-        if connection.running.acquire(False):
+        if has_turn or connection.running.acquire(False):
             self._queue.put(connection)
-        answers = connection.answers
         if len(pending) + len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
             self._pause(connection)
             # What made it so may have gone between the look and the pause.
