@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from kavka.broker.dynamic_config import DynamicConfig
@@ -120,6 +121,7 @@ class FakeLog:
         self.log_end_offset = 100
         self.size_bytes = 1234
         self.segment_count = 2
+        self.config = SimpleNamespace(min_insync_replicas=1)
         self.by_time: FoundOffset | None = None
         self.largest: FoundOffset | None = None
 
@@ -146,8 +148,10 @@ class FakeLog:
 class FakePartition:
     """A hosted partition."""
 
-    def __init__(self, *, is_leader: bool = True) -> None:
+    def __init__(self, topic: str, index: int, *, is_leader: bool = True) -> None:
         self.log = FakeLog()
+        self.log.topic, self.log.partition = topic, index
+        self.topic, self.index, self.isr = topic, index, (BROKER_ID,)
         self.is_leader = is_leader
         self.leader_epoch = 3
 
@@ -164,6 +168,8 @@ class FakePartition:
 
 class FakeReplicas:
     """Hosted partitions by (topic, index)."""
+
+    leader_count = offline_count = under_replicated_count = 0
 
     def __init__(self) -> None:
         self.partitions: dict[tuple[str, int], FakePartition] = {}
@@ -266,8 +272,7 @@ class Broker:
 
     def host(self, topic: str, index: int = 0, *, is_leader: bool = True) -> FakeLog:
         """Host a partition, and give its log."""
-        partition = self.replicas.partitions[topic, index] = FakePartition(is_leader=is_leader)
-        partition.log.topic, partition.log.partition = topic, index
+        partition = self.replicas.partitions[topic, index] = FakePartition(topic, index, is_leader=is_leader)
         return partition.log
 
     def ask(

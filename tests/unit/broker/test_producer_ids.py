@@ -7,6 +7,7 @@ import pytest
 
 from kavka.broker import producer_ids
 from kavka.broker.producer_ids import ProducerIds
+from kavka.cluster.controller.requests import ProducerIdBlock
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 
@@ -14,9 +15,9 @@ class Blocks:
     """The controller's side: futures that the test completes."""
 
     def __init__(self) -> None:
-        self.asked: list[Future[tuple[int, int]]] = []
+        self.asked: list[Future[ProducerIdBlock]] = []
 
-    def allocate(self) -> "Future[tuple[int, int]]":
+    def allocate(self) -> "Future[ProducerIdBlock]":
         self.asked.append(Future())
         return self.asked[-1]
 
@@ -28,11 +29,11 @@ def test_requests_wait_for_a_block_and_are_served_in_order() -> None:
     assert not any(future.done() for future in waiting)
     assert len(blocks.asked) == 1
 
-    blocks.asked[0].set_result((1000, 1001))
+    blocks.asked[0].set_result(ProducerIdBlock(1000, 1001))
 
     assert [future.result(0) for future in waiting[:2]] == [1000, 1001]
     assert not waiting[2].done()
-    blocks.asked[1].set_result((5000, 5999))
+    blocks.asked[1].set_result(ProducerIdBlock(5000, 5999))
     assert waiting[2].result(0) == 5000
     assert ids.next_id().result(0) == 5001
     assert len(blocks.asked) == 2
@@ -50,12 +51,12 @@ def test_a_refused_block_fails_those_who_wait_and_the_next_one_asks_again(failur
     assert isinstance(error, BrokerError)
     assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     again = ids.next_id()
-    blocks.asked[1].set_result((7, 8))
+    blocks.asked[1].set_result(ProducerIdBlock(7, 8))
     assert again.result(0) == 7
 
 
 def test_a_controller_that_cannot_even_be_asked_fails_those_who_wait() -> None:
-    def allocate() -> "Future[tuple[int, int]]":
+    def allocate() -> "Future[ProducerIdBlock]":
         raise RuntimeError("stopped")
 
     assert isinstance(ProducerIds(allocate).next_id().exception(0), BrokerError)
@@ -76,10 +77,10 @@ def test_the_number_of_those_who_wait_is_bounded(monkeypatch: pytest.MonkeyPatch
 def test_no_id_is_given_twice_however_many_threads_ask() -> None:
     numbers = iter(range(0, 10**6, 10))
 
-    def allocate() -> "Future[tuple[int, int]]":
-        block: Future[tuple[int, int]] = Future()
+    def allocate() -> "Future[ProducerIdBlock]":
+        block: Future[ProducerIdBlock] = Future()
         first = next(numbers)
-        threading.Thread(target=block.set_result, args=((first, first + 9),)).start()
+        threading.Thread(target=block.set_result, args=(ProducerIdBlock(first, first + 9),)).start()
         return block
 
     ids = ProducerIds(allocate)

@@ -1,0 +1,43 @@
+"""docs/metrics.md names every metric that a broker shows, and no other."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from kavka.broker.gauges import register_gauges
+from kavka.broker.metrics import Metrics
+from kavka.broker.metrics_families import Exposition
+from tests.support.broker_handlers import BROKER_ID, Broker
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+
+
+def documented() -> set[str]:
+    names: set[str] = set()
+    for line in DOCUMENT.read_text().splitlines():
+        first: str | None = None
+        for name in re.findall(r"`([a-z_.]+)`", line.split("|")[1] if line.startswith("| `k") else ""):
+            first = first or name
+            names.add(name if not name.startswith("...") else _completed(first, name.removeprefix("...")))
+    return names
+
+
+def _completed(first: str, ending: str) -> str:
+    """`a_b_c, ..._d`: the first name with its last part replaced (the part that `_total` belongs to)."""
+    stem = first.removesuffix("_total").rpartition("_")[0]
+    if first.startswith("kafka_topic_partition_"):
+        stem = "kafka_topic_partition"
+    return stem + ending
+
+
+def test_the_document_names_what_is_shown() -> None:
+    broker = Broker(visits=[BROKER_ID])
+    log = broker.host("visits")
+    broker.services.logs = SimpleNamespace(all_logs=lambda: [log])
+    metrics = Metrics()
+    register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+
+    families = list(Exposition(metrics, {}).families())
+    shown = {family.name + ("_total" if family.kind == "counter" else "") for family in families}
+
+    assert shown == documented()

@@ -1,0 +1,41 @@
+"""Work in slices gives the interpreter up in time, and nothing gets lost."""
+
+from kavka.broker.slices import SlicedList, in_slices
+
+
+class Clock:
+    """Each item takes `step_ns`; pauses are counted."""
+
+    def __init__(self, step_ns: int) -> None:
+        self.now_ns = 0
+        self.step_ns = step_ns
+        self.pauses = 0
+
+    def read(self) -> int:
+        self.now_ns += self.step_ns
+        return self.now_ns
+
+    def pause(self, seconds: float) -> None:
+        self.pauses += 1
+
+
+def test_a_pause_comes_after_each_slice() -> None:
+    clock = Clock(step_ns=100)
+
+    items = list(in_slices(range(100), slice_ns=1000, now_ns=clock.read, pause=clock.pause))
+
+    assert items == list(range(100))
+    assert clock.pauses == 10
+
+
+def test_short_work_is_not_interrupted() -> None:
+    clock = Clock(step_ns=1)
+
+    assert list(in_slices(range(100), slice_ns=1000, now_ns=clock.read, pause=clock.pause)) == list(range(100))
+    assert clock.pauses == 0
+
+
+def test_a_sliced_list_is_a_list() -> None:
+    made = SlicedList([1, 2, 3])
+
+    assert (list(made), len(made), made[1], made) == ([1, 2, 3], 3, 2, [1, 2, 3])
