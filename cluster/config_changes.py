@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kavka.cluster.registry.base import (
@@ -159,6 +159,11 @@ class ConfigChanges:
         with self._lock:
             self._apply(self._registry.children(ConfigChange.PARENT))
 
+    def refresh(self, entity_paths: Sequence[str]) -> None:
+        """Read and apply these on the caller's thread: written or removed without a notice."""
+        with self._lock:
+            self._reread(entity_paths)
+
     def _on_watch(self, event: WatchEvent) -> None:
         self._wake.release()
 
@@ -188,14 +193,19 @@ class ConfigChanges:
                     entities[ConfigChange.decode(name, node[0])] = None
             except ZnodeError as error:
                 log.error("ignored: %s", error)
-        for entity_path in entities:
+        self._reread(list(entities))
+        self._purge(names)
+
+    def _reread(self, entity_paths: Sequence[str]) -> None:
+        found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])
+        for entity_path, node in zip(entity_paths, found, strict=True):
             try:
-                self._call_back(entity_path, read_config(self._registry, entity_path))
+                self._call_back(entity_path, {} if node is None else EntityConfig.decode(entity_path, node[0]))
             except ZnodeError as error:
                 log.error("the old configuration stays: %s", error)
             except Exception:
+                # One bad configuration must not keep the next from being applied.
                 log.exception("the configuration of %s could not be applied", entity_path)
-        self._purge(names)
 
     def _call_back(self, entity_path: str, config: dict[str, str]) -> None:
         kind, _, name = entity_path.partition("/")

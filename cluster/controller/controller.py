@@ -52,7 +52,7 @@ class Controller:
     futures are completed there, so that a callback on one must be short. While another broker is the controller,
     futures fail with BrokerError(NOT_CONTROLLER).
 
-    Threads: `_term` is owned by the controller's thread; other threads read it for `is_active` and `stats`.
+    Threads: `_term` and `_controller_id` are written by the controller's thread, and read by any.
     """
 
     def __init__(
@@ -102,7 +102,8 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        return self._term is not None
+        """Whether this broker is the controller; after a failure it still is, and the next request starts over."""
+        return self._controller_id == self._broker_id
 
     @property
     def controller_id(self) -> int:
@@ -209,6 +210,7 @@ class Controller:
         except ControllerMovedError as error:
             log.info("another controller was elected: %s", error)
             self._drop_term()
+            self._controller_id = -1
             self._events.notice(self._on_controller_change)
             raise BrokerError(ErrorCode.NOT_CONTROLLER, str(error)) from error
         except RegistryError as error:
@@ -216,6 +218,7 @@ class Controller:
             self._drop_term()
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except Exception as error:
+            # The thread has to outlive any mistake.
             log.exception("the controller failed")
             self._drop_term()
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error
@@ -240,9 +243,11 @@ class Controller:
         """Find out who is the controller, and become it if nobody is."""
         store = self._election.take_part(self._watch_controller, has_term=self._term is not None)
         self._controller_id = self._election.controller_id
+        if not self.is_active:
+            self._drop_term()
         if store is None:
             return
-        term = Term(store, self._channels, self._broker_id, self._settings, self._wake)
+        term = Term(store, self._channels, self._broker_id, self._settings, self._wake, self._configs_changed)
         context = term.context
         context.brokers = store.live_brokers(self._watch_brokers)
         term.channels.update_brokers(context.brokers.values())
@@ -268,8 +273,9 @@ class Controller:
         self._term = None
 
     def _resign(self) -> None:
-        was_active, self._term = self._term is not None, None
-        if was_active:
+        self._drop_term()
+        if self.is_active:
+            self._controller_id = -1
             self._election.resign()
 
     def _stopped(self) -> BrokerError:
@@ -347,6 +353,10 @@ class Controller:
         """Answers came; on the controller's own thread whoever sent is about to look."""
         if threading.current_thread() is not self._thread:
             self._events.notice(self._on_answers)
+
+    def _configs_changed(self, topics: Sequence[str]) -> None:
+        if self._config_changes is not None and topics:
+            self._config_changes.refresh([f"topics/{topic}" for topic in topics])
 
     def _alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool

@@ -23,7 +23,7 @@ from kavka.cluster.registry.base import (
     SetData,
     Stat,
     Watch,
-    delete_tree,
+    delete_trees,
 )
 from kavka.cluster.znodes.broker import BROKERS_PATH, BrokerInfo
 from kavka.cluster.znodes.config import EntityConfig
@@ -184,13 +184,14 @@ class ControllerStore:
     def forget_deletion(self, topics: Iterable[str]) -> None:
         self._delete_quietly([TopicDeletion.path(topic) for topic in topics])
 
-    def remove_topic(self, topic: str) -> None:
-        """The topic's nodes, its configuration, and last the wish to delete it."""
+    def remove_topics(self, topics: Sequence[str]) -> None:
+        """The topics' nodes, their configurations, and last the wishes to delete them."""
         try:
-            delete_tree(self._registry, TopicAssignment.path(topic), self._guard)
+            delete_trees(self._registry, [TopicAssignment.path(topic) for topic in topics], self._guard)
         except BadVersionError as error:
             raise self._moved(error) from error
-        self._delete_quietly([EntityConfig.path(f"topics/{topic}"), TopicDeletion.path(topic)])
+        configs = [EntityConfig.path(f"topics/{topic}") for topic in topics]
+        self._delete_quietly([*configs, *(TopicDeletion.path(topic) for topic in topics)])
 
     # Notices
 

@@ -15,7 +15,7 @@ from kavka.cluster.controller.partition_states import PartitionStateMachine
 from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.request_batch import Answer, RequestBatch
 from kavka.cluster.controller.store import ControllerStore
-from kavka.cluster.controller.topic_deletion import TopicDeletions
+from kavka.cluster.controller.topic_deletion import ConfigsChanged, TopicDeletions
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.topic_ids import new_topic_id
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -38,6 +38,7 @@ class Term:
         "_wake",
         "batch",
         "channels",
+        "configs_changed",
         "context",
         "deletions",
         "partitions",
@@ -52,9 +53,12 @@ class Term:
         broker_id: int,
         settings: ConfigHolder,
         wake: Callable[[], None],
+        configs_changed: ConfigsChanged,
     ) -> None:
+        """`wake` is called when answers came; `configs_changed` when topics got or lost theirs, before they are led."""
         self._settings = settings
         self._wake = wake
+        self.configs_changed = configs_changed
         self._answers: deque[Answer] = deque()
         self.store = store
         self.channels = channels
@@ -63,7 +67,9 @@ class Term:
         self.batch = RequestBatch(self.context, channels, broker_id, listener_name, self._on_answer)
         self.partitions = PartitionStateMachine(self.context, store, self.batch, self._allows_unclean)
         self.replicas = ReplicaStateMachine(self.context, store, self.batch)
-        self.deletions = TopicDeletions(self.context, store, self.batch, self.partitions, self.replicas)
+        self.deletions = TopicDeletions(
+            self.context, store, self.batch, self.partitions, self.replicas, configs_changed
+        )
 
     @property
     def settings(self) -> ConfigHolder:

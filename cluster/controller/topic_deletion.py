@@ -7,7 +7,7 @@ clients the topic is gone at once. No topic has the name meanwhile: the wish mus
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kavka.cluster.controller.context import ClusterContext, Replica, ReplicaPhase
 from kavka.cluster.controller.partition_states import PartitionStateMachine
@@ -16,6 +16,8 @@ from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
 
 log = logging.getLogger(__name__)
+
+ConfigsChanged = Callable[[Sequence[str]], None]
 
 _PASSING: frozenset[ReplicaPhase] = frozenset({ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL})
 
@@ -26,7 +28,7 @@ class TopicDeletions:
     Threads: owned by the controller's thread.
     """
 
-    __slots__ = ("_batch", "_context", "_partitions", "_replicas", "_store")
+    __slots__ = ("_batch", "_configs_changed", "_context", "_partitions", "_replicas", "_store")
 
     def __init__(
         self,
@@ -35,12 +37,15 @@ class TopicDeletions:
         batch: RequestBatch,
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
+        configs_changed: ConfigsChanged,
     ) -> None:
+        """`configs_changed` hears of topics whose configurations went with them."""
         self._context = context
         self._store = store
         self._batch = batch
         self._partitions = partitions
         self._replicas = replicas
+        self._configs_changed = configs_changed
 
     def begin(self, topics: Sequence[str]) -> None:
         """Take topics out of everyone's metadata and start deleting their replicas. The wish is in the tree already."""
@@ -60,10 +65,16 @@ class TopicDeletions:
     def resume(self) -> None:
         """Finish topics whose replicas are all deleted."""
         context = self._context
-        for topic in [each for each in context.deleting if each not in context.failed_deletions]:
+        done = []
+        for topic in context.deleting:
             replicas = context.replicas_in(context.partitions_of(topic))
-            if all(context.replica_phase(each) is ReplicaPhase.DELETION_SUCCESSFUL for each in replicas):
-                self._finish(topic, replicas)
+            if topic not in context.failed_deletions and all(
+                context.replica_phase(each) is ReplicaPhase.DELETION_SUCCESSFUL for each in replicas
+            ):
+                done.append(topic)
+                self._replicas.to_non_existent(replicas)
+        if done:
+            self._finish(done)
 
     def succeed(self, replicas: Sequence[Replica]) -> None:
         self._replicas.to_deletion_successful(self._started(replicas))
@@ -102,11 +113,12 @@ class TopicDeletions:
     def _started(self, replicas: Iterable[Replica]) -> list[Replica]:
         return [each for each in replicas if self._context.replica_phase(each) is ReplicaPhase.DELETION_STARTED]
 
-    def _finish(self, topic: str, replicas: Sequence[Replica]) -> None:
-        partitions = self._context.partitions_of(topic)
-        self._replicas.to_non_existent(replicas)
+    def _finish(self, topics: Sequence[str]) -> None:
+        partitions = [each for topic in topics for each in self._context.partitions_of(topic)]
         self._partitions.to_offline(partitions)
         self._partitions.to_non_existent(partitions)
-        self._store.remove_topic(topic)
-        self._context.remove_topic(topic)
-        log.info("topic %s is deleted", topic)
+        self._store.remove_topics(topics)
+        for topic in topics:
+            self._context.remove_topic(topic)
+        self._configs_changed(topics)
+        log.info("%d topics are deleted: %s", len(topics), ", ".join(topics[:10]))

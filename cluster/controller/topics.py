@@ -55,6 +55,7 @@ class TopicChanges:
         made = {name: assignment for name, assignment in planned.items() if name not in refused}
         for name, assignment in made.items():
             term.context.put_topic(name, assignment)
+        term.configs_changed([name for name in made if configs[name]])
         partitions = [each for name in made for each in term.context.partitions_of(name)]
         term.found(partitions)
         term.settle()

@@ -223,10 +223,10 @@ def create_paths(registry: Registry, paths: Sequence[str]) -> None:
             raise result
 
 
-def delete_tree(registry: Registry, path: str, guard: Check | None = None) -> None:
-    """Remove `path` and everything below it, children first. What is gone already is no error."""
-    found = [path]
-    level = [path]
+def delete_trees(registry: Registry, paths: Sequence[str], guard: Check | None = None) -> None:
+    """Remove `paths` and everything below them, children first, in one go. What is gone already is no error."""
+    found = list(paths)
+    level = list(paths)
     while level:
         names = registry.children_of_many(level)
         level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]

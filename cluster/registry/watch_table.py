@@ -43,6 +43,7 @@ class WatchTable:
             try:
                 watch(event)
             except Exception:
+                # A watcher's mistake must not take the registry down.
                 log.exception("a watch on %s failed", event.path)
 
     def clear(self) -> None:

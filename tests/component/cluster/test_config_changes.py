@@ -87,6 +87,22 @@ def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> 
     heard.changes.stop()
 
 
+def test_configurations_that_topics_come_and_go_with_are_applied_before_the_topics_are_led(stage: Stage) -> None:
+    stage.brokers(1)
+    heard = Listener(stage)
+    heard.changes.start()
+    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    stage.controllers.append(controller)
+    wait(controller.start())
+    seen: list[list[Heard]] = []
+    stage.cluster.on_send = lambda broker, request: seen.append(list(heard.heard))
+    wait(controller.create_topics([NewTopic("with", configs={"retention.ms": "9"}), NewTopic("without")]))
+    assert seen[0] == [("with", {"retention.ms": "9"})]
+    wait(controller.delete_topics(["with"]))
+    assert heard.heard[-1] == ("with", {})
+    heard.changes.stop()
+
+
 def test_a_bad_notice_or_a_failing_callback_does_not_stop_the_next(stage: Stage, listener: Listener) -> None:
     stage.registry.create("/config/changes/config_change_", b"nonsense", sequential=True)
     write_config(stage.registry, "topics/t", {"fail": "yes"})

@@ -267,6 +267,18 @@ def test_one_of_several_candidates_is_the_controller_and_the_next_takes_over(sta
     assert set(cluster.brokers[1].metadata) == {("t", 0), ("u", 0)}
 
 
+def test_writes_are_fenced_by_the_controller_epoch(stage: Stage) -> None:
+    stage.brokers(1)
+    controller = stage.controller(1)
+    stage.registry.set("/controller_epoch", b"9")
+    with pytest.raises(BrokerError) as raised:
+        wait(controller.create_topics([NewTopic("t")]))
+    assert raised.value.code is ErrorCode.NOT_CONTROLLER
+    assert stage.registry.children("/brokers/topics") == []
+    assert wait(controller.create_topics([NewTopic("t")]))[0].error is None
+    assert stage.registry.get("/controller_epoch")[0] == b"10"
+
+
 def test_a_deposed_controller_writes_nothing(stage: Stage) -> None:
     stage.brokers(1)
     controller = stage.controller(1)
@@ -294,6 +306,7 @@ def test_a_term_that_failed_half_way_starts_over_with_the_next_request(
         with pytest.raises(BrokerError) as raised:
             wait(controller.create_topics([NewTopic("t", 1)]))
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert controller.is_active
     assert wait(controller.create_topics([NewTopic("u", 1)]))[0].error is None
     assert broker.metadata == {("t", 0): 1, ("u", 0): 1}
     assert stage.registry.get("/controller_epoch")[0] == b"2"

@@ -28,7 +28,7 @@ from kavka.cluster.registry.base import (
     SetData,
     WatchEvent,
     create_path,
-    delete_tree,
+    delete_trees,
 )
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 
@@ -328,6 +328,26 @@ def test_trees_are_made_and_removed_whole(registry: EmbeddedRegistry) -> None:
     create_path(registry, "/a/b/d")
     create_path(registry, "/a/b/d")
     assert registry.children_of_many(["/a", "/a/b", "/x"]) == [["b"], ["c", "d"], None]
-    delete_tree(registry, "/a")
-    delete_tree(registry, "/a")
+    delete_trees(registry, ["/a", "/absent"])
+    delete_trees(registry, ["/a"])
     assert registry.children("/") == []
+
+
+def test_a_full_disk_undoes_the_write_and_lets_go_when_there_is_room(registry: EmbeddedRegistry) -> None:
+    """`max_page_count` makes SQLite answer as a full disk does."""
+    seen: list[WatchEvent] = []
+    registry.create("/kept")
+    registry.exists("/big", seen.append)
+    limit_pages(registry, 1)
+    with pytest.raises(RegistryUnavailableError, match="full"):
+        registry.pipeline([Create("/big", bytes(100_000)), Create("/next")])
+    assert registry.children("/") == ["kept"]
+    assert seen == []
+    limit_pages(registry, 1 << 20)
+    registry.create("/big", bytes(100_000))
+    assert registry.children("/") == ["big", "kept"]
+    assert seen == [WatchEvent(EventType.CREATED, "/big")]
+
+
+def limit_pages(registry: EmbeddedRegistry, pages: int) -> None:
+    registry._submit(lambda tree, effects: tree._db.execute(f"PRAGMA max_page_count = {pages}"))
