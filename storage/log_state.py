@@ -42,8 +42,8 @@ class LogState:
         "environment",
         "epochs",
         "files",
+        "flush_beyond",
         "flush_lock",
-        "flush_messages",
         "folder",
         "high_watermark",
         "last_flush_ms",
@@ -99,7 +99,7 @@ class LogState:
         self.roll_rules = RollRules(
             config.segment_bytes, config.segment_ms, config.segment_index_bytes, config.index_interval_bytes
         )
-        self.flush_messages = config.flush_messages
+        self.flush_beyond = config.flush_messages - 1
 
     def jitter_ms(self) -> int:
         """What a new segment's age limit is lowered by, so that not all logs roll at once."""

@@ -131,7 +131,7 @@ class PartitionLog(ManagedLog):
             self.published = (last_offset + 1, position + size, segments, bases)
             if save_due:
                 self.save_indexes(segment)
-        if saves_epochs or rolled or last_offset - self.recovery_point >= self.flush_messages:
+        if saves_epochs or rolled or last_offset - self.recovery_point >= self.flush_beyond:
             self._save_after_append(saves_epochs, rolled)
         stamp = now_ms if self.rules.log_append_time else -1
         return _new_tuple(AppendResult, (base_offset, last_offset, stamp, self.log_start_offset, False))
@@ -144,7 +144,7 @@ class PartitionLog(ManagedLog):
         with self.lock:
             self.check_open()
             result, rolled, saves_epochs = append_copied(self, records)
-        if saves_epochs or rolled or result.last_offset - self.recovery_point >= self.flush_messages:
+        if saves_epochs or rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
             self._save_after_append(saves_epochs, rolled)
         return result
 
@@ -238,7 +238,7 @@ class PartitionLog(ManagedLog):
             self.save_epochs()
         if rolled:
             self.flush_in_background(self.published[3][-1])
-        if self.published[0] - self.recovery_point > self.flush_messages:
+        if self.published[0] - self.recovery_point > self.flush_beyond:
             self.flush()
 
 

@@ -102,7 +102,7 @@ def check_batch(
     if length + LOG_OVERHEAD_BYTES != size or magic != 2:
         raise _wrong_framing(size, length, magic)
     codec = attributes & CODEC_MASK
-    if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd_allowed):
+    if codec >= _ZSTD and (codec > _ZSTD or not zstd_allowed):
         raise AppendError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {codec} isn't possible in this request version"
         )
@@ -207,6 +207,8 @@ def _level_of(config: TopicConfig) -> int | None:
     return None
 
 
+_ZSTD: Final = int(Codec.ZSTD)
+"""A plain number: an enum's member costs a tenth of a microsecond each time it is named."""
 _MAGIC_POSITION: Final = 16
 _CRC_START: Final = 21
 _TRANSACTIONAL_OR_CONTROL: Final = TRANSACTIONAL_BIT | CONTROL_BIT

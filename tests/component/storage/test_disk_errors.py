@@ -129,12 +129,13 @@ def test_a_roll_on_a_full_disk_keeps_the_old_segment(tmp_path: Path) -> None:
     assert jobs.failures == []
 
 
-def test_flush_interval_forces_messages(tmp_path: Path) -> None:
-    log = open_log(tmp_path, flush_messages=3)
-    for _ in range(4):
+@pytest.mark.parametrize(("interval", "appended", "flushed"), [(1, 1, 1), (3, 2, 0), (3, 3, 3), (3, 5, 3)])
+def test_the_flush_interval_forces_messages(tmp_path: Path, interval: int, appended: int, flushed: int) -> None:
+    log = open_log(tmp_path, flush_messages=interval)
+    for _ in range(appended):
         append(log, b"a")
 
-    assert log.recovery_point >= 3
+    assert log.recovery_point == flushed
 
 
 def test_the_fsync_of_a_roll_runs_in_the_background(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def test_what_is_replicated_reads_right_while_the_log_is_cut_at_both_ends(tmp_pa
                 piece = log.read(offset, 1 << 20, min_one=True, end_offset=log.high_watermark)
                 data = piece.read_bytes()
             except BrokerError as error:
-                assert error.code == ErrorCode.OFFSET_OUT_OF_RANGE
+                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
                 continue
             for position, header in iter_batch_headers(data, allow_truncated_tail=True):
                 verify_crc(data, position, header)
