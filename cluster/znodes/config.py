@@ -11,7 +11,7 @@ DEFAULT_ENTITY: Final = "<default>"
 
 
 class EntityConfig:
-    """`/config/topics/T`, `/config/brokers/ID`, ...: what was set for the entity alone. Sequence: KIND, then NAME."""
+    """`/config/topics/T`, `/config/brokers/ID`, ...: what was set for that entity alone."""
 
     PARENT: Final = "/config"
 
