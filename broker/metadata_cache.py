@@ -220,6 +220,20 @@ class MetadataCache:
         """Have `listener(old, new)` called after every change. Register before the first `apply`; it must not block."""
         self._listeners.append(listener)
 
+    def set_unadvertised(self, listeners: Iterable[str]) -> None:
+        """These of this broker's listeners advertise nothing from now on: clients get the address that they reached."""
+        with self._lock:
+            old = self.current
+            self.current = MetadataSnapshot(
+                topics=old.topics,
+                names_by_id=old.names_by_id,
+                brokers=old.brokers,
+                controller_id=old.controller_id,
+                controller_epoch=old.controller_epoch,
+                own_broker_id=old.own_broker_id,
+                unadvertised=frozenset(listeners),
+            )
+
     def apply(self, request: "UpdateMetadataRequest") -> MetadataSnapshot:
         """Take in what the controller says and give the new snapshot.
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from kavka.broker.metadata_cache import FULL_UPDATE, MetadataCache
+from kavka.broker.metadata_cache import FULL_UPDATE, Endpoint, MetadataCache
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -153,3 +153,15 @@ def test_partitions_cost_the_garbage_collector_nothing() -> None:
 
     assert len(rows) == 2000
     assert not any(gc.is_tracked(row) for row in rows)
+
+
+def test_a_listener_that_starts_to_advertise_is_shown_so_at_once() -> None:
+    cache = MetadataCache(1, ["PLAINTEXT"])
+    cache.apply(update_metadata({"visits": [1]}))
+    reached = Endpoint("10.0.0.1", 1)
+    assert cache.current.alive_brokers("PLAINTEXT", reached)[0].host == "10.0.0.1"
+
+    cache.set_unadvertised([])
+
+    assert cache.current.alive_brokers("PLAINTEXT", reached)[0].host == "broker.example"
+    assert "visits" in cache.current.topics
