@@ -104,6 +104,10 @@ class LogManager:
         """Whether the partition's log was here until its directory failed."""
         return (topic, partition) in self._offline
 
+    def highest_producer_id(self) -> int:
+        """Of the producers that the logs know; -1 if none. New ids must be above, also after adopting a directory."""
+        return max((entry.producer_id for log in self.all_logs() for entry in log.producers.entries()), default=-1)
+
     # Start
 
     def lock_directories(self) -> MetaProperties:

@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+KAFKA_STOPPED_MS = 1_795_260_408_000
 DUMPED = (
     "visits-0/00000000000000000000.log",
     "visits-0/00000000000000000000.timeindex",

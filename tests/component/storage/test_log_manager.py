@@ -8,6 +8,7 @@ import pytest
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_directory import DirectoryInUseError
 from kavka.storage.log_loading import DuplicatePartitionError
+from tests.support.kafka_directory import KAFKA_STOPPED_MS, extract_kafka_directory
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 
 
@@ -219,6 +220,25 @@ def test_broker_defaults_reach_topics_that_do_not_override_them(rig: ManagerRig)
     manager.update_broker_config(rig.broker_config("log.retention.ms=7000"))
     assert manager.get_or_create("own", 0, ID).config.retention_ms == 1000
     assert manager.get_or_create("default", 0, ID).config.retention_ms == 7000
+    manager.close()
+
+
+def test_producers_of_an_adopted_directory_are_known(tmp_path: Path) -> None:
+    rig = ManagerRig([extract_kafka_directory(tmp_path / "kafka-logs"), tmp_path / "new"])
+    rig.now_ms = KAFKA_STOPPED_MS
+    manager = rig.start()
+    assert manager.highest_producer_id() == 1
+    log = manager.get("visits", 1)
+    assert log is not None
+    assert (log.log_end_offset, log.high_watermark, log.recovered_segments) == (11, 11, 0)
+    assert read_values(log)[:2] == [b"site 1", b"site 4"]
+    manager.close()
+
+
+def test_a_broker_without_producers_knows_none(rig: ManagerRig) -> None:
+    manager = rig.start()
+    append(manager.get_or_create("visits", 0, ID), b"one")
+    assert manager.highest_producer_id() == -1
     manager.close()
 
 
