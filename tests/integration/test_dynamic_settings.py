@@ -1,0 +1,437 @@
+"""Every setting that can change while a broker runs is changed on a real one, and its effect is seen from outside."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.metadata import MetadataRequest
+from kavka.protocol.records.header import read_header
+from tests.support.kavka_process import KavkaProcess
+from tests.support.probe import answers
+from tests.support.processes import free_port, wait_until
+from tests.support.raw_client import BROKER, EARLIEST, TOPIC, RawClient
+
+BROKER_ID = "5"
+SETTINGS = {
+    "broker.id": BROKER_ID,
+    "log.initial.task.delay.ms": "0",
+    "log.retention.check.interval.ms": "100",
+    "log.flush.scheduler.interval.ms": "100",
+    "log.flush.offset.checkpoint.interval.ms": "100",
+    "producer.id.expiration.check.interval.ms": "100",
+}
+EFFECT_TIMEOUT_S = 15.0
+SILENCE_S = 0.5
+
+NEEDS_COMPACTION = "nothing cleans compacted topics yet"
+NEEDS_FOLLOWERS = "one broker has no followers"
+NEEDS_SECURITY = "listeners have no TLS or SASL yet"
+LATER: dict[str, str] = {
+    "log.cleaner.backoff.ms": NEEDS_COMPACTION,
+    "log.cleaner.dedupe.buffer.size": NEEDS_COMPACTION,
+    "log.cleaner.delete.retention.ms": NEEDS_COMPACTION,
+    "log.cleaner.io.buffer.load.factor": NEEDS_COMPACTION,
+    "log.cleaner.io.buffer.size": NEEDS_COMPACTION,
+    "log.cleaner.io.max.bytes.per.second": NEEDS_COMPACTION,
+    "log.cleaner.max.compaction.lag.ms": NEEDS_COMPACTION,
+    "log.cleaner.min.cleanable.ratio": NEEDS_COMPACTION,
+    "log.cleaner.min.compaction.lag.ms": NEEDS_COMPACTION,
+    "log.cleaner.threads": NEEDS_COMPACTION,
+    "num.replica.fetchers": NEEDS_FOLLOWERS,
+    "unclean.leader.election.enable": NEEDS_FOLLOWERS,
+    "transaction.partition.verification.enable": "there are no transactions yet",
+    "log.message.downconversion.enable": "no served version of Fetch needs records converted down",
+    "background.threads": "the number of background threads shows in nothing but time",
+    "num.recovery.threads.per.data.dir": "counts when logs are opened and closed only",
+    **{
+        row.name: NEEDS_SECURITY
+        for row in BrokerConfig.rows()
+        if row.is_dynamic and not row.ignored and row.name.startswith(("ssl.", "sasl."))
+    },
+}
+"""Settings whose effect nothing could show: why."""
+
+
+class Stage:
+    """A running broker, a connection to it, and the topic of one test."""
+
+    def __init__(self, broker: KavkaProcess, topic: str) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.client = RawClient(broker.host, broker.port)
+        self._changed: set[str] = set()
+
+    def change(self, **settings: str) -> None:
+        """Change settings of this broker (underscores for dots); they are taken back at the end."""
+        changes = {name.replace("_", "."): value for name, value in settings.items()}
+        response = self.client.alter(BROKER, BROKER_ID, list(changes.items()))
+        assert response.error_code == ErrorCode.NONE, response.error_message
+        self._changed |= changes.keys()
+
+    def create(self, **configs: str) -> None:
+        self.client.create_topic(self.topic, **configs)
+
+    def produce(self, value: bytes = b"v", **more: object) -> ErrorCode:
+        return ErrorCode(self.client.produce(self.topic, value, **more).error_code)  # type: ignore[arg-type]  # passed on
+
+    @property
+    def folder(self) -> Path:
+        return self.broker.log_dir / f"{self.topic}-0"
+
+    def segments(self) -> int:
+        return len(list(self.folder.glob("*.log")))
+
+    def start_offset(self) -> int:
+        return self.client.offset(self.topic, EARLIEST)
+
+    def recovery_point(self) -> int:
+        lines = (self.broker.log_dir / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
+        return next((int(line.split()[2]) for line in lines if line.startswith(f"{self.topic} 0 ")), -1)
+
+    def restore(self) -> None:
+        """Take back what was changed, over a new connection: the old one may have gone with its listener or thread."""
+        self.client.close()
+        if self._changed:
+            wait_until(self._taken_back, EFFECT_TIMEOUT_S, "the settings could not be taken back")
+            self._changed.clear()
+
+    def _taken_back(self) -> bool:
+        try:
+            with RawClient(self.broker.host, self.broker.port) as client:
+                response = client.alter(BROKER, BROKER_ID, [(name, None) for name in self._changed])
+        except OSError:
+            return False
+        return bool(response.error_code == ErrorCode.NONE)
+
+
+Effect = Callable[[Stage], None]
+EFFECTS: dict[str, Effect] = {}
+
+
+def effect(name: str) -> Callable[[Effect], Effect]:
+    """Registers the test of a setting: it changes the setting, and fails unless that shows."""
+
+    def register(check: Effect) -> Effect:
+        assert name not in EFFECTS
+        EFFECTS[name] = check
+        return check
+
+    return register
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    wait_until(condition, EFFECT_TIMEOUT_S, what)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KavkaProcess]:
+    # A port that stays: the tests of listeners name it.
+    listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+    with KavkaProcess(tmp_path_factory.mktemp("dynamic"), SETTINGS | listeners) as broker:
+        yield broker
+
+
+@pytest.fixture
+def stage(running: KavkaProcess, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    made = Stage(running, request.node.callspec.id.replace("_", "-"))
+    yield made
+    made.restore()
+
+
+def test_every_dynamic_setting_has_a_test_or_a_reason_why_not() -> None:
+    dynamic = {row.name for row in BrokerConfig.rows() if row.is_dynamic and not row.ignored}
+
+    assert EFFECTS.keys() | LATER.keys() == dynamic
+    assert EFFECTS.keys() & LATER.keys() == set()
+
+
+@effect("log.segment.bytes")
+def segments_are_rolled_at_the_new_size(stage: Stage) -> None:
+    stage.create()
+    stage.change(log_segment_bytes="1000")
+    for _ in range(3):
+        assert stage.produce(bytes(600)) is ErrorCode.NONE
+    assert stage.segments() == 3
+
+
+@effect("log.roll.ms")
+def segments_are_rolled_at_the_new_age(stage: Stage) -> None:
+    stage.create()
+    now_ms = time.time_ns() // 1_000_000
+    stage.produce(timestamp_ms=now_ms - 60_000)
+    stage.change(log_roll_ms="30000", log_roll_jitter_ms="0")
+    stage.produce(timestamp_ms=now_ms)
+    assert stage.segments() == 2
+
+
+@effect("log.roll.jitter.ms")
+def segments_are_rolled_before_their_age_by_the_jitter(stage: Stage) -> None:
+    stage.create()
+    stage.change(log_roll_jitter_ms="1234")
+    assert stage.client.describe(TOPIC, stage.topic)["segment.jitter.ms"] == "1234"
+
+
+@effect("log.index.size.max.bytes")
+def segments_are_rolled_when_an_index_of_the_new_size_is_full(stage: Stage) -> None:
+    stage.create(index_interval_bytes="0")
+    stage.change(log_index_size_max_bytes="16")
+    for _ in range(6):
+        stage.produce()
+    assert stage.segments() > 1
+
+
+@effect("log.index.interval.bytes")
+def indexes_get_an_entry_each_so_many_bytes(stage: Stage) -> None:
+    stage.create(segment_bytes="300")
+    stage.change(log_index_interval_bytes="0")
+    for _ in range(8):
+        stage.produce()
+    # The first segment is sealed, and its index written, with an entry for every batch but the first.
+    index = stage.folder / "00000000000000000000.index"
+    eventually(lambda: index.exists() and index.stat().st_size >= 16, "the index has no more entries")
+
+
+@effect("log.preallocate")
+def new_segments_have_their_full_size_at_once(stage: Stage) -> None:
+    stage.change(log_preallocate="true")
+    stage.create(segment_bytes="65536")
+    stage.produce()
+    assert (stage.folder / "00000000000000000000.log").stat().st_size == 65536
+
+
+@effect("log.flush.interval.messages")
+def logs_are_flushed_after_so_many_messages(stage: Stage) -> None:
+    stage.create()
+    stage.change(log_flush_interval_messages="1")
+    stage.produce()
+    eventually(lambda: stage.recovery_point() == 1, "the log was not flushed")
+
+
+@effect("log.flush.interval.ms")
+def logs_are_flushed_after_the_new_time(stage: Stage) -> None:
+    stage.create()
+    stage.change(log_flush_interval_ms="10")
+    stage.produce()
+    eventually(lambda: stage.recovery_point() == 1, "the log was not flushed")
+
+
+@effect("log.retention.ms")
+def messages_older_than_the_new_time_go(stage: Stage) -> None:
+    stage.create()
+    stage.produce(timestamp_ms=time.time_ns() // 1_000_000 - 60_000)
+    stage.change(log_retention_ms="30000")
+    eventually(lambda: stage.start_offset() == 1, "the message is still there")
+
+
+@effect("log.retention.bytes")
+def messages_beyond_the_new_size_go(stage: Stage) -> None:
+    stage.create(segment_bytes="1000")
+    for _ in range(4):
+        stage.produce(bytes(600))
+    stage.change(log_retention_bytes="1000")
+    eventually(lambda: stage.start_offset() >= 2, "the log was not cut")
+
+
+@effect("log.segment.delete.delay.ms")
+def files_of_deleted_segments_go_after_the_new_delay(stage: Stage) -> None:
+    stage.create(retention_ms="30000")
+    stage.change(log_segment_delete_delay_ms="0")
+    stage.produce(timestamp_ms=time.time_ns() // 1_000_000 - 60_000)
+    eventually(lambda: stage.start_offset() == 1, "the message is still there")
+    eventually(lambda: not list(stage.folder.glob("*.deleted")), "the files are still there")
+
+
+@effect("log.cleanup.policy")
+def compacted_topics_need_keys(stage: Stage) -> None:
+    stage.create()
+    assert stage.produce(key=None) is ErrorCode.NONE
+    stage.change(log_cleanup_policy="compact")
+    assert stage.produce(key=None) is ErrorCode.INVALID_RECORD
+
+
+@effect("log.message.timestamp.type")
+def batches_get_the_brokers_time(stage: Stage) -> None:
+    stage.create()
+    assert stage.client.produce(stage.topic, b"v").log_append_time_ms == -1
+    stage.change(log_message_timestamp_type="LogAppendTime")
+    assert stage.client.produce(stage.topic, b"v").log_append_time_ms > 0
+
+
+def refuses_timestamps(name: str, offset_ms: int) -> Effect:
+    def check(stage: Stage) -> None:
+        stage.create()
+        timestamp_ms = time.time_ns() // 1_000_000 + offset_ms
+        assert stage.produce(timestamp_ms=timestamp_ms) is ErrorCode.NONE
+        stage.change(**{name.replace(".", "_"): "10000"})
+        assert stage.produce(timestamp_ms=timestamp_ms) is ErrorCode.INVALID_TIMESTAMP
+
+    return check
+
+
+for _name, _offset_ms in (("before", -60_000), ("after", 60_000), ("difference", -60_000)):
+    _setting = f"log.message.timestamp.{_name}.max.ms"
+    EFFECTS[_setting] = refuses_timestamps(_setting, _offset_ms)
+
+
+@effect("message.max.bytes")
+def larger_batches_are_refused(stage: Stage) -> None:
+    stage.create()
+    assert stage.produce(bytes(600)) is ErrorCode.NONE
+    stage.change(message_max_bytes="500")
+    assert stage.produce(bytes(600)) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@effect("compression.type")
+def batches_are_stored_in_the_brokers_codec(stage: Stage) -> None:
+    stage.create()
+    stage.change(compression_type="gzip")
+    stage.produce(bytes(1000))
+    assert read_header(stage.client.fetch(stage.topic)).codec == 1
+
+
+def compresses_at_level(codec: str, low: str, high: str) -> Effect:
+    def check(stage: Stage) -> None:
+        stage.create(compression_type=codec)
+        # Text that a better search finds more in.
+        chosen = random.Random(7)
+        words = [bytes(chosen.choices(b"abcdefgh", k=chosen.randrange(3, 9))) for _ in range(300)]
+        text = b" ".join(chosen.choices(words, k=30_000))
+        sizes = []
+        for level in (low, high):
+            stage.change(**{f"compression_{codec}_level": level})
+            offset = stage.client.produce(stage.topic, text).base_offset
+            sizes.append(read_header(stage.client.fetch(stage.topic, offset)).size_bytes)
+        assert sizes[1] < sizes[0] < len(text)
+
+    return check
+
+
+for _codec, _low, _high in (("gzip", "1", "9"), ("lz4", "1", "12"), ("zstd", "1", "19")):
+    EFFECTS[f"compression.{_codec}.level"] = compresses_at_level(_codec, _low, _high)
+
+
+@effect("min.insync.replicas")
+def acks_of_all_need_so_many_replicas(stage: Stage) -> None:
+    stage.create()
+    assert stage.produce(acks=-1) is ErrorCode.NONE
+    stage.change(min_insync_replicas="2")
+    assert stage.produce(acks=-1) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert stage.produce(acks=1) is ErrorCode.NONE
+
+
+@effect("producer.id.expiration.ms")
+def silent_producers_are_forgotten(stage: Stage) -> None:
+    stage.create()
+
+    def produce_the_same_again() -> int:
+        response = stage.client.produce(stage.topic, b"v", producer_id=7, producer_epoch=0, base_sequence=0)
+        assert response.error_code == ErrorCode.NONE
+        offset: int = response.base_offset
+        return offset
+
+    assert [produce_the_same_again() for _ in range(2)] == [0, 0]
+    stage.change(producer_id_expiration_ms="1")
+    eventually(lambda: produce_the_same_again() > 0, "the duplicate is still known")
+
+
+def changes_the_number_of_threads(name: str) -> Effect:
+    def check(stage: Stage) -> None:
+        def threads() -> int:
+            return len(list(Path(f"/proc/{stage.broker.process.pid}/task").iterdir()))
+
+        before = threads()
+        now = int(stage.client.describe(BROKER, BROKER_ID)[name] or 0)
+        stage.change(**{name.replace(".", "_"): str(2 * now)})
+        eventually(lambda: threads() == before + now, f"there are {threads()} threads")
+        assert stage.client.describe(BROKER, BROKER_ID)[name] == str(2 * now)
+        stage.restore()
+        eventually(lambda: threads() == before, f"there are {threads()} threads")
+
+    return check
+
+
+for _name in ("num.io.threads", "num.network.threads"):
+    EFFECTS[_name] = changes_the_number_of_threads(_name)
+
+
+def limits_connections(settings: Mapping[str, str]) -> Effect:
+    def check(stage: Stage) -> None:
+        host, port = stage.broker.host, stage.broker.port
+        assert answers(host, port)
+        stage.change(**settings)
+        # A connection that the acceptor waits for already may still come through.
+        eventually(lambda: not answers(host, port, SILENCE_S), "a second connection is served")
+
+    return check
+
+
+EFFECTS["max.connections"] = limits_connections({"max_connections": "1"})
+EFFECTS["max.connections.per.ip"] = limits_connections({"max_connections_per_ip": "1"})
+EFFECTS["max.connections.per.ip.overrides"] = limits_connections({"max_connections_per_ip_overrides": "127.0.0.1:1"})
+
+
+@effect("max.connection.creation.rate")
+def connections_are_made_no_faster_than_the_new_rate(stage: Stage) -> None:
+    stage.change(max_connection_creation_rate="2")
+    started_s = time.monotonic()
+    for _ in range(30):
+        assert answers(stage.broker.host, stage.broker.port, EFFECT_TIMEOUT_S)
+        if time.monotonic() - started_s > 1:
+            return
+    pytest.fail("thirty connections came in a second")
+
+
+def other_listener(stage: Stage) -> int:
+    """Add a listener OTHER to the broker; its port."""
+    port = free_port()
+    own = f"PLAINTEXT://{stage.broker.host}:{stage.broker.port}"
+    stage.change(
+        listeners=f"{own},OTHER://127.0.0.1:{port}",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    )
+    return port
+
+
+@effect("listeners")
+@effect("listener.security.protocol.map")
+def a_new_listener_is_served_and_goes_again(stage: Stage) -> None:
+    port = other_listener(stage)
+    eventually(lambda: answers("127.0.0.1", port), "nobody listens")
+    stage.restore()
+    eventually(lambda: not answers("127.0.0.1", port), "the listener is still there")
+
+
+@effect("advertised.listeners")
+def clients_are_sent_to_the_new_address(stage: Stage) -> None:
+    stage.change(advertised_listeners="PLAINTEXT://kavka.example:1234")
+
+    def advertised() -> tuple[str, int]:
+        (broker,) = stage.client.ask(MetadataRequest(topics=[]), 9).brokers
+        return broker.host, broker.port
+
+    eventually(lambda: advertised() == ("kavka.example", 1234), "the old address is still shown")
+
+
+FAULTS: dict[str, str] = {
+    "advertised.listeners": "the metadata cache is not told which listeners advertise",
+    "log.preallocate": "segments are not preallocated",
+    "log.segment.delete.delay.ms": "the pass that deletes files keeps its old interval until it has run once more",
+    "producer.id.expiration.ms": "logs keep the expiration that they were opened with",
+}
+"""Settings that do not take effect as they should, and why. Strict: what is put right must leave the table."""
+
+
+def _parameter(name: str) -> Any:
+    fault = FAULTS.get(name)
+    return pytest.param(name, marks=pytest.mark.xfail(reason=fault, strict=True) if fault else ())
+
+
+@pytest.mark.parametrize("name", [_parameter(name) for name in sorted(EFFECTS)])
+def test_a_change_takes_effect_while_the_broker_runs(stage: Stage, name: str) -> None:
+    EFFECTS[name](stage)
