@@ -114,8 +114,12 @@ class Files:
 
         Temporary name, fsync, rename, fsync of the directory. Callers serialise writes to one path.
         """
-        target = Path(path)
-        temporary = f"{target}.tmp"
+        self.replace(path, data)
+        self.fsync_directory(Path(path).parent)
+
+    def replace(self, path: AnyPath, data: bytes | bytearray) -> None:
+        """As `write_atomically`, but the new content is only sure when the caller has fsynced the directory."""
+        temporary = f"{path}.tmp"
         fd = self.open(temporary, create=True)
         try:
             self.ftruncate(fd, 0)
@@ -123,8 +127,7 @@ class Files:
             self.fsync(fd)
         finally:
             self.close(fd)
-        self.rename(temporary, target)
-        self.fsync_directory(target.parent)
+        self.rename(temporary, path)
 
 
 def read_fully(files: Files, fd: int, size_bytes: int, position: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import contextlib
 
+from kavka.storage import partition_metadata
 from kavka.storage.log_state import LogState
 from kavka.storage.segment import Segment
 
@@ -47,7 +48,10 @@ def flush_all(log: LogState) -> None:
 
 
 def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> None:
-    """fsync the segments' files, the snapshots and the folder. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+    """fsync the segments' files, snapshots, epochs and the folder. flush_lock held.
+
+    Raises AppendError (KAFKA_STORAGE_ERROR).
+    """
     files = log.files
     try:
         for segment in segments:
@@ -59,9 +63,14 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
                 finally:
                     segment.file.release()
         indexes = [path for segment in segments for path in segment.paths()[1:]]
-        for path in (*indexes, *snapshots):
+        metadata = () if log.topic_id_saved else (f"{log.folder}/{partition_metadata.FILE_NAME}",)
+        for path in (*indexes, *snapshots, *metadata):
+            # An empty index is told by its folder's entry alone.
             with contextlib.suppress(FileNotFoundError):
-                files.fsync_file(path)
+                if files.size(path):
+                    files.fsync_file(path)
+        log.topic_id_saved = True
+        log.save_epochs()
         files.fsync_directory(log.folder)
     except OSError as error:
         raise log.disk_failed("flush failed", error) from error

@@ -13,7 +13,7 @@ from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import PASSING, Files
-from kavka.storage.leader_epochs import LeaderEpochs
+from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
 from kavka.storage.segment import DELETED_SUFFIX, RollRules, Segment
@@ -30,12 +30,11 @@ class LogState:
     across an fsync. Readers take no lock: they look at `published`, one immutable tuple that is swapped when the bytes
     are in the file, and at plain numbers.
 
-    `_epoch_file_lock` orders writes of the epoch file, `flush_lock` flushes. Order: flush_lock, lock; _epoch_file_lock
-    alone. `high_watermark` is guarded by `watermark_lock`, which is innermost.
+    `flush_lock` orders flushes and guards `saved_epochs` and `topic_id_saved`. `high_watermark` is guarded by
+    `watermark_lock`. Order: flush_lock, lock, watermark_lock.
     """
 
     __slots__ = (
-        "_epoch_file_lock",
         "closed",
         "config",
         "directory",
@@ -55,9 +54,11 @@ class LogState:
         "recovery_point",
         "roll_rules",
         "rules",
+        "saved_epochs",
         "snapshots",
         "topic",
         "topic_id",
+        "topic_id_saved",
         "truncations",
         "watermark_lock",
     )
@@ -80,7 +81,9 @@ class LogState:
         self.lock = threading.Lock()
         self.flush_lock = threading.Lock()
         self.watermark_lock = threading.Lock()
-        self._epoch_file_lock = threading.Lock()
+        self.saved_epochs: tuple[EpochStart, ...] | None = None
+        """What the epoch file holds; None: unknown, or no file."""
+        self.topic_id_saved = True
         self.closed = False
         self.log_start_offset = 0
         self.high_watermark = 0
@@ -171,13 +174,15 @@ class LogState:
                 self.environment.on_io_failure(self.directory, error)
 
     def save_epochs(self) -> None:
-        """Write the epoch file. No lock held. Raises AppendError (KAFKA_STORAGE_ERROR)."""
-        with self._epoch_file_lock:
-            try:
-                path = f"{self.folder}/{leader_epochs.FILE_NAME}"
-                self.files.write_atomically(path, self.epochs.encode())
-            except OSError as error:
-                raise self.disk_failed("leader epochs can't be saved", error) from error
+        """Write the epoch file if it is behind; the caller fsyncs the folder. flush_lock held. Raises OSError.
+
+        Epochs above the recovery point need no file, the batches tell them at the next start; so only flush and close
+        come here, and a thousand new leaders cost no fsync.
+        """
+        entries = self.epochs.entries
+        if entries != self.saved_epochs:
+            self.files.replace(f"{self.folder}/{leader_epochs.FILE_NAME}", self.epochs.encode())
+            self.saved_epochs = entries
 
     def write(self, segment: Segment, records: bytearray | memoryview | bytes, position: int) -> None:
         """Write at the known end; what was written in part is cut off again. Lock held.

@@ -58,13 +58,14 @@ class ManagedLog(LogState):
         return len(self.published[2])
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Give a log from before topic ids its id."""
+        """Give a new log, or one from before topic ids, its id; durable with the next flush."""
+        path = f"{self.folder}/{partition_metadata.FILE_NAME}"
         try:
-            path = f"{self.folder}/{partition_metadata.FILE_NAME}"
-            self.files.write_atomically(path, partition_metadata.encode(topic_id))
+            self.files.write_file(path, partition_metadata.encode(topic_id))
         except OSError as error:
             raise self.disk_failed("the topic id can't be saved", error) from error
         self.topic_id = topic_id
+        self.topic_id_saved = False
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Move it up to `offset`, at most to the log's end. True if it moved. Takes the log's lock only for markers."""
@@ -97,20 +98,16 @@ class ManagedLog(LogState):
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
         """The leader of `epoch` begins at `offset`."""
         with self.lock:
-            changed = self.epochs.assign(epoch, offset)
-        if changed:
-            self.save_epochs()
+            self.epochs.assign(epoch, offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop what is at or behind `offset`; whole batches go."""
         with self.lock:
             self.check_open()
             try:
-                changed = truncate_to(self, offset)
+                truncate_to(self, offset)
             except OSError as error:
                 raise self.disk_failed("truncation failed", error) from error
-        if changed:
-            self.save_epochs()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
@@ -120,7 +117,6 @@ class ManagedLog(LogState):
                 start_anew(self, offset)
             except OSError as error:
                 raise self.disk_failed("truncation failed", error) from error
-        self.save_epochs()
 
     def delete_records_before(self, offset: int) -> int:
         """DeleteRecords: the new log start offset; -1 stands for the high watermark.
@@ -128,19 +124,13 @@ class ManagedLog(LogState):
         Raises BrokerError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION.
         """
         with self.lock:
-            changed = delete_records_before(self, offset)
-            start_offset = self.log_start_offset
-        if changed:
-            self.save_epochs()
-        return start_offset
+            delete_records_before(self, offset)
+            return self.log_start_offset
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """A follower learns its leader's log start offset. True if it moved."""
         with self.lock:
-            changed = advance_start(self, min(offset, self.published[0]))
-        if changed:
-            self.save_epochs()
-        return changed
+            return advance_start(self, min(offset, self.published[0]))
 
     def maybe_roll(self, now_ms: int) -> bool:
         """Close a segment whose time is over though nothing is appended. True if it was."""
@@ -168,15 +158,12 @@ class ManagedLog(LogState):
         with self.lock:
             if self.closed:
                 return 0
-            epochs = self.epochs.entries
             try:
                 deleted = delete_old_segments(self, now_ms)
             except OSError as error:
                 raise self.disk_failed("retention failed", error) from error
         if deleted:
             logger.info("%s: %d segments deleted, it starts at %d now", self, len(deleted), self.log_start_offset)
-        if self.epochs.entries is not epochs:
-            self.save_epochs()
         return len(deleted)
 
     def remove_expired_producers(self, now_ms: int) -> int:

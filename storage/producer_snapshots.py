@@ -18,7 +18,6 @@ offset and for the latest offset. After a crash the newest good one is read and 
 
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from kavka.protocol.records.crc import crc32c
@@ -124,7 +123,7 @@ class SnapshotFiles:
 
 def offset_of(name: str) -> int | None:
     """The offset in a snapshot's file name; None for other files."""
-    digits, dot, suffix = Path(name).name.partition(".")
+    digits, dot, suffix = name.partition(".")
     if dot + suffix != SUFFIX or len(digits) != 20 or not digits.isdecimal():
         return None
     return int(digits)

@@ -22,13 +22,14 @@ _INDEX_SUFFIXES: Final = SUFFIXES[1:]
 
 def tidy_folder(directory: str, files: Files) -> list[str]:
     """Finish or undo what a crash cut short; the names that are left. Raises OSError."""
-    names = files.listdir(directory)
+    names = kept = files.listdir(directory)
     unfinished = [offset for name in names if name.endswith(CLEANED_SUFFIX) and (offset := _offset(name)) is not None]
     lowest_unfinished = min(unfinished, default=None)
     swaps = []
     for name in names:
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
             files.unlink(f"{directory}/{name}")
+            kept = []
         elif name.endswith(SWAP_SUFFIX):
             offset = _offset(name)
             if offset is None or (lowest_unfinished is not None and offset >= lowest_unfinished):
@@ -36,9 +37,10 @@ def tidy_folder(directory: str, files: Files) -> list[str]:
                 files.unlink(f"{directory}/{name}")
             else:
                 swaps.append(name)
+            kept = []
     if swaps:
         _complete_swaps(directory, files, swaps)
-    return _drop_lone_indexes(directory, files)
+    return _drop_lone_indexes(directory, kept or files.listdir(directory), files)
 
 
 def base_offsets(names: list[str]) -> list[int]:
@@ -79,8 +81,7 @@ def _unlink_segment(directory: str, base_offset: int, files: Files) -> None:
             files.unlink(path)
 
 
-def _drop_lone_indexes(directory: str, files: Files) -> list[str]:
-    names = files.listdir(directory)
+def _drop_lone_indexes(directory: str, names: list[str], files: Files) -> list[str]:
     logs = set(base_offsets(names))
     kept = []
     for name in names:
