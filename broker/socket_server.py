@@ -190,7 +190,7 @@ class SocketServer:
         )
 
     def _refused(self, peer_host: str, reason: str) -> None:
-        self._metrics.count("kavka_network_refused_connections")
+        self._metrics.count("kavka_network_rejected_connections")
         log.warning("connection refused peer=%s reason=%r", peer_host, reason)
 
 

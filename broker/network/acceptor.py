@@ -47,12 +47,16 @@ class Acceptor:
         self._on_refused = on_refused
         self._on_death = on_death
         self._backlog = backlog
-        self._socket = _bind(host, port)
+        try:
+            self._socket = _bind(host, port)
+        except OSError as failure:
+            reason = f"listener {listener_name} cannot bind {host or '*'}:{port}: {failure.strerror}"
+            raise OSError(failure.errno, reason) from failure
         self.configured_host: Final = host
         self.configured_port: Final = port
         self.port: Final[int] = self._socket.getsockname()[1]
         self._wake_receive, self._wake_send = os.pipe()
-        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self._spare = _open_spare()
         self._dealt = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"acceptor-{listener_name}", daemon=True)
@@ -70,7 +74,8 @@ class Acceptor:
             self._thread.join()
         self._socket.close()
         for file_descriptor in (self._wake_receive, self._wake_send, self._spare):
-            os.close(file_descriptor)
+            if file_descriptor >= 0:
+                os.close(file_descriptor)
 
     def _run(self) -> None:
         try:
@@ -124,7 +129,8 @@ class Acceptor:
 
     def _refuse_one(self) -> None:
         """Out of file descriptors: accept one client with the spare one, to close it."""
-        os.close(self._spare)
+        if self._spare >= 0:
+            os.close(self._spare)
         try:
             client, address = self._socket.accept()
         except OSError:
@@ -132,11 +138,21 @@ class Acceptor:
         else:
             client.close()
             self._on_refused(plain_address(address[0]), "out of file descriptors")
-        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self._spare = _open_spare()
         self._pause(PAUSE_S)
 
     def _pause(self, seconds: float) -> None:
         select.select([self._wake_receive], [], [], seconds)
+
+
+def _open_spare() -> int:
+    """A descriptor to give up when there are no others; -1 if another thread was faster to take the last one."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY)
+    except OSError as failure:
+        if failure.errno not in OUT_OF_DESCRIPTORS:
+            raise
+        return -1
 
 
 def _bind(host: str, port: int) -> socket.socket:

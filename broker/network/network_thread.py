@@ -141,6 +141,10 @@ class NetworkThread:
         if self._queue.full:
             self._queue.wait_for_room(connection)
             return
+        reader = connection.reader
+        if reader.buffer is not None and not self._queue.charge(connection, reader.partial_size_bytes):
+            self._queue.wait_for_memory(connection)
+            return
         connection.reading = True
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
 
@@ -297,8 +301,14 @@ class NetworkThread:
         if max_idle_ms > 0:
             oldest_ns = time.monotonic_ns() - max_idle_ms * 1_000_000
             for connection in list(self.connections.values()):
-                if connection.last_active_ns < oldest_ns and not connection.answers.slots and not connection.pending:
+                if connection.last_active_ns < oldest_ns and _waits_for_its_client(connection):
                     log.info("closing idle connection peer=%s:%d", connection.peer_host, connection.peer_port)
                     self.close_connection(connection)
         delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
         self._loop.call_later(min(max(delay_s, 0.05), 60.0), self._close_idle)
+
+
+def _waits_for_its_client(connection: Connection) -> bool:
+    """Whether nothing will happen until the client sends, or takes the answers that lie ready for it."""
+    answers = connection.answers
+    return bool(answers.backlog) or not (answers.slots or connection.pending)
