@@ -12,13 +12,13 @@ from kavka.storage.segment import Segment
 PlacedHeader = tuple[int, BatchHeader]
 
 
-def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tuple[AppendResult, bool, bool]:
-    """(result, whether a segment was closed, whether the epoch file is to be saved). Lock held. Raises AppendError."""
+def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tuple[AppendResult, bool]:
+    """(result, whether a segment was closed). Lock held. Raises AppendError."""
     batches = _check(log, records)
     now_ms = log.environment.now_ms()
     if not batches:
-        return AppendResult(-1, -1, -1, log.log_start_offset, False), False, False
-    rolled = epochs_changed = False
+        return AppendResult(-1, -1, -1, log.log_start_offset, False), False
+    rolled = False
     first = 0
     written = 0
     segment = log.published[2][-1]
@@ -27,15 +27,15 @@ def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tup
         if segment.must_roll(pending, header.last_offset, header.max_timestamp_ms, now_ms) and (
             number > first or segment.size_bytes or header.last_offset > segment.limit_offset
         ):
-            epochs_changed |= _write_run(log, segment, records, batches[first:number])
+            _write_run(log, segment, records, batches[first:number])
             segment = log.roll_for_append(now_ms, max(log.published[0], header.base_offset))
             rolled = True
             first = number
         written = number + 1
-    epochs_changed |= _write_run(log, segment, records, batches[first:written])
+    _write_run(log, segment, records, batches[first:written])
     first_offset = batches[0][1].base_offset
     result = AppendResult(first_offset, batches[-1][1].last_offset, -1, log.log_start_offset, False)
-    return result, rolled, epochs_changed
+    return result, rolled
 
 
 def _check(log: LogState, records: bytearray | memoryview | bytes) -> list[PlacedHeader]:
@@ -60,18 +60,18 @@ def _check(log: LogState, records: bytearray | memoryview | bytes) -> list[Place
 
 def _write_run(
     log: LogState, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
-) -> bool:
-    """Write neighbouring batches at once, and account for them. True if the epochs changed."""
+) -> None:
+    """Write neighbouring batches at once, and account for them."""
     if not batches:
-        return False
+        return
     start = batches[0][0]
     end = batches[-1][0] + batches[-1][1].size_bytes
     _, base_position, segments, bases = log.published
     log.write(segment, memoryview(records)[start:end], base_position)
-    epochs_changed = save_due = False
+    save_due = False
     for position, header in batches:
         if header.partition_leader_epoch > log.epochs.latest_epoch:
-            epochs_changed |= log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            log.epochs.assign(header.partition_leader_epoch, header.base_offset)
         save_due |= segment.note_batch(
             header.base_offset,
             header.last_offset,
@@ -84,7 +84,6 @@ def _write_run(
     log.published = (batches[-1][1].next_offset, base_position + end - start, segments, bases)
     if save_due:
         log.save_indexes(segment)
-    return epochs_changed
 
 
 def _account(

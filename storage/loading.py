@@ -38,7 +38,6 @@ class LoadedLog:
         "cut_bytes",
         "end_offset",
         "epochs",
-        "epochs_changed",
         "log_start_offset",
         "producers",
         "recovered_segments",
@@ -67,7 +66,6 @@ class LoadedLog:
         self.log_start_offset = log_start_offset
         self.cut_bytes = 0
         self.recovered_segments = 0
-        self.epochs_changed = False
         self._kept_end_offset = log_start_offset
         self.producers = ProducerStates(environment.producer_id_expiration_ms)
         names = tidy_folder(directory, self._files)
@@ -83,6 +81,7 @@ class LoadedLog:
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self._directory, base_offset, self._environment.pool)
         segment.size_bytes = self._files.size(segment.file.path)
+        segment.created_ms = self._environment.now_ms()
         segment.govern(self._roll_rules, 0)
         return segment
 
@@ -207,7 +206,7 @@ class LoadedLog:
     def _assign_epoch(self, batch: ScannedBatch) -> None:
         epoch = batch.header.partition_leader_epoch
         if epoch > self.epochs.latest_epoch:
-            self.epochs_changed |= self.epochs.assign(epoch, batch.header.base_offset)
+            self.epochs.assign(epoch, batch.header.base_offset)
 
     def _settle(self, log_start_offset: int) -> None:
         """Agree on where the log starts and ends, and have a last segment that can be written to."""
@@ -225,8 +224,8 @@ class LoadedLog:
             self.segments.append(segment)
         self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
         self.recovery_point = self.end_offset if self._clean else min(self.recovery_point, self.end_offset)
-        self.epochs_changed |= self.epochs.truncate_from_end(self.end_offset)
-        self.epochs_changed |= self.epochs.truncate_from_start(self.log_start_offset)
+        self.epochs.truncate_from_end(self.end_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
         self.producers.map_end_offset = self.end_offset
         self.snapshots.remove_outside(-1, self.end_offset)
         if self.recovered_segments:

@@ -20,7 +20,7 @@ from kavka.storage.follower_append import append_copied
 from kavka.storage.loading import LoadedLog
 from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice
 from kavka.storage.managed_log import ManagedLog
-from kavka.storage.partition_metadata import InconsistentTopicIdError, topic_id_text
+from kavka.storage.partition_metadata import CorruptPartitionMetadataError, InconsistentTopicIdError, topic_id_text
 from kavka.storage.producer_state import BatchPlaced
 from kavka.storage.reading import aborted_transactions, find_by_time, find_newest, read_slice, upper_bound_offset
 from kavka.storage.recovery import marker_of
@@ -77,8 +77,6 @@ class PartitionLog(ManagedLog):
         log.log_start_offset = log.high_watermark = loaded.log_start_offset
         log.recovery_point = loaded.recovery_point
         log.cut_bytes, log.recovered_segments = loaded.cut_bytes, loaded.recovered_segments
-        if loaded.epochs_changed:
-            log.save_epochs()
         return log
 
     def append_as_leader(
@@ -101,7 +99,7 @@ class PartitionLog(ManagedLog):
         if batch is None:
             return AppendResult(-1, -1, -1, self.log_start_offset, False)
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
-        saves_epochs = rolled = False
+        rolled = False
         marker = None
         with self.lock:
             if self.closed:
@@ -124,15 +122,15 @@ class PartitionLog(ManagedLog):
             patch_offsets(records, 0, base_offset, leader_epoch)
             self.write(segment, records, position)
             if leader_epoch > self.epochs.latest_epoch:
-                saves_epochs = self.epochs.assign(leader_epoch, base_offset)
+                self.epochs.assign(leader_epoch, base_offset)
             save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
             if producer_id >= 0:
                 self._note_producer(segment, batch, marker, base_offset, last_offset)
             self.published = (last_offset + 1, position + size, segments, bases)
             if save_due:
                 self.save_indexes(segment)
-        if saves_epochs or rolled or last_offset - self.recovery_point >= self.flush_beyond:
-            self._save_after_append(saves_epochs, rolled)
+        if rolled or last_offset - self.recovery_point >= self.flush_beyond:
+            self._flush_after_append(rolled)
         stamp = now_ms if self.rules.log_append_time else -1
         return _new_tuple(AppendResult, (base_offset, last_offset, stamp, self.log_start_offset, False))
 
@@ -143,9 +141,9 @@ class PartitionLog(ManagedLog):
         """
         with self.lock:
             self.check_open()
-            result, rolled, saves_epochs = append_copied(self, records)
-        if saves_epochs or rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
-            self._save_after_append(saves_epochs, rolled)
+            result, rolled = append_copied(self, records)
+        if rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
+            self._flush_after_append(rolled)
         return result
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool, end_offset: int) -> LogSlice:
@@ -176,7 +174,8 @@ class PartitionLog(ManagedLog):
         path = f"{self.folder}/{partition_metadata.FILE_NAME}"
         try:
             self.topic_id = partition_metadata.decode(self.files.read_bytes(path, partition_metadata.MAX_FILE_BYTES))
-        except FileNotFoundError:
+        except (FileNotFoundError, CorruptPartitionMetadataError):
+            # Corrupt: the power went before the first flush. The registry knows the id.
             if topic_id is not None and topic_id != partition_metadata.NO_TOPIC_ID:
                 self.assign_topic_id(topic_id)
             return
@@ -232,10 +231,8 @@ class PartitionLog(ManagedLog):
         stamp = placed.timestamp_ms if self.rules.log_append_time else -1
         return AppendResult(placed.first_offset, placed.last_offset, stamp, self.log_start_offset, True)
 
-    def _save_after_append(self, saves_epochs: bool, rolled: bool) -> None:
+    def _flush_after_append(self, rolled: bool) -> None:
         """What an append leaves to do when the lock is free again."""
-        if saves_epochs:
-            self.save_epochs()
         if rolled:
             self.flush_in_background(self.published[3][-1])
         if self.published[0] - self.recovery_point > self.flush_beyond:

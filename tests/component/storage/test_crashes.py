@@ -22,6 +22,7 @@ class Life:
         self.files = CrashFiles()
         self.jobs = Jobs()
         self.written: dict[int, bytes | None] = {}
+        self.epochs: dict[int, int] = {}
         self.sequence = 0
         self.epoch = 0
         self.log = self.open(clean=True, recovery_point=0)
@@ -52,6 +53,7 @@ class Life:
         first = append_batch(self.log, batch, self.epoch).first_offset
         self.sequence += len(values)
         self.written.update(enumerate(values, first))
+        self.epochs.update((offset, self.epoch) for offset in range(first, first + len(values)))
 
     def truncate(self, offset: int) -> None:
         self.log.truncate_to(max(offset, self.log.log_start_offset))
@@ -71,6 +73,7 @@ class Life:
         if not power:
             assert self.log.log_end_offset == before
             assert dict(found) == self.written
+        assert all(self.log.epoch_for_offset(offset) == self.epochs[offset] for offset, _ in found)
         self.written = dict(found)
         self.forget_beyond_end()
 
