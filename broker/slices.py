@@ -5,13 +5,14 @@ every request would pay that once per hand-over. Work that takes longer than a s
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Generic, TypeVar
 
 SLICE_NS: Final = 500_000
 PAUSE_S: Final = 0.00005
 """Long enough for a thread that waits for the interpreter to get it."""
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -31,10 +32,24 @@ def in_slices(
             slice_end_ns = now_ns() + slice_ns
 
 
-class SlicedList(list[T]):
-    """A list that is iterated in slices, by whoever does it: the encoder of a long answer, for one."""
+class LazyList(list[T], Generic[S, T]):
+    """A list for the encoder of a long answer: its items are made while it is iterated, in slices, and kept by nobody.
 
-    __slots__ = ()
+    So ten thousand topics are never there at once, for the garbage collector to walk over while it holds up everything.
+    """
+
+    __slots__ = ("_make", "_sources")
+
+    def __init__(self, sources: Sequence[S], make: Callable[[S], T]) -> None:
+        super().__init__()
+        self._sources = sources
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __bool__(self) -> bool:
+        return bool(self._sources)
 
     def __iter__(self) -> Iterator[T]:
-        return in_slices(super().__iter__())
+        return map(self._make, in_slices(self._sources))

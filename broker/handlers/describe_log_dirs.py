@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
-from kavka.broker.slices import SlicedList, in_slices
+from kavka.broker.slices import LazyList, in_slices
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -29,6 +29,7 @@ from kavka.protocol.messages.describe_log_dirs import (
 if TYPE_CHECKING:
     from kavka.broker.services import Services
     from kavka.storage.log_directory import LogDirectory
+    from kavka.storage.partition_log import PartitionLog
 
 
 @handles(DescribeLogDirsRequest, versions="0-5")
@@ -52,26 +53,31 @@ def _describe(
     path = str(directory.path.absolute())
     if not directory.online:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
-    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    by_topic: dict[str, list[PartitionLog]] = {}
     for log in in_slices(services.logs.logs_in(directory)):
-        if wanted is not None and (log.topic, log.partition) not in wanted:
-            continue
-        topics.setdefault(log.topic, []).append(
-            DescribeLogDirsPartition(
-                partition_index=log.partition,
-                partition_size=log.size_bytes,
-                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
-                is_future_key=False,
-            )
-        )
+        if wanted is None or (log.topic, log.partition) in wanted:
+            by_topic.setdefault(log.topic, []).append(log)
     total_bytes, usable_bytes = _volume_bytes(path)
     return DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=path,
-        topics=SlicedList(DescribeLogDirsTopic(name=name, partitions=logs) for name, logs in topics.items()),
+        topics=LazyList(list(by_topic.values()), _topic),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
+
+
+def _topic(logs: "list[PartitionLog]") -> DescribeLogDirsTopic:
+    partitions = [
+        DescribeLogDirsPartition(
+            partition_index=log.partition,
+            partition_size=log.size_bytes,
+            offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+            is_future_key=False,
+        )
+        for log in logs
+    ]
+    return DescribeLogDirsTopic(name=logs[0].topic, partitions=partitions)
 
 
 def _volume_bytes(path: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.handling import Context, handles
 from kavka.broker.metadata_cache import ZERO_TOPIC_ID, TopicMetadata
 from kavka.broker.security.acl import Operation, topic
-from kavka.broker.slices import SlicedList, in_slices
+from kavka.broker.slices import in_slices
 from kavka.broker.topic_views import ClusterView, name_error, reached_endpoint
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -71,7 +71,7 @@ def describe_topic_partitions(
         else:
             page.topics.append(_failed(name_error(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
     return DescribeTopicPartitionsResponse(
-        throttle_time_ms=0, topics=SlicedList(page.topics + denied), next_cursor=page.next_cursor
+        throttle_time_ms=0, topics=page.topics + denied, next_cursor=page.next_cursor
     )
 
 

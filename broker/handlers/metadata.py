@@ -23,7 +23,7 @@ from kavka.broker.awaiting import answer_within
 from kavka.broker.handling import Context, handles
 from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.broker.slices import SlicedList, in_slices
+from kavka.broker.slices import LazyList, in_slices
 from kavka.broker.topic_creation import auto_create, may_create
 from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
 from kavka.cluster.topic_names import is_internal
@@ -150,10 +150,12 @@ class _Answer:
 
     def of_all_topics(self) -> MetadataResponse:
         """All topics that the client may describe."""
-        visible = (
-            each for each in self.snapshot.topics.values() if self._context.allows(Operation.DESCRIBE, topic(each.name))
-        )
-        return self._response(SlicedList(self._topic(each) for each in in_slices(visible)))
+        visible = [
+            each
+            for each in in_slices(self.snapshot.topics.values())
+            if self._context.allows(Operation.DESCRIBE, topic(each.name))
+        ]
+        return self._response(LazyList(visible, self._topic))
 
     def of_topics(self, asked: list[MetadataRequestTopic], creation: dict[str, ErrorCode]) -> MetadataResponse:
         """The topics asked for, each once; `creation` says what became of those that were to be created."""

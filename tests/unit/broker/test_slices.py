@@ -1,6 +1,6 @@
 """Work in slices gives the interpreter up in time, and nothing gets lost."""
 
-from kavka.broker.slices import SlicedList, in_slices
+from kavka.broker.slices import LazyList, in_slices
 
 
 class Clock:
@@ -35,7 +35,16 @@ def test_short_work_is_not_interrupted() -> None:
     assert clock.pauses == 0
 
 
-def test_a_sliced_list_is_a_list() -> None:
-    made = SlicedList([1, 2, 3])
+def test_a_lazy_list_makes_its_items_each_time_they_are_wanted() -> None:
+    made: list[int] = []
 
-    assert (list(made), len(made), made[1], made) == ([1, 2, 3], 3, 2, [1, 2, 3])
+    def make(source: int) -> int:
+        made.append(source)
+        return source * 10
+
+    lazy = LazyList([1, 2, 3], make)
+
+    assert (len(lazy), bool(lazy), made) == (3, True, [])
+    assert list(iter(lazy)) == [10, 20, 30]
+    assert made == [1, 2, 3]
+    assert not LazyList([], make)
