@@ -1,6 +1,7 @@
 """Load from Apache Kafka's own tools, on the newest client's jars: what a Java application would see."""
 
 import re
+import subprocess
 from dataclasses import dataclass
 
 from benchmarks.row import UnavailableError
@@ -64,5 +65,13 @@ def end_to_end(server: RunningServer, topic: str, records: int) -> JavaOutcome:
 def _run(main_class: str, arguments: list[str]) -> str:
     try:
         return run_java(main_class, arguments, timeout_s=TIMEOUT_S, heap="512m", short_lived=False)
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(f"no end within {TIMEOUT_S:.0f} s") from error
     except JavaFailedError as error:
-        raise UnavailableError(str(error).splitlines()[-1][:300]) from error
+        raise UnavailableError(_reason(str(error))) from error
+
+
+def _reason(output: str) -> str:
+    """The line that names the exception, else the last one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if "Exception" in line), lines[-1])[:300]

@@ -185,4 +185,5 @@ def _finish(generator: "subprocess.Popen[str]") -> str:
         generator.kill()
         output, _ = generator.communicate()
         raise LoadFailedError(f"the load took longer than {LOAD_TIMEOUT_S} s:\n{output[-3000:]}") from None
-    return output
+    # The program sets the other mode's properties, too, and is warned about each.
+    return "".join(line for line in output.splitlines(keepends=True) if "CONFWARN" not in line)

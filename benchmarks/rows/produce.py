@@ -123,7 +123,7 @@ class FirstSecondsRow(Row):
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
         with contestant.running() as server, topics.topic(server, PARTITIONS) as topic:
             before = server.process.cpu_seconds()
-            done = librdkafka.produce_for(server, topic, self.load, max(2.0, FIRST_SECONDS * scale.share))
+            done = librdkafka.produce_for(server, topic, self.load, max(5.0, FIRST_SECONDS * scale.share))
             spent = server.process.cpu_seconds() - before
             return {RATE: done.rate, CPU_PER_MILLION: spent / done.messages * 1e6}
 

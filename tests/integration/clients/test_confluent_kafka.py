@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from tests.support.sample_records import FIRST_TIMESTAMP_MS, SampleRecord, sample_records
 from tests.support.server import RunningServer
+from tests.support.topics import create_topic
 
 TIMEOUT_S = 15.0
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
@@ -17,7 +16,7 @@ CREATE_TIME, LOG_APPEND_TIME = 1, 2
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 def test_records_come_back_as_they_were_sent(broker: RunningServer, topic: str, codec: str, idempotent: bool) -> None:
-    _create(broker, topic, partitions=1)
+    create_topic(broker, topic, partitions=1)
     sent = sample_records(500)
     config = {"compression.type": codec, "enable.idempotence": idempotent, "linger.ms": 20}
     delivered = _produce(broker, topic, sent, config)
@@ -31,7 +30,7 @@ def test_records_come_back_as_they_were_sent(broker: RunningServer, topic: str, 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_every_kind_of_acknowledgement_delivers(broker: RunningServer, topic: str, acks: str) -> None:
-    _create(broker, topic, partitions=3)
+    create_topic(broker, topic, partitions=3)
     # With acks=0 a partition that is just being made loses what comes; a question to each waits for it.
     consumer = _consumer(broker)
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S) for partition in range(3)]
@@ -53,15 +52,15 @@ def test_every_kind_of_acknowledgement_delivers(broker: RunningServer, topic: st
 
 def test_one_message_at_a_time_is_acknowledged_one_at_a_time(broker: RunningServer, topic: str) -> None:
     """The synchronous way to use it: produce, flush, look at the report."""
-    _create(broker, topic, partitions=1)
+    create_topic(broker, topic, partitions=1)
     config = {"max.in.flight": 1, "batch.num.messages": 1, "linger.ms": 0}
     offsets = [_produce(broker, topic, [record], config)[0].offset() for record in sample_records(20)]
     assert offsets == list(range(20))
 
 
 def test_ten_megabytes_pass_only_where_the_topic_lets_them(broker: RunningServer, topic: str) -> None:
-    _create(broker, topic, partitions=1)
-    _create(broker, f"{topic}.big", partitions=1, configs={"max.message.bytes": "12000000"})
+    create_topic(broker, topic, partitions=1)
+    create_topic(broker, f"{topic}.big", partitions=1, configs={"max.message.bytes": "12000000"})
     big = SampleRecord(b"k", bytes(range(250)) * 40_000, (), FIRST_TIMESTAMP_MS)
     config = {"message.max.bytes": 20_000_000}
     with pytest.raises(KafkaException) as refused:
@@ -75,7 +74,7 @@ def test_ten_megabytes_pass_only_where_the_topic_lets_them(broker: RunningServer
 
 
 def test_log_append_time_is_the_brokers(broker: RunningServer, topic: str) -> None:
-    _create(broker, topic, partitions=1, configs={"message.timestamp.type": "LogAppendTime"})
+    create_topic(broker, topic, partitions=1, configs={"message.timestamp.type": "LogAppendTime"})
     (delivered,) = _produce(broker, topic, sample_records(1), {})
     (received,) = _read(broker, topic, [0], 1)
 
@@ -85,7 +84,7 @@ def test_log_append_time_is_the_brokers(broker: RunningServer, topic: str) -> No
 
 
 def test_offsets_are_found_by_time(broker: RunningServer, topic: str) -> None:
-    _create(broker, topic, partitions=1)
+    create_topic(broker, topic, partitions=1)
     for number in range(10):
         record = SampleRecord(None, b"x", (), FIRST_TIMESTAMP_MS + number * 1000)
         _produce(broker, topic, [record], {})
@@ -100,18 +99,12 @@ def test_offsets_are_found_by_time(broker: RunningServer, topic: str) -> None:
 
 def test_reading_starts_at_any_offset(broker: RunningServer, topic: str) -> None:
     """Also in the middle of a batch: the broker sends it whole, the client skips what it didn't ask for."""
-    _create(broker, topic, partitions=1)
+    create_topic(broker, topic, partitions=1)
     sent = sample_records(100)
     _produce(broker, topic, sent, {"linger.ms": 50})
     for start in (0, 1, 50, 99):
         received = _read(broker, topic, [0], len(sent) - start, start=start)
         assert [_sample(message) for message in received] == sent[start:]
-
-
-def _create(broker: RunningServer, topic: str, *, partitions: int, configs: dict[str, str] | None = None) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs or {})
-    admin.create_topics([new], operation_timeout=TIMEOUT_S)[topic].result(TIMEOUT_S)
 
 
 def _produce(broker: RunningServer, topic: str, records: list[SampleRecord], config: dict[str, Any]) -> list[Message]:

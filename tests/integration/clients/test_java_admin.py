@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 from tests.support.java import JavaFailedError, run_java
 from tests.support.server import RunningServer
+from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.java
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -39,16 +40,16 @@ def test_topics_are_created_described_grown_and_deleted(broker: RunningServer, t
 
 
 def test_a_wrong_topic_is_refused_with_the_reason(broker: RunningServer, topic: str, bundle: str) -> None:
-    with pytest.raises(JavaFailedError, match="is illegal"):
+    with pytest.raises(JavaFailedError, match="InvalidTopicException"):
         _topics(broker, bundle, "--create", "--topic", "not/legal", "--partitions", "1")
     with pytest.raises(JavaFailedError, match="InvalidReplicationFactorException"):
         _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "1", "--replication-factor", "3")
-    with pytest.raises(JavaFailedError, match="InvalidConfigurationException"):
+    with pytest.raises(JavaFailedError, match=r"retention\.ms"):
         _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "1", "--config", "retention.ms=soon")
 
 
 def test_topic_settings_are_changed_and_given_back(broker: RunningServer, topic: str, bundle: str) -> None:
-    _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "1")
+    create_topic(broker, topic, partitions=1)
     entity = ("--entity-type", "topics", "--entity-name", topic)
     _configs(broker, bundle, "--alter", *entity, "--add-config", "retention.ms=123456,cleanup.policy=[compact,delete]")
     changed = _configs(broker, bundle, "--describe", *entity)
@@ -77,7 +78,7 @@ def test_broker_settings_are_listed_and_changed(broker: RunningServer, bundle: s
 
 
 def test_log_ends_are_reported_by_position_and_time(broker: RunningServer, topic: str, bundle: str) -> None:
-    _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "2")
+    create_topic(broker, topic, partitions=2)
     _fill(broker, topic, 25)
 
     latest = _offsets(broker, bundle, topic, "latest")
@@ -90,7 +91,7 @@ def test_log_ends_are_reported_by_position_and_time(broker: RunningServer, topic
 
 
 def test_records_are_deleted_up_to_an_offset(broker: RunningServer, topic: str, bundle: str, tmp_path: Path) -> None:
-    _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "1")
+    create_topic(broker, topic, partitions=1)
     _fill(broker, topic, 25)
     wanted = {"partitions": [{"topic": topic, "partition": 0, "offset": 10}], "version": 1}
     (tmp_path / "delete.json").write_text(json.dumps(wanted))
@@ -106,7 +107,7 @@ def test_records_are_deleted_up_to_an_offset(broker: RunningServer, topic: str, 
 
 
 def test_log_directories_show_each_partitions_size(broker: RunningServer, topic: str, bundle: str) -> None:
-    _topics(broker, bundle, "--create", "--topic", topic, "--partitions", "2")
+    create_topic(broker, topic, partitions=2)
     _fill(broker, topic, 25)
 
     output = run_java(

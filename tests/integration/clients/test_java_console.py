@@ -7,25 +7,26 @@ import pytest
 
 from tests.support.java import run_java
 from tests.support.server import RunningServer
+from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.java
 PRODUCERS = {"kafka-3.9": "kafka.tools.ConsoleProducer", "kafka-4.3": "org.apache.kafka.tools.ConsoleProducer"}
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-BUNDLES = pytest.mark.parametrize("bundle", ["kafka-3.9", "kafka-4.3"])
 
 
-@BUNDLES
+@pytest.mark.parametrize("bundle", ["kafka-3.9", "kafka-4.3"])
 def test_typed_lines_come_back_in_order(broker: RunningServer, topic: str, bundle: str) -> None:
     lines = [f"line {number}" for number in range(50)]
-    _create(broker, topic, bundle)
+    create_topic(broker, topic)
     _produce(broker, topic, bundle, lines)
     assert _consume(broker, topic, bundle, len(lines)).splitlines() == lines
 
 
-@BUNDLES
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    ("bundle", "codec"), [("kafka-3.9", "gzip"), ("kafka-3.9", "snappy"), ("kafka-4.3", "lz4"), ("kafka-4.3", "zstd")]
+)
 def test_compressed_keyed_records_come_back(broker: RunningServer, topic: str, bundle: str, codec: str) -> None:
-    _create(broker, topic, bundle)
+    create_topic(broker, topic)
     lines = [f"key-{number}:" + "value " * 50 + str(number) for number in range(20)]
     keyed = ["--property" if bundle == "kafka-3.9" else "--reader-property", "parse.key=true"]
     keyed += [keyed[0], "key.separator=:"]
@@ -36,11 +37,6 @@ def test_compressed_keyed_records_come_back(broker: RunningServer, topic: str, b
     read = _consume(broker, topic, bundle, len(lines), *shown).splitlines()
 
     assert read == [f"Offset:{number}:{line}" for number, line in enumerate(lines)]
-
-
-def _create(broker: RunningServer, topic: str, bundle: str) -> None:
-    arguments = ["--bootstrap-server", broker.bootstrap, "--create", "--topic", topic, "--partitions", "1"]
-    run_java("org.apache.kafka.tools.TopicCommand", arguments, bundle=bundle)
 
 
 def _produce(broker: RunningServer, topic: str, bundle: str, lines: list[str], *options: str) -> None:

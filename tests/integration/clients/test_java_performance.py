@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.java import run_java
 from tests.support.server import RunningServer
+from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.java
 RECORDS = 100_000
@@ -14,7 +15,7 @@ RECORDS = 100_000
 
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
 def test_every_record_of_producer_performance_is_in_the_log(broker: RunningServer, topic: str, codec: str) -> None:
-    _create(broker, topic, partitions=3)
+    create_topic(broker, topic, partitions=3)
     arguments = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--num-records", str(RECORDS)]
     arguments += ["--record-size", "100", "--throughput", "-1"]
     arguments += ["--command-property", f"compression.type={codec}", "--command-property", "linger.ms=5"]
@@ -23,11 +24,6 @@ def test_every_record_of_producer_performance_is_in_the_log(broker: RunningServe
     sent = re.findall(r"(\d+) records sent", output)
     assert int(sent[-1]) == RECORDS
     assert _records_in_log(broker, topic, partitions=3) == RECORDS
-
-
-def _create(broker: RunningServer, topic: str, partitions: int) -> None:
-    arguments = ["--bootstrap-server", broker.bootstrap, "--create", "--topic", topic, "--partitions", str(partitions)]
-    run_java("org.apache.kafka.tools.TopicCommand", arguments)
 
 
 def _records_in_log(broker: RunningServer, topic: str, partitions: int) -> int:
