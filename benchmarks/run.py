@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from benchmarks import librdkafka
 from benchmarks.contestants import ApacheKafka, Contestant, Kavka
 from benchmarks.librdkafka import LoadFailedError
@@ -32,7 +34,7 @@ SHARED_ROWS: tuple[Row, ...] = (
     *java.SHARED_ROWS,
 )
 OWN_ROWS: tuple[Row, ...] = (*produce.OWN_ROWS, *background.OWN_ROWS, *lifecycle.OWN_ROWS)
-FAILURES = (LoadFailedError, ProcessDiedError, TimeoutError, OSError, UnavailableError)
+FAILURES = (LoadFailedError, ProcessDiedError, TimeoutError, OSError, UnavailableError, KafkaException)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

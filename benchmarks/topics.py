@@ -63,9 +63,9 @@ def wait_until_serving(server: RunningServer, name: str, partitions: Sequence[in
     This is later than the first answered request where a broker answers before its logs are loaded.
     """
     started_at = time.monotonic()
-    consumer = Consumer(
-        {"bootstrap.servers": server.bootstrap, "group.id": "bench", "logger": None, "reconnect.backoff.max.ms": 20}
-    )
+    config = {"bootstrap.servers": server.bootstrap, "group.id": "bench", "log_level": 0}
+    # The broker may not be back yet: ask again soon.
+    consumer = Consumer({**config, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 20})
 
     def serves() -> bool:
         try:
