@@ -8,7 +8,17 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import Record, read_header
 from kavka.protocol.records.legacy import build_message_set
 from kavka.storage.appending import AppendError
-from tests.support.partition_logs import START_MS, Clock, append, append_batch, batch_of, open_log, read_all
+from kavka.storage.partition_metadata import InconsistentTopicIdError
+from tests.support.partition_logs import (
+    START_MS,
+    Clock,
+    append,
+    append_batch,
+    batch_of,
+    open_log,
+    read_all,
+    topic_config,
+)
 
 
 def test_offsets_and_leader_epoch_are_written_into_the_batch(tmp_path: Path) -> None:
@@ -224,3 +234,48 @@ def test_a_segments_age_is_told_by_the_clock_where_messages_have_no_time(tmp_pat
     append(log, b"b", timestamp_ms=-1)
 
     assert log.segment_count == 2
+
+
+def test_offsets_too_far_apart_for_one_index_begin_a_segment(tmp_path: Path) -> None:
+    leader, follower = open_log(tmp_path / "leader"), open_log(tmp_path / "follower")
+    append(leader, b"a")
+    first = leader.read(0, 1000, min_one=True, end_offset=1).read_bytes()
+    far = bytearray(batch_of(b"far"))
+    far[:8] = (1 << 31).to_bytes(8, "big")
+
+    follower.append_as_follower(first + far)
+
+    assert follower.segment_count == 2
+    assert read_all(follower) == [(0, b"a"), (1 << 31, b"far")]
+    follower.close(clean=False)
+    assert read_all(open_log(tmp_path / "follower", clean=False)) == [(0, b"a"), (1 << 31, b"far")]
+
+
+def test_an_empty_produce_of_an_old_client_appends_nothing(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+
+    result = log.append_as_leader(bytearray(), leader_epoch=0, now_ms=START_MS, single_v2_batch=False)
+
+    assert (result.first_offset, log.log_end_offset) == (-1, 0)
+
+
+def test_a_topic_id_is_kept_and_another_ones_log_is_refused(tmp_path: Path) -> None:
+    topic_id = bytes(range(16))
+    open_log(tmp_path, topic_id=topic_id).close()
+
+    assert open_log(tmp_path).topic_id == topic_id
+    with pytest.raises(InconsistentTopicIdError):
+        open_log(tmp_path, topic_id=bytes(15) + b"\1")
+
+
+def test_a_new_configuration_takes_effect_on_the_next_append(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.update_config(topic_config(segment_bytes=100, max_message_bytes=90))
+
+    append(log, b"b")
+    with pytest.raises(AppendError) as caught:
+        append(log, b"c" * 50)
+
+    assert log.segment_count == 2
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
