@@ -118,8 +118,7 @@ class Partition:
             self.leader_id = self._broker_id
             self.is_leader = True
             self._advance_high_watermark(log)
-        self.high_watermark_moved.check()
-        self.data_arrived.check()
+        self.wake_all()
         return not was_leader
 
     def make_follower(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
@@ -130,8 +129,7 @@ class Partition:
             self._adopt(state, controller_epoch, log)
             self.leader_id = state.leader
             self.followers = {}
-        self.high_watermark_moved.check()
-        self.data_arrived.check()
+        self.wake_all()
         return changed
 
     def append(self, records: memoryview, acks: int, produce_version: int, now_ms: int) -> "AppendResult":
@@ -187,6 +185,15 @@ class Partition:
         with self._lock:
             self.log = None
             self.is_leader = False
+        self.wake_all()
+
+    def resign(self) -> None:
+        """Lead no more: the partition leaves this broker. The caller then wakes who waits, by `wake_all`."""
+        with self._lock:
+            self.is_leader = False
+
+    def wake_all(self) -> None:
+        """Have everything that waits look again. No lock may be held."""
         self.high_watermark_moved.check()
         self.data_arrived.check()
 

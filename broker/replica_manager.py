@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,13 @@ from kavka.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
-    StopReplicaTopicState,
 )
 
 if TYPE_CHECKING:
     from kavka.storage.log_manager import LogManager
     from kavka.storage.partition_log import PartitionLog
+
+TopicPartition = tuple[str, int]
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +62,18 @@ class ReplicaManager:
             self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             logs = self._logs.create(
-                (topic_state.topic_name, state.partition_index, bytes(topic_state.topic_id))
-                for topic_state in request.topic_states
-                for state in topic_state.partition_states
-                if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+                [
+                    (topic_state.topic_name, state.partition_index, bytes(topic_state.topic_id))
+                    for topic_state in request.topic_states
+                    for state in topic_state.partition_states
+                    if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+                ],
+                new={
+                    (topic_state.topic_name, state.partition_index)
+                    for topic_state in request.topic_states
+                    for state in topic_state.partition_states
+                    if state.is_new
+                },
             )
             answers = []
             for topic_state in request.topic_states:
@@ -95,15 +104,29 @@ class ReplicaManager:
             self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             stopped: list[Partition] = []
-            errors = [
-                error
-                for topic_state in request.topic_states
-                for error in self._stop_topic(partitions, topic_state, stopped)
-            ]
+            doomed: list[TopicPartition] = []
+            fenced: set[TopicPartition] = set()
+            for topic_state in request.topic_states:
+                for state in topic_state.partition_states:
+                    key = (topic_state.topic_name, state.partition_index)
+                    partition = partitions.get(key)
+                    # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
+                    if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
+                        fenced.add(key)
+                        continue
+                    if partition is not None:
+                        del partitions[key]
+                        stopped.append(partition)
+                    if state.delete_partition:
+                        doomed.append(key)
             self.partitions = partitions
+            for partition in stopped:
+                # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
+                partition.resign()
+            failures = self._logs.delete(doomed)
         for partition in stopped:
-            partition.take_offline()
-        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=errors)
+            partition.wake_all()
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, fenced, failures))
 
     def directory_failed(self, failed: Iterable[Path]) -> list[Partition]:
         """Take the partitions of failed log directories offline; which they were."""
@@ -156,37 +179,21 @@ class ReplicaManager:
             self._on_leadership(partition, partition.is_leader)
         return ErrorCode.NONE
 
-    def _stop_topic(
-        self, partitions: dict[tuple[str, int], Partition], topic_state: StopReplicaTopicState, stopped: list[Partition]
-    ) -> list[StopReplicaPartitionError]:
-        answers = []
-        topic = topic_state.topic_name
-        for state in topic_state.partition_states:
-            code = ErrorCode.NONE
-            partition = partitions.get((topic, state.partition_index))
-            # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
-            if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
-                code = ErrorCode.FENCED_LEADER_EPOCH
-            else:
-                if partition is not None:
-                    del partitions[(topic, state.partition_index)]
-                    stopped.append(partition)
-                if state.delete_partition:
-                    code = self._delete_log(topic, state.partition_index)
-            answers.append(
-                StopReplicaPartitionError(topic_name=topic, partition_index=state.partition_index, error_code=code)
-            )
-        return answers
-
-    def _delete_log(self, topic: str, index: int) -> ErrorCode:
-        try:
-            if self._logs.get(topic, index) is not None:
-                self._logs.async_delete(topic, index)
-        except BrokerError as failure:
-            return failure.code
-        return ErrorCode.NONE
-
 
 def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
     """Whether the controller's order is not older than what is known of the partition."""
     return partition is None or state.leader_epoch >= partition.leader_epoch
+
+
+def _stopped(
+    request: StopReplicaRequest, fenced: Container[TopicPartition], failures: Mapping[TopicPartition, BrokerError]
+) -> list[StopReplicaPartitionError]:
+    answers = []
+    for topic_state in request.topic_states:
+        for state in topic_state.partition_states:
+            key = (topic_state.topic_name, state.partition_index)
+            code = ErrorCode.FENCED_LEADER_EPOCH if key in fenced else ErrorCode.NONE
+            if key in failures:
+                code = failures[key].code
+            answers.append(StopReplicaPartitionError(topic_name=key[0], partition_index=key[1], error_code=code))
+    return answers

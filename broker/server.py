@@ -37,6 +37,7 @@ from kavka.broker.timer import Timer
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
 from kavka.cluster.config_changes import ConfigChanges, read_configs
 from kavka.cluster.controller import Controller
+from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.ports import LocalChannels
 from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
@@ -204,6 +205,9 @@ class Broker:
         services = self.services
         services.logs.load()
         services.logs.claim(self.broker_id, services.cluster_id)
+        known_producer_id = services.logs.highest_producer_id()
+        if known_producer_id >= 0:
+            reserve_through(services.registry, self.broker_id, known_producer_id)
         self._undo.append(self._scheduler.stop)
         services.replicas = ReplicaManager(self.broker_id, services.logs)
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))

@@ -23,11 +23,11 @@ from kavka.broker.awaiting import answer_within
 from kavka.broker.handling import Context, handles
 from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.broker.slices import LazyList, in_slices
+from kavka.broker.sliced_encoding import encode_in_slices
+from kavka.broker.slices import in_slices
 from kavka.broker.topic_creation import auto_create, may_create
 from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
 from kavka.cluster.topic_names import is_internal
-from kavka.protocol.codec import encode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
     MetadataRequest,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kavka.cluster.controller.requests import TopicResult
 
 CREATION_WAIT_MS: Final = 2_000
+FIRST_FLEXIBLE: Final = 9
 MAX_STORED_ANSWERS: Final = 16
 """Encoded answers kept with a snapshot: one for each version, listener and address that clients use."""
 
@@ -80,7 +81,7 @@ def _all_topics(request: MetadataRequest, context: Context, services: "Services"
     """The encoded answer about all topics, from the snapshot's store if nobody's rights make it differ."""
     answer = _Answer(request, context, services)
     if context.connection.authorizer is not None:
-        return encode(answer.of_all_topics(), context.api_version)
+        return answer.of_all_topics()
     key = (
         context.api_version,
         context.listener_name,
@@ -91,7 +92,7 @@ def _all_topics(request: MetadataRequest, context: Context, services: "Services"
     store = answer.snapshot.encoded
     encoded = store.get(key)
     if encoded is None:
-        encoded = encode(answer.of_all_topics(), context.api_version)
+        encoded = answer.of_all_topics()
         if len(store) >= MAX_STORED_ANSWERS:
             store.clear()
         store[key] = encoded
@@ -148,14 +149,17 @@ class _Answer:
             hides_dead_replicas=context.api_version == 0,
         )
 
-    def of_all_topics(self) -> MetadataResponse:
-        """All topics that the client may describe."""
+    def of_all_topics(self) -> bytes:
+        """All topics that the client may describe, encoded."""
         visible = [
             each
             for each in in_slices(self.snapshot.topics.values())
             if self._context.allows(Operation.DESCRIBE, topic(each.name))
         ]
-        return self._response(LazyList(visible, self._topic))
+        version = self._context.api_version
+        return encode_in_slices(
+            self._response([]), "topics", visible, self._topic, version, flexible=version >= FIRST_FLEXIBLE
+        )
 
     def of_topics(self, asked: list[MetadataRequestTopic], creation: dict[str, ErrorCode]) -> MetadataResponse:
         """The topics asked for, each once; `creation` says what became of those that were to be created."""

@@ -86,16 +86,19 @@ class AnswerQueue:
 
     def drop(self) -> None:
         """The connection is gone: unpin what was to be sent, forget the rest."""
-        for context in self.slots:
-            if isinstance(context.answer, list):
-                _release(context.answer)
-        self.slots.clear()
-        _release(list(self.backlog))
+        slots = self.slots
+        while slots:
+            # The I/O thread may take another slot meanwhile: no iterating.
+            answer = slots.popleft().answer
+            if answer.__class__ is list:
+                release_parts(answer)
+        release_parts(list(self.backlog))
         self.backlog.clear()
         self.backlog_size_bytes = 0
 
 
-def _release(parts: list[Part]) -> None:
+def release_parts(parts: list[Part]) -> None:
+    """Unpin what was to be sent and will not be."""
     for part in parts:
         if not isinstance(part, bytes | memoryview):
             part.release()

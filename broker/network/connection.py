@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.network.answers import AnswerQueue, FileSlice, Part
+from kavka.broker.network.answers import AnswerQueue, FileSlice, Part, release_parts
 from kavka.broker.network.framing import FrameReader
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class Connection:
     Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
     `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` belongs to.
     `answers` and the writing side of the
-    socket belong to the holder of `write_lock`. `closed` is set once, by the network thread, under `write_lock`.
+    socket belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread or by a write
+    that failed, and never taken back: from then on nothing is written, and who has an answer with pinned files unpins
+    them.
     """
 
     __slots__ = (
@@ -113,7 +115,7 @@ class Connection:
     def flush(self) -> None:
         """Write the answers that are ready, unless somebody does already or the socket is full. Any thread."""
         answers = self.answers
-        while answers.head_ready and not answers.backlog:
+        while answers.head_ready:
             if not self.write_lock.acquire(blocking=False):
                 # Whoever holds it looks at the head again after letting go.
                 return
@@ -121,10 +123,20 @@ class Connection:
                 if self.closed:
                     answers.drop()
                     return
-                if not answers.backlog:
-                    self._write_ready()
+                self._write_ready()
             finally:
                 self.write_lock.release()
+
+    def put_parts(self, context: "Context", parts: list[Part]) -> None:
+        """Fill a request's slot with an answer that may pin files; `flush` writes it. Any thread.
+
+        When the connection is closed the slot may be gone, and nobody else would unpin them.
+        """
+        with self.write_lock:
+            if not self.closed:
+                context.answer = parts
+                return
+        release_parts(parts)
 
     def write(self, answers: list[bytes]) -> None:
         """Write answers to requests that came when no slot was taken. The I/O thread that holds `running`."""
@@ -140,7 +152,7 @@ class Connection:
             except BlockingIOError:
                 sent = 0
             except OSError as failure:
-                self.close(f"write failed: {failure}")
+                self._break(failure)
                 return
             if sent < len(data):
                 self.answers.hold_back([memoryview(data)[sent:]])
@@ -158,7 +170,6 @@ class Connection:
             left = self._send(parts)
             if left:
                 answers.hold_back(left)
-                return False
         self.flush()
         return not self.answers.backlog
 
@@ -182,15 +193,20 @@ class Connection:
 
     def _write_ready(self) -> None:
         done: list[Context] = []
-        parts = self.answers.gather(done)
-        left = self._send(parts) if parts else parts
-        if left:
-            self.answers.hold_back(left)
-            self.thread.call(self.thread.watch_writable, self)
+        answers = self.answers
+        parts = answers.gather(done)
+        if answers.backlog:
+            # The socket is full. Here they count as unsent, and the network thread writes them behind the others.
+            answers.hold_back(parts)
+        elif parts:
+            left = self._send(parts)
+            if left:
+                answers.hold_back(left)
+                self.thread.call(self.thread.watch_writable, self)
         self.thread.answered(done)
 
     def _send(self, parts: list[Part]) -> list[Part]:
-        """Write parts until the socket is full: what is left. A broken connection is closed, and nothing is left."""
+        """Write parts until the socket is full: what is left. When that fails nothing is left, and nothing may follow."""
         try:
             while parts:
                 first = parts[0]
@@ -203,10 +219,15 @@ class Connection:
                 if not taken:
                     return parts
         except OSError as failure:
-            _unpin(parts)
-            self.close(f"write failed: {failure}")
-            return []
+            release_parts(parts)
+            self._break(failure)
         return []
+
+    def _break(self, failure: OSError) -> None:
+        """Half an answer may be out: write nothing more until the network thread closes. Under the write lock."""
+        self.closed = True
+        self.answers.drop()
+        self.close(f"write failed: {failure}")
 
     def _send_memory(self, parts: list[Part]) -> bool:
         """Write the leading run of in-memory parts, removing what was taken; False when the socket is full."""
@@ -274,10 +295,3 @@ def _consume(parts: list[Part], sent: int) -> None:
             return
         sent -= len(first)
         del parts[0]
-
-
-def _unpin(parts: list[Part]) -> None:
-    for part in parts:
-        if not isinstance(part, bytes | memoryview):
-            part.release()
-    parts.clear()

@@ -43,3 +43,27 @@ def allocate_block(registry: Registry, store: ControllerStore, broker_id: int) -
         except (BadVersionError, NodeExistsError, NoNodeError):
             continue
         return ProducerIdBlock(block.first, block.last)
+
+
+def reserve_through(registry: Registry, broker_id: int, producer_id: int) -> None:
+    """See to it that no block holds `producer_id` or one below: logs that came from elsewhere know such producers.
+
+    A new producer with the id of an old one would have its first batches taken for repetitions, and lost.
+    """
+    while True:
+        operation: Operation
+        last = producer_id - producer_id % BLOCK_SIZE + BLOCK_SIZE - 1
+        reserved = LatestProducerIdBlock(broker_id, last - BLOCK_SIZE + 1, last).encode()
+        try:
+            data, stat = registry.get(PRODUCER_ID_BLOCK_PATH)
+        except NoNodeError:
+            operation = Create(PRODUCER_ID_BLOCK_PATH, reserved)
+        else:
+            if LatestProducerIdBlock.decode(data).last >= producer_id:
+                return
+            operation = SetData(PRODUCER_ID_BLOCK_PATH, reserved, stat.version)
+        try:
+            registry.multi([operation])
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            continue
+        return

@@ -45,9 +45,6 @@ def test_messages_offsets_and_configurations_are_taken_over(tmp_path: Path, end:
         assert _consume(kavka.bootstrap, 2 * MESSAGES)[MESSAGES] == "second 0"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the broker gives ids that the adopted logs know: LogManager.highest_producer_id"
-)
 def test_a_new_idempotent_producer_is_not_taken_for_one_of_kafkas(tmp_path: Path) -> None:
     maven.classpath("kafka-3.9")
     with ZooKeeperKafka(tmp_path / "kafka") as kafka:
