@@ -20,7 +20,7 @@ def test_an_exception_to_a_checker_gives_its_reason() -> None:
             found = EXCEPTION.search(comment)
             if found and len(comment[found.end() :].strip(" -#:")) < LEAST_REASON_CHARACTERS:
                 bare.append(f"{relative(path)}:{line}: {comment}")
-    assert bare == []
+    assert bare == [], "\n".join(bare)
 
 
 def test_nothing_points_outside_the_repository() -> None:
@@ -31,7 +31,7 @@ def test_nothing_points_outside_the_repository() -> None:
         except UnicodeDecodeError:
             continue
         found += [f"{relative(path)}: {place}" for place in OUTSIDE if place in text]
-    assert found == []
+    assert found == [], "\n".join(found)
 
 
 def _comments(path: Path) -> list[tuple[int, str]]:
