@@ -87,7 +87,8 @@ class SocketServer:
             ended.join()
 
     def stop(self) -> None:
-        """Close all connections and end the network threads."""
+        """Close all connections and end all threads, those that run requests first."""
+        self.stop_running()
         for thread in self.network_threads:
             thread.stop()
         self.network_threads.clear()
