@@ -1,8 +1,8 @@
 """A producer process: `python -m tests.support.numbered_producer LIBRARY BOOTSTRAP TOPIC NAME RATE`, until SIGTERM.
 
 It sends `NAME:PARTITION:NUMBER`, numbered from 0 in each partition, with the partition as key, `RATE` messages a second
-in all, and retries for ever. For every acknowledged message it prints a line `PARTITION NUMBER OFFSET`; for every failed
-one `ERROR reason`. At SIGTERM it flushes, prints `END` and how many it sent, and ends.
+in all, and retries for ever. For every acknowledged message it prints a line `PARTITION NUMBER OFFSET`; for every
+failed one `ERROR reason`. At SIGTERM it flushes, prints `END` and how many it sent, and ends.
 """
 
 import signal

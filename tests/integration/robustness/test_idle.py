@@ -1,0 +1,54 @@
+"""A broker that has nothing to do does next to nothing."""
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.kavka_process import KavkaProcess
+from tests.support.wire import FETCH_VERSION, Wire, create_topic, fetch_request
+
+WATCHED_S = 3.0
+MAX_WAKES_PER_SECOND = 20
+MAX_CALLS_PER_SECOND = 60
+
+
+def test_an_idle_broker_wakes_fewer_than_twenty_times_a_second(tmp_path: Path) -> None:
+    with KavkaProcess(tmp_path) as broker, Wire(broker.host, broker.port) as client:
+        create_topic(client, "quiet", 100)
+        # A consumer at the end of its partition, and a connection that says nothing.
+        client.send(fetch_request("quiet", 0, max_wait_ms=60_000), FETCH_VERSION)
+        with Wire(broker.host, broker.port):
+            time.sleep(1)
+            before = broker.process.voluntary_switches()
+            time.sleep(WATCHED_S)
+            wakes = broker.process.voluntary_switches() - before
+
+        assert wakes / WATCHED_S < MAX_WAKES_PER_SECOND
+
+
+def test_an_idle_broker_hardly_calls_the_kernel(tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed (Debian: apt-get install strace)")
+    with KavkaProcess(tmp_path) as broker, Wire(broker.host, broker.port) as client:
+        create_topic(client, "quiet", 10)
+        time.sleep(1)
+        counts = tmp_path / "counts"
+        command = ["strace", "-f", "-c", "-o", str(counts), "-p", str(broker.process.pid)]
+        tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(WATCHED_S)
+        # SIGTERM would end it without its table.
+        tracer.send_signal(signal.SIGINT)
+        complaints = tracer.communicate(timeout=10)[1]
+        if "Operation not permitted" in complaints:
+            pytest.skip("strace may not attach here")
+        assert "detached" in complaints
+        # No table at all: no call came to its end.
+        total = re.search(r"(\d+)\s+(?:\d+\s+)?total", counts.read_text())
+        calls = int(total[1]) if total is not None else 0
+
+    assert calls / WATCHED_S < MAX_CALLS_PER_SECOND, counts.read_text()
