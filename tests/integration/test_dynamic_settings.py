@@ -14,10 +14,10 @@ from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.records.header import read_header
 from tests.support.kavka_process import KavkaProcess
 from tests.support.probe import answers
-from tests.support.processes import free_port, wait_until
-from tests.support.raw_client import BROKER, EARLIEST, TOPIC, RawClient
+from tests.support.processes import free_port
+from tests.support.raw_client import BROKER, TOPIC
+from tests.support.settings_stage import BROKER_ID, EFFECT_TIMEOUT_S, Stage, eventually
 
-BROKER_ID = "5"
 SETTINGS = {
     "broker.id": BROKER_ID,
     "log.initial.task.delay.ms": "0",
@@ -26,7 +26,6 @@ SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": "100",
     "producer.id.expiration.check.interval.ms": "100",
 }
-EFFECT_TIMEOUT_S = 15.0
 SILENCE_S = 0.5
 
 NEEDS_COMPACTION = "nothing cleans compacted topics yet"
@@ -58,58 +57,6 @@ LATER: dict[str, str] = {
 """Settings whose effect nothing could show: why."""
 
 
-class Stage:
-    """A running broker, a connection to it, and the topic of one test."""
-
-    def __init__(self, broker: KavkaProcess, topic: str) -> None:
-        self.broker = broker
-        self.topic = topic
-        self.client = RawClient(broker.host, broker.port)
-        self._changed: set[str] = set()
-
-    def change(self, **settings: str) -> None:
-        """Change settings of this broker (underscores for dots); they are taken back at the end."""
-        changes = {name.replace("_", "."): value for name, value in settings.items()}
-        response = self.client.alter(BROKER, BROKER_ID, list(changes.items()))
-        assert response.error_code == ErrorCode.NONE, response.error_message
-        self._changed |= changes.keys()
-
-    def create(self, **configs: str) -> None:
-        self.client.create_topic(self.topic, **configs)
-
-    def produce(self, value: bytes = b"v", **more: object) -> ErrorCode:
-        return ErrorCode(self.client.produce(self.topic, value, **more).error_code)  # type: ignore[arg-type]  # passed on
-
-    @property
-    def folder(self) -> Path:
-        return self.broker.log_dir / f"{self.topic}-0"
-
-    def segments(self) -> int:
-        return len(list(self.folder.glob("*.log")))
-
-    def start_offset(self) -> int:
-        return self.client.offset(self.topic, EARLIEST)
-
-    def recovery_point(self) -> int:
-        lines = (self.broker.log_dir / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
-        return next((int(line.split()[2]) for line in lines if line.startswith(f"{self.topic} 0 ")), -1)
-
-    def restore(self) -> None:
-        """Take back what was changed, over a new connection: the old one may have gone with its listener or thread."""
-        self.client.close()
-        if self._changed:
-            wait_until(self._taken_back, EFFECT_TIMEOUT_S, "the settings could not be taken back")
-            self._changed.clear()
-
-    def _taken_back(self) -> bool:
-        try:
-            with RawClient(self.broker.host, self.broker.port) as client:
-                response = client.alter(BROKER, BROKER_ID, [(name, None) for name in self._changed])
-        except OSError:
-            return False
-        return bool(response.error_code == ErrorCode.NONE)
-
-
 Effect = Callable[[Stage], None]
 EFFECTS: dict[str, Effect] = {}
 
@@ -123,10 +70,6 @@ def effect(name: str) -> Callable[[Effect], Effect]:
         return check
 
     return register
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    wait_until(condition, EFFECT_TIMEOUT_S, what)
 
 
 @pytest.fixture(scope="module")

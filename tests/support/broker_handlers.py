@@ -288,7 +288,8 @@ class Broker:
         assert key is not None
         handler = registered_handlers()[key]
         assert handler.min_version <= version <= handler.max_version
-        context = Context(FakeConnection(authorizer, local), memoryview(b""), 0, 0)  # type: ignore[arg-type]  # a fake
+        connection: Any = FakeConnection(authorizer, local)
+        context = Context(connection, memoryview(b""), 0, 0)
         context.api_version = version
         received = decode(type(request), version, encode(request, version))
         try:
