@@ -107,10 +107,11 @@ class Dispatcher:
         try:
             result = route.function(request, context, self._services)
         except CloseConnection as wish:
+            self._queue.release(context.charged_size_bytes)
             connection.close(str(wish))
             return False
         except Exception as failure:  # noqa: BLE001 - becomes the request's error answer
-            result = self._error_response(route, request, failure, context)
+            return self._fail(context, route, request, failure)
         context.frame = None
         if context.charged_size_bytes:
             self._queue.release(context.charged_size_bytes)
@@ -120,6 +121,12 @@ class Dispatcher:
         self._put_answer(context, route, result)
         return True
 
+    def _fail(self, context: Context, route: Route, request: Any, failure: Exception) -> bool:
+        context.frame = None
+        self._queue.release(context.charged_size_bytes)
+        context.local_done_ns = time.monotonic_ns()
+        return self._put_error(context, route, request, failure)
+
     def _await(self, context: Context, route: Route, request: Any, promise: Promise[Any]) -> bool:
         # A produce or fetch that is parked must not keep its request's buffer alive.
         kept = request if context.api_key not in (0, FETCH_KEY) else None
@@ -127,9 +134,10 @@ class Dispatcher:
 
         def answer(response: Any, error: BaseException | None) -> None:
             context.completed_ns = time.monotonic_ns()
-            if error is not None:
-                response = self._error_response(route, kept, error, context)
-            self._put_answer(context, route, response)
+            if error is None:
+                self._put_answer(context, route, response)
+            else:
+                self._put_error(context, route, kept, error)
             connection = context.connection
             connection.flush()
             if effects_complete:
@@ -151,13 +159,26 @@ class Dispatcher:
             context.answer = NO_ANSWER
             return
         try:
-            context.answer = self._encode(context, route, response)
+            answer = self._encode(context, route, response)
         except Exception:
             # Nothing can be said about it on the wire any more: the client sees a closed connection, not a wrong
-            # answer.
+            # answer. The slot stays open, so that no later answer takes its place.
             log.exception("encoding failed api=%s version=%d", route.name, route.version)
-            context.answer = NO_ANSWER
             context.connection.close("the answer could not be encoded")
+            return
+        if isinstance(answer, bytes):
+            context.answer = answer
+        else:
+            context.connection.put_parts(context, answer)
+
+    def _put_error(self, context: Context, route: Route, request: Any, failure: BaseException) -> bool:
+        """Fill the slot with the error. False if nothing can carry it: the slot stays open, the connection closes."""
+        response = self._error_response(route, request, failure, context)
+        if response is None:
+            context.connection.close(f"{route.name} failed, and no answer can say so: {failure}")
+            return False
+        self._put_answer(context, route, response)
+        return True
 
     def _encode(self, context: Context, route: Route, response: Any) -> Answer:
         if not route.in_parts:
@@ -198,6 +219,7 @@ class Dispatcher:
         body = encoder(spec.response_class, 0)(response)
         context.frame = None
         context.route = None
+        self._queue.release(context.charged_size_bytes)
         context.local_done_ns = time.monotonic_ns()
         context.answer = FRAME_HEAD.pack(len(body) + 4, context.correlation_id) + body
         return True
@@ -210,7 +232,7 @@ class Dispatcher:
         return False
 
     def _error_response(self, route: Route, request: Any, failure: BaseException, context: Context) -> Any:
-        """The response that carries the error; None, and the connection closed, if it has no place for one."""
+        """The response that carries the error; None if there is no place for one, or no answer at all (acks=0)."""
         if isinstance(failure, BrokerError):
             code, message = failure.code, failure.message
         else:
@@ -224,10 +246,10 @@ class Dispatcher:
             )
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
         if route.handler.error_answer is not None:
-            return route.handler.error_answer(request, code, message)
+            # A request that is forgotten while its answer is awaited cannot be answered entry by entry.
+            return None if request is None else route.handler.error_answer(request, code, message)
         response = route.response_class()
         if not hasattr(response, "error_code"):
-            context.connection.close(f"{code.name} has no place in {route.name}'s response")
             return None
         response.error_code = code
         if message is not None and hasattr(response, "error_message"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TURN_REQUESTS: Final = 16
 TURN_BYTES: Final = 1024 * 1024
 READ_ON_BELOW: Final = 128
+FLUSH_FROM_BYTES: Final = 64 * 1024
 PRODUCE_KEY: Final = 0
 
 
@@ -100,8 +101,14 @@ class IoThread:
                 if not self._dispatcher.execute(context):
                     # Whoever answers the request goes on with the connection, and holds `running` until then.
                     connection.flush()
+                    if self._queue.waiting_for_room:
+                        self._queue.relieved()
                     return
                 started_ns = context.local_done_ns
+                answer = context.answer
+                if answer is not None and (answer.__class__ is list or len(answer) > FLUSH_FROM_BYTES):
+                    # Let it be counted as unsent before more requests like it run.
+                    connection.flush()
             if count >= TURN_REQUESTS or size >= TURN_BYTES:
                 break
         if times:

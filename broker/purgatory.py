@@ -5,12 +5,15 @@ with no lock held. Watching is: try, register, try again, so that a change betwe
 finds the operation satisfied first, or the timer, completes it: once.
 """
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
 from kavka.broker.timer import Timer, TimerEntry
+
+log = logging.getLogger(__name__)
 
 
 class WatchList:
@@ -28,7 +31,11 @@ class WatchList:
         """Complete the operations that are satisfied now; how many. Call with no lock held."""
         completed = 0
         for operation in list(self.operations):
-            completed += operation.try_complete()
+            try:
+                completed += operation.try_complete()
+            except Exception:
+                # Not the fault of the one who checks, whose own work goes on.
+                log.exception("a delayed operation failed operation=%s", type(operation).__name__)
         return completed
 
 

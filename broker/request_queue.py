@@ -59,8 +59,9 @@ class RequestQueue:
 
     @property
     def full(self) -> bool:
-        """Whether reading has to pause."""
-        return self.depth >= self.max_requests
+        """Whether reading has to pause. Not when nothing is queued: what is left then waits for its connections' own
+        answers, within their limits, and must not keep others from being read."""
+        return self.depth >= self.max_requests and self._queue.qsize() > 0
 
     def wait_for_room(self, connection: "Connection") -> None:
         """Have a connection that has paused resumed when half of the queue is worked off."""
@@ -70,7 +71,7 @@ class RequestQueue:
 
     def relieved(self) -> None:
         """Called by an I/O thread after a turn while `waiting_for_room`: resume what waits, if there is room."""
-        if self.depth <= self.max_requests // 2:
+        if not self._queue.qsize() or self.depth <= self.max_requests // 2:
             self.release_waiting()
 
     def release_waiting(self) -> None:

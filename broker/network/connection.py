@@ -206,7 +206,7 @@ class Connection:
         self.thread.answered(done)
 
     def _send(self, parts: list[Part]) -> list[Part]:
-        """Write parts until the socket is full: what is left. When that fails nothing is left, and nothing may follow."""
+        """Write parts until the socket is full: what is left. After a failure nothing is left, and nothing may follow."""
         try:
             while parts:
                 first = parts[0]
@@ -225,9 +225,10 @@ class Connection:
 
     def _break(self, failure: OSError) -> None:
         """Half an answer may be out: write nothing more until the network thread closes. Under the write lock."""
-        self.closed = True
+        self.closed = self.closing = True
         self.answers.drop()
-        self.close(f"write failed: {failure}")
+        log.debug("write failed peer=%s:%d error=%r", self.peer_host, self.peer_port, str(failure))
+        self.thread.call(self.thread.close_connection, self)
 
     def _send_memory(self, parts: list[Part]) -> bool:
         """Write the leading run of in-memory parts, removing what was taken; False when the socket is full."""
