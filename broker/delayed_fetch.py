@@ -40,8 +40,9 @@ class DelayedFetch(DelayedOperation):
         available = [reading for reading in self._readings if reading.available(limits)]
         if not available or self._min_bytes <= 1:
             return bool(available)
-        found = read_all(available, limits)
-        return found >= self._min_bytes or any([reading.failed for reading in available])
+        # Others may be asking the same, or answering already: what is found is not kept.
+        trial = [Reading(reading.partition, reading.asked) for reading in available]
+        return read_all(trial, limits) >= self._min_bytes or any([reading.failed for reading in trial])
 
     def respond(self) -> None:
         self._connection.parked.pop(self, None)

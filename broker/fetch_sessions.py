@@ -8,7 +8,7 @@ epoch -1          no session; with an id, that session ends
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Final
 
@@ -79,6 +79,11 @@ class FetchSession:
         for key in forgotten:
             self.partitions.pop(key, None)
 
+    def name_topics(self, names: Mapping[bytes, str]) -> None:
+        """Name the topics that were asked for before this broker had heard of them."""
+        for key in [key for key in self.partitions if not key[0] and key[1] in names]:
+            self.partitions.setdefault((names[key[1]], key[1], key[2]), self.partitions.pop(key))
+
     def served(self, key: Key) -> None:
         """A partition had records: it goes to the end, so that the others get their turn."""
         self.partitions.move_to_end(key)
@@ -122,10 +127,10 @@ class FetchSessions:
             session = self._sessions.get(request.session_id)
             if session is None:
                 raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            if session.uses_topic_ids != uses_topic_ids:
-                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             if session.epoch != epoch:
                 raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if session.uses_topic_ids != uses_topic_ids:
+                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             session.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
             session.last_used_ms = self._now_ms()
             self._sessions.move_to_end(session.id)

@@ -129,9 +129,12 @@ class Reading:
         if log is None or not partition.is_leader:
             return True
         offset = self.asked.fetch_offset
+        log_end_offset = log.log_end_offset
         if not limits.is_consumer:
-            return log.log_end_offset != offset
-        return (log.last_stable_offset if limits.wants_committed else log.high_watermark) != offset
+            return log_end_offset != offset
+        end_offset = log.last_stable_offset if limits.wants_committed else log.high_watermark
+        # Between that end and the log's there is nothing to read yet, and nothing wrong.
+        return offset < end_offset or offset > log_end_offset
 
     def attach(self) -> int:
         """Put the bytes into the answer, or a pinned piece of the file for sendfile; how many bytes it has."""

@@ -18,7 +18,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from kavka.protocol.codec import encode
-from kavka.protocol.errors import BrokerError
+from kavka.protocol.headers import decode_request_header
 from kavka.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -97,14 +97,9 @@ class ProduceShapes:
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             return
         topic = request.topic_data[0]
-        records = topic.partition_data[0].records
-        size = len(records)
-        if version >= FLEXIBLE_SINCE:
-            end = len(frame) - len(EMPTY_TAGS) - size - _varint_size(size + 1)
-            if frame[len(frame) - len(EMPTY_TAGS) :].tobytes() != EMPTY_TAGS:
-                return
-        else:
-            end = len(frame) - size - 4
+        end = _shape_end(request, frame, version)
+        if not end:
+            return
         if self._hosted is not self._services.replicas.partitions or len(self._shapes) >= MAX_SHAPES:
             self._shapes.clear()
             self._hosted = self._services.replicas.partitions
@@ -155,7 +150,7 @@ class ProduceShapes:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
                 records, shape.acks, shape.version, services.now_ms()
             )
-        except BrokerError:
+        except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
             return None
         topic_cells = cells.topic(partition.topic)
         topic_cells.produce_requests += 1
@@ -175,6 +170,28 @@ class ProduceShapes:
             log_start_offset,
             shape.suffix,
         )
+
+
+def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:
+    """Where the shape ends and the size of the records begins; 0 if the request was not written the plain way.
+
+    Found from the front, by writing what stands before the records anew: whatever a client wrote differently (longer
+    numbers, tagged fields, bytes behind the end) would be read differently the short way.
+    """
+    data = request.topic_data[0].partition_data[0]
+    records, data.records = data.records, b""
+    try:
+        emptied = encode(request, version)
+    finally:
+        data.records = records
+    is_flexible = version >= FLEXIBLE_SINCE
+    front = emptied[: -len(EMPTY_TAGS) - 1] if is_flexible else emptied[:-4]
+    start = decode_request_header(frame).body_offset
+    end = start + len(front)
+    found = _records_at(frame, end, is_flexible)
+    if records is None or found is None or len(found) != len(records) or frame[start:end] != front:
+        return 0
+    return end
 
 
 def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
@@ -197,7 +214,3 @@ def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryvi
             return frame[position:end] if fits else None
         shift += 7
     return None
-
-
-def _varint_size(value: int) -> int:
-    return max(1, (value.bit_length() + 6) // 7)

@@ -23,6 +23,8 @@ class Scheduler:
     def __init__(self, timer: Timer, threads: int) -> None:
         self._timer = timer
         self._executor = _pool(threads)
+        self._replaced: list[ThreadPoolExecutor] = []
+        """Pools that were too large or too small, and may still be at work."""
         self._lock = threading.Lock()
         self._entries: dict[str, TimerEntry] = {}
         self._stopped = False
@@ -35,10 +37,11 @@ class Scheduler:
 
     def soon(self, job: Callable[[], object]) -> None:
         """Run `job` once, as soon as a thread is free; at once, by the caller, when the scheduler has stopped."""
-        try:
-            self._executor.submit(_logged, "single", job)
-        except RuntimeError:
-            job()
+        with self._lock:
+            if not self._stopped:
+                self._executor.submit(_logged, "single", job)
+                return
+        job()
 
     def resize(self, threads: int) -> None:
         """Use that many threads from now on; what runs ends where it runs."""
@@ -46,6 +49,7 @@ class Scheduler:
             if self._stopped:
                 return
             old, self._executor = self._executor, _pool(threads)
+            self._replaced.append(old)
         old.shutdown(wait=False)
 
     def stop(self) -> None:
@@ -55,7 +59,8 @@ class Scheduler:
             for entry in self._entries.values():
                 self._timer.cancel(entry)
             self._entries.clear()
-        self._executor.shutdown(wait=True)
+        for pool in (*self._replaced, self._executor):
+            pool.shutdown(wait=True)
 
     def _arm(self, name: str, delay_ms: float, interval_ms: Callable[[], float], job: Callable[[], object]) -> None:
         def run() -> None:

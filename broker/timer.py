@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 TICK_MS: Final = 10
+SPARE_TICKS: Final = 1024
+LONGEST_SLEEP_S: Final = 3600.0
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +79,15 @@ class Timer:
         """Take a callback back; nothing happens when it has run."""
         with self._lock:
             bucket = self._buckets.get(entry.tick)
-            if bucket is not None:
-                bucket.pop(entry, None)
+            if bucket is None or entry not in bucket:
+                return
+            del bucket[entry]
+            if not bucket:
+                del self._buckets[entry.tick]
+                if len(self._ticks) > 2 * len(self._buckets) + SPARE_TICKS:
+                    # Far ticks whose entries were all taken back would lie here until their time.
+                    self._ticks = list(self._buckets)
+                    heapq.heapify(self._ticks)
 
     @property
     def pending(self) -> int:
@@ -108,15 +117,14 @@ class Timer:
                 due: list[TimerEntry] = []
                 while self._ticks:
                     tick = self._ticks[0]
-                    bucket = self._buckets[tick]
-                    if bucket and tick * TICK_MS > now_ms:
+                    if tick in self._buckets and tick * TICK_MS > now_ms:
                         break
                     heapq.heappop(self._ticks)
-                    due.extend(self._buckets.pop(tick))
+                    due.extend(self._buckets.pop(tick, ()))
                 if due:
                     return due
                 self._sleeping_until = self._ticks[0] if self._ticks else float("inf")
-                timeout_s = (self._sleeping_until * TICK_MS - now_ms) / 1000 if self._ticks else None
-                self._wake.wait(timeout_s)
+                timeout_s = (self._sleeping_until * TICK_MS - now_ms) / 1000
+                self._wake.wait(min(timeout_s, LONGEST_SLEEP_S))
                 self._sleeping_until = float("-inf")
             return None

@@ -98,6 +98,8 @@ class _Fetch:
         self._opens_session = version >= 7 and session is None and request.session_epoch != FINAL_EPOCH
         if session is not None:
             session.update(asked, self._forgotten(request))
+            if uses_topic_ids:
+                session.name_topics(services.metadata.current.names_by_id)
             if not session.partitions:
                 services.fetch_sessions.end(session)
                 session = None

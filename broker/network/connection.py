@@ -206,7 +206,7 @@ class Connection:
         self.thread.answered(done)
 
     def _send(self, parts: list[Part]) -> list[Part]:
-        """Write parts until the socket is full: what is left. After a failure nothing is left, and nothing may follow."""
+        """Write parts until the socket is full: what is left (nothing after a failure, and nothing may follow)."""
         try:
             while parts:
                 first = parts[0]
