@@ -7,6 +7,7 @@ Kafka is compared. Recovery is not among them: both brokers recover before they 
 import socket
 import struct
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,21 +18,24 @@ from benchmarks.row import P99, Goal, Measurement, OwnServerRow, Row, Scale
 from benchmarks.rows.latency import acknowledged_latency
 from tests.support.kavka_process import KavkaProcess
 
-PAUSE_S = 0.05
 ALL_TOPICS_V1 = struct.pack(">ihhihi", 14, 3, 1, 1, -1, -1)
 
 
 class BackgroundRow(OwnServerRow):
-    """One disturbance, repeated for as long as the measurement lasts, with a short pause between."""
+    """One disturbance, begun anew every `period_s` while the measurement lasts: as often for either broker.
+
+    One that takes longer than that goes on without a pause.
+    """
 
     goals = (Goal(P99, 1.0),)
+    period_s = 0.1
 
     def disturbance(self, contestant: Contestant) -> Callable[[], None]:
         """What the disturbing thread calls again and again; made on that thread."""
         raise NotImplementedError
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
-        with repeating(lambda: self.disturbance(contestant)):
+        with repeating(lambda: self.disturbance(contestant), self.period_s):
             return acknowledged_latency(self.server(contestant), scale)
 
 
@@ -87,6 +91,7 @@ class TopicChurnRow(BackgroundRow):
 
     name = "busy-topics"
     title = "in-flight 1 at 1,000/s beside topics created and deleted"
+    period_s = 0.5
 
     def disturbance(self, contestant: Contestant) -> Callable[[], None]:
         server = self.server(contestant)
@@ -99,8 +104,8 @@ class TopicChurnRow(BackgroundRow):
 
 
 @contextmanager
-def repeating(make: Callable[[], Callable[[], None]]) -> Iterator[None]:
-    """Run the made function on a thread until the block ends; an error there fails the block."""
+def repeating(make: Callable[[], Callable[[], None]], period_s: float) -> Iterator[None]:
+    """Run the made function every `period_s` on a thread until the block ends; an error there fails the block."""
     stop = threading.Event()
     errors: list[Exception] = []
 
@@ -108,8 +113,9 @@ def repeating(make: Callable[[], Callable[[], None]]) -> Iterator[None]:
         try:
             act = make()
             while not stop.is_set():
+                started_at = time.monotonic()
                 act()
-                stop.wait(PAUSE_S)
+                stop.wait(max(0.0, started_at + period_s - time.monotonic()))
         except Exception as error:  # noqa: BLE001 - carried over to the thread that waits, whatever it is
             errors.append(error)
 
