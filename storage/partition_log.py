@@ -13,7 +13,7 @@ from kavka.config.topic_config import TopicConfig
 from kavka.protocol.records.batch import patch_offsets, read_header
 from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from kavka.storage import partition_metadata
-from kavka.storage.appending import AppendResult, Origin
+from kavka.storage.appending import AppendError, AppendResult, Origin
 from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.follower_append import append_copied
@@ -120,7 +120,12 @@ class PartitionLog(ManagedLog):
                 base_offset, position, segments, bases = self.published
                 rolled = True
             patch_offsets(records, 0, base_offset, leader_epoch)
-            self.write(segment, records, position)
+            try:
+                self.write(segment, records, position)
+            except AppendError:
+                # As it came, so that the caller may try again: with another base offset it would be refused for good.
+                patch_offsets(records, 0, 0, leader_epoch)
+                raise
             if leader_epoch > self.epochs.latest_epoch:
                 self.epochs.assign(leader_epoch, base_offset)
             save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
