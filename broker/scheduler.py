@@ -27,13 +27,23 @@ class Scheduler:
         """Pools that were too large or too small, and may still be at work."""
         self._lock = threading.Lock()
         self._entries: dict[str, TimerEntry] = {}
+        self._repeating: dict[str, tuple[Callable[[], float], Callable[[], object]]] = {}
         self._stopped = False
 
     def every(
         self, name: str, interval_ms: Callable[[], float], job: Callable[[], object], first_ms: float | None = None
     ) -> None:
         """Run `job` after each `interval_ms()`, which is asked anew each time; the first time after `first_ms`."""
-        self._arm(name, interval_ms() if first_ms is None else first_ms, interval_ms, job)
+        self._repeating[name] = (interval_ms, job)
+        self._arm(name, interval_ms() if first_ms is None else first_ms)
+
+    def intervals_changed(self) -> None:
+        """Wait no longer than the intervals that are configured now. A job that is due or runs is left alone."""
+        for name, (interval_ms, _) in list(self._repeating.items()):
+            with self._lock:
+                waits = self._timer.cancel(self._entries[name]) if name in self._entries else False
+            if waits:
+                self._arm(name, interval_ms())
 
     def soon(self, job: Callable[[], object]) -> None:
         """Run `job` once, as soon as a thread is free; at once, by the caller, when the scheduler has stopped."""
@@ -62,10 +72,12 @@ class Scheduler:
         for pool in (*self._replaced, self._executor):
             pool.shutdown(wait=True)
 
-    def _arm(self, name: str, delay_ms: float, interval_ms: Callable[[], float], job: Callable[[], object]) -> None:
+    def _arm(self, name: str, delay_ms: float) -> None:
+        interval_ms, job = self._repeating[name]
+
         def run() -> None:
             _logged(name, job)
-            self._arm(name, interval_ms(), interval_ms, job)
+            self._arm(name, interval_ms())
 
         def due() -> None:
             with self._lock:

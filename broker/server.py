@@ -277,13 +277,15 @@ class Broker:
         self.services.logs.update_broker_config(new)
         if "background.threads" in changed:
             self._scheduler.resize(new.background_threads)
+        self._scheduler.intervals_changed()
         if self._is_serving:
             self._sockets.reconfigure(new)
             if changed & {"listeners", "advertised.listeners"}:
                 self._announce(new)
 
     def _announce(self, config: BrokerConfig) -> None:
-        """Tell the cluster of other endpoints."""
+        """Tell the cluster of other endpoints: the controller hears of it by the registration, and tells all."""
+        self.services.metadata.set_unadvertised(unadvertised_listeners(config))
         self._registration.update(broker_info(self.broker_id, config, self._sockets.bound_port))
 
     def _metadata_changed(self, old: MetadataSnapshot, new: MetadataSnapshot) -> None:
@@ -306,8 +308,15 @@ class Broker:
         self.services.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(self.broker_id), sequential=True)
 
     def _take_back(self) -> None:
+        """Each step, whatever became of those before: a full disk must not keep the logs from being closed."""
         while self._undo:
-            self._undo.pop()()
+            step = self._undo.pop()
+            try:
+                step()
+            except EXPECTED_FAILURES as failure:
+                log.error("a step of the stop failed step=%s error=%r", step.__qualname__, str(failure))
+            except Exception:
+                log.exception("a step of the stop failed step=%s", step.__qualname__)
 
     def _thread_died(self, failure: BaseException) -> None:
         log.critical(

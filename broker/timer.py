@@ -75,12 +75,12 @@ class Timer:
                 bucket[entry] = None
         return entry
 
-    def cancel(self, entry: TimerEntry) -> None:
-        """Take a callback back; nothing happens when it has run."""
+    def cancel(self, entry: TimerEntry) -> bool:
+        """Take a callback back; False, and nothing happens, when it has run or is about to."""
         with self._lock:
             bucket = self._buckets.get(entry.tick)
             if bucket is None or entry not in bucket:
-                return
+                return False
             del bucket[entry]
             if not bucket:
                 del self._buckets[entry.tick]
@@ -88,6 +88,7 @@ class Timer:
                     # Far ticks whose entries were all taken back would lie here until their time.
                     self._ticks = list(self._buckets)
                     heapq.heapify(self._ticks)
+            return True
 
     @property
     def pending(self) -> int:

@@ -75,8 +75,14 @@ class ControllerStore:
     # Brokers
 
     def live_brokers(self, watch: Watch | None) -> dict[int, BrokerInfo]:
-        """All that are registered and readable; one that is not cannot be talked to, and is logged."""
+        """All that are registered and readable; one that is not cannot be talked to, and is logged.
+
+        The watch hears of brokers that come and go, and of those that announce other endpoints.
+        """
         ids = sorted(int(name) for name in self._registry.children(BROKERS_PATH, watch) if name.isdigit())
+        if watch is not None:
+            for broker_id in ids:
+                self._registry.exists(BrokerInfo.path(broker_id), watch)
         found = self._registry.get_many([BrokerInfo.path(broker_id) for broker_id in ids])
         brokers = {}
         for broker_id, node in zip(ids, found, strict=True):

@@ -362,9 +362,7 @@ def clients_are_sent_to_the_new_address(stage: Stage) -> None:
 
 
 FAULTS: dict[str, str] = {
-    "advertised.listeners": "the metadata cache is not told which listeners advertise",
     "log.preallocate": "segments are not preallocated",
-    "log.segment.delete.delay.ms": "the pass that deletes files keeps its old interval until it has run once more",
     "producer.id.expiration.ms": "logs keep the expiration that they were opened with",
 }
 """Settings that do not take effect as they should, and why. Strict: what is put right must leave the table."""
