@@ -56,9 +56,10 @@ class Reading:
         self.asked = asked
         self.piece: LogSlice | None = None
         self.size_bytes = 0
-        self.answer = (
-            refused(asked.partition, refusal) if refusal is not None else refused(asked.partition, ErrorCode.NONE)
-        )
+        self.answer = refused(asked.partition, ErrorCode.NONE if refusal is None else refusal)
+        if refusal is not None:
+            # Empty where nothing was read, null where reading failed: as Kafka has it.
+            self.answer.aborted_transactions = []
 
     @property
     def failed(self) -> bool:
@@ -106,12 +107,21 @@ class Reading:
         self.answer = answer
         if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
             return
+        limit = min(max_bytes, max(asked.partition_max_bytes, 0))
         piece = log.read(
             asked.fetch_offset,
-            min(max_bytes, max(asked.partition_max_bytes, 0)),
+            limit,
             min_one=nothing_yet and limits.honours_first_batch,
             end_offset=end_offset,
         )
+        if (
+            limits.honours_first_batch
+            and not nothing_yet
+            and piece.size_bytes == limit > 0
+            and not piece.begins_with_whole_batch()
+        ):
+            # A piece of a batch is of no use to anybody, and Kafka sends none either.
+            return
         self.piece = piece
         self.size_bytes = piece.size_bytes
         if limits.wants_committed and piece.size_bytes:

@@ -151,7 +151,7 @@ class Partition:
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             single_v2_batch=produce_version >= 3,
-            zstd_allowed=produce_version >= 7,
+            zstd_allowed=not 3 <= produce_version < 7,
         )
         if isr_size == 1:
             log.advance_high_watermark(log.log_end_offset)

@@ -25,6 +25,8 @@ from kavka.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kavka.protocol.records.batch import HEADER_SIZE_BYTES
+from kavka.protocol.records.header import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
@@ -38,6 +40,7 @@ FLEXIBLE_SINCE: Final = 9
 EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
 HEAD_SIZE_BYTES: Final = 8
+ATTRIBUTES_POSITION: Final = 22
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
@@ -145,6 +148,8 @@ class ProduceShapes:
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
+            return None
+        if len(records) < HEADER_SIZE_BYTES or records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
             return None
         try:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(

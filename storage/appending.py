@@ -23,7 +23,7 @@ class AppendResult(NamedTuple):
     first_offset: int
     last_offset: int
     log_append_time_ms: int
-    """The broker's time where `message.timestamp.type=LogAppendTime`, else -1."""
+    """The broker's time where `message.timestamp.type=LogAppendTime`, else -1; of a duplicate always its timestamp."""
     log_start_offset: int
     duplicate: bool
 
@@ -41,3 +41,7 @@ class AppendError(BrokerError):
     ) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
+
+
+class MalformedRequestError(AppendError):
+    """Not what a Produce request of its version may hold: refused before the log was looked at."""

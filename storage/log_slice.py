@@ -1,8 +1,11 @@
 """A piece of a segment's `.log` file on its way to a consumer or a follower."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kavka.storage.segment_file import SegmentFile
+
+_LENGTH_START: Final = 8
+_LENGTH_END: Final = 12
 
 
 class ProducerStatus(NamedTuple):
@@ -69,6 +72,13 @@ class LogSlice:
         if not self.size_bytes:
             return b""
         return self.file.read(self.size_bytes, self.position)
+
+    def begins_with_whole_batch(self) -> bool:
+        """Whether the first batch isn't cut. Raises OSError."""
+        head = self.file.read(_LENGTH_END, self.position) if self.size_bytes >= _LENGTH_END else b""
+        if len(head) < _LENGTH_END:
+            return False
+        return _LENGTH_END + int.from_bytes(head[_LENGTH_START:], "big") <= self.size_bytes
 
     def __len__(self) -> int:
         return self.size_bytes

@@ -193,9 +193,9 @@ class PartitionLog(ManagedLog):
         """What the append needs to know, and the bytes to write: mostly those that came. None: nothing to append."""
         rules = self.rules
         if not single_v2_batch and not is_v2(records):
+            records = convert_old_format(records)
             if not records:
                 return None, records
-            records = convert_old_format(records)
         batch = check_batch(records, rules, now_ms, origin, zstd_allowed)
         if rules.looks_closer or batch[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
             fitted = fit(records, rules, now_ms)
@@ -233,8 +233,8 @@ class PartitionLog(ManagedLog):
                 self.note_aborted(segment, completed)
 
     def _repeated(self, placed: BatchPlaced) -> AppendResult:
-        stamp = placed.timestamp_ms if self.rules.log_append_time else -1
-        return AppendResult(placed.first_offset, placed.last_offset, stamp, self.log_start_offset, True)
+        # Kafka gives the batch's timestamp here, whichever type the topic has.
+        return AppendResult(placed.first_offset, placed.last_offset, placed.timestamp_ms, self.log_start_offset, True)
 
     def _flush_after_append(self, rolled: bool) -> None:
         """What an append leaves to do when the lock is free again."""

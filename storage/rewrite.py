@@ -10,9 +10,11 @@ from typing import Final
 from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import (
     BatchHeader,
+    Codec,
     Record,
     TimestampType,
     build_batch,
+    iter_batch_headers,
     iter_records,
     patch_log_append_time,
     read_header,
@@ -29,9 +31,20 @@ _ATTRIBUTES_POSITION: Final = 21
 
 
 def convert_old_format(records: bytes | bytearray | memoryview) -> bytearray:
-    """A message set of magic 0 or 1 (Produce v0 to v2) as one v2 batch. Raises AppendError."""
+    """A message set of magic 0 or 1 (Produce v0 to v2) as one v2 batch; nothing of nothing. Raises AppendError.
+
+    What is cut off at the end is left out. Compressed messages come as one wrapper, and all have the same magic.
+    """
     try:
-        return bytearray(to_v2(records))
+        headers = list(iter_batch_headers(records, allow_truncated_tail=True))
+        if not headers:
+            return bytearray()
+        if len(headers) > 1 and any(header.codec != Codec.NONE for _, header in headers):
+            raise AppendError(ErrorCode.INVALID_RECORD, "more than one message where one is compressed")
+        if len({header.magic for _, header in headers}) > 1:
+            raise AppendError(ErrorCode.INVALID_RECORD, "messages of different magics")
+        position, last = headers[-1]
+        return bytearray(to_v2(memoryview(records)[: position + last.size_bytes]))
     except UnsupportedCodecError as error:
         raise AppendError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
     except DecodeError as error:

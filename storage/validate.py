@@ -19,7 +19,7 @@ from kavka.protocol.records.header import (
     LOG_APPEND_TIME_BIT,
     TRANSACTIONAL_BIT,
 )
-from kavka.storage.appending import AppendError, Origin
+from kavka.storage.appending import AppendError, MalformedRequestError, Origin
 
 NO_BOUND: Final = (1 << 63) - 1
 
@@ -83,7 +83,7 @@ def check_batch(
     """Check the header and the CRC of `records`, which must be exactly one v2 batch. Raises AppendError."""
     size = len(records)
     if size < HEADER_SIZE_BYTES:
-        raise AppendError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+        raise MalformedRequestError(ErrorCode.INVALID_RECORD, f"{size} bytes are too few for a record batch")
     (
         base_offset,
         length,
@@ -103,7 +103,7 @@ def check_batch(
         raise _wrong_framing(size, length, magic)
     codec = attributes & CODEC_MASK
     if codec >= _ZSTD and (codec > _ZSTD or not zstd_allowed):
-        raise AppendError(
+        raise MalformedRequestError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {codec} isn't possible in this request version"
         )
     if size > rules.max_message_bytes:
@@ -190,11 +190,14 @@ def _check_rare(
 
 
 def _wrong_framing(size: int, length: int, magic: int) -> AppendError:
+    if not 0 <= magic <= 2 or length + LOG_OVERHEAD_BYTES < HEADER_SIZE_BYTES:
+        return MalformedRequestError(ErrorCode.CORRUPT_MESSAGE, f"a batch of magic {magic} with {length} bytes")
+    wrong = f"the record batch claims {length} bytes, {size} are there"
     if magic != 2:
-        return AppendError(ErrorCode.INVALID_RECORD, f"magic {magic} where only record batches of magic 2 may stand")
-    if HEADER_SIZE_BYTES <= length + LOG_OVERHEAD_BYTES < size:
-        return AppendError(ErrorCode.INVALID_RECORD, "more than the one record batch that a partition may have")
-    return AppendError(ErrorCode.CORRUPT_MESSAGE, f"the record batch claims {length} bytes, {size} are there")
+        wrong = f"magic {magic} where only record batches of magic 2 may stand"
+    elif length + LOG_OVERHEAD_BYTES < size:
+        wrong = "more than the one record batch that a partition may have"
+    return MalformedRequestError(ErrorCode.INVALID_RECORD, wrong)
 
 
 def _level_of(config: TopicConfig) -> int | None:

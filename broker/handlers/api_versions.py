@@ -21,7 +21,8 @@ SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?",
 
 
 def _own_versions(_request: object, code: ErrorCode, _message: str | None) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=code, api_keys=[_shown(registered_handlers()[ApiKey.API_VERSIONS])])
+    known = [_shown(registered_handlers()[ApiKey.API_VERSIONS])] if code is ErrorCode.UNSUPPORTED_VERSION else []
+    return ApiVersionsResponse(error_code=code, api_keys=known)
 
 
 @handles(ApiVersionsRequest, versions="0-4", error_answer=_own_versions)

@@ -108,7 +108,7 @@ def _result(
     if request.timeout_ms <= 0 and not request.validate_only:
         return _failed(result.name, BrokerError(ErrorCode.REQUEST_TIMED_OUT))
     answer = CreatableTopicResult(
-        name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=None
+        name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=[]
     )
     if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name)):
         answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -135,7 +135,7 @@ def _configs(overrides: Mapping[str, str], services: "Services") -> list[Creatab
 
 def _failed(name: str, error: BrokerError) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=name, error_code=error.code, error_message=error.message or error.code.message, configs=None
+        name=name, error_code=error.code, error_message=error.message or error.code.message, configs=[]
     )
 
 

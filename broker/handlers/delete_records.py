@@ -56,7 +56,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context, services: "S
 
 
 def _delete(name: str, part: DeleteRecordsPartition, services: "Services") -> int:
+    partition = hosted_partition(services, name, part.partition_index)
     if is_internal(name):
         raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = hosted_partition(services, name, part.partition_index)
     return partition.leader_log().delete_records_before(part.offset)

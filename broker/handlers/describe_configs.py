@@ -68,7 +68,7 @@ def _described(
         shown = [result for result in shown if result.name in keys]
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
-        error_message=None,
+        error_message="",
         resource_type=each.resource_type,
         resource_name=each.resource_name,
         configs=shown,

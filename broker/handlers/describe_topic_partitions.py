@@ -6,7 +6,7 @@ Behaviour
   topics.
 - Topics that do not exist are UNKNOWN_TOPIC_OR_PARTITION; topics that the client may not describe are
   TOPIC_AUTHORIZATION_FAILED when it named them and left out when it asked for all.
-- Not done: eligible leader replicas, which exist in KRaft only (null).
+- Not done: eligible leader replicas, which exist in KRaft only (none).
 
 Versions
 - v0 is the only one.
@@ -50,6 +50,8 @@ def describe_topic_partitions(
     snapshot = services.metadata.current
     all_topics = not request.topics
     names = snapshot.sorted_names() if all_topics else sorted({each.name for each in request.topics})
+    if cursor is not None and not all_topics and cursor.topic_name not in names:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "the cursor's topic is none of those asked for")
     start = cursor.topic_name if cursor is not None else ""
     denied = []
     visible = []
@@ -69,7 +71,9 @@ def describe_topic_partitions(
         if known is not None:
             page.add(known, cursor.partition_index if cursor is not None and cursor.topic_name == name else 0)
         else:
-            page.topics.append(_failed(name_error(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
+            unknown = _failed(name_error(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+            unknown.topic_authorized_operations = context.authorized_operations(topic(name))
+            page.topics.append(unknown)
     return DescribeTopicPartitionsResponse(
         throttle_time_ms=0, topics=page.topics + denied, next_cursor=page.next_cursor
     )
@@ -109,6 +113,8 @@ class _Page:
                     leader_epoch=each.leader_epoch,
                     replica_nodes=view.replicas,
                     isr_nodes=view.isr,
+                    eligible_leader_replicas=[],
+                    last_known_elr=[],
                     offline_replicas=list(each.offline),
                 )
             )

@@ -93,7 +93,8 @@ class _Fetch:
         if not self.limits.is_consumer:
             context.require(Operation.CLUSTER_ACTION, CLUSTER)
         uses_topic_ids = version >= TOPIC_IDS_SINCE
-        asked = self._asked(request)
+        # Kafka keeps partitions in a map: the last entry counts, in the first one's place.
+        asked = list(dict(self._asked(request)).items())
         session = services.fetch_sessions.resume(request, uses_topic_ids) if version >= 7 else None
         self._opens_session = version >= 7 and session is None and request.session_epoch != FINAL_EPOCH
         if session is not None:
@@ -117,7 +118,7 @@ class _Fetch:
         cells = self._services.metrics.mine("io")
         shown: list[tuple[Key, PartitionData]] = []
         session = self.session
-        if self._opens_session and self._keys:
+        if self._opens_session:
             session = self._services.fetch_sessions.open(
                 len(self._keys),
                 from_follower=not self.limits.is_consumer,
@@ -191,7 +192,9 @@ class _Fetch:
             return Reading(None, asked, ErrorCode.INCONSISTENT_TOPIC_ID)
         log = partition.log
         if self._version < ZSTD_SINCE and log is not None and log.config.compression_type == "zstd":
-            return Reading(None, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            refused = Reading(None, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            refused.answer.records = None
+            return refused
         return Reading(partition, asked)
 
     def _adapt(self, reading: Reading) -> None:
@@ -207,6 +210,9 @@ class _Fetch:
         answer.records, answer.error_code = convert_down(
             records, 0 if self._version < 2 else 1, reading.asked.fetch_offset
         )
+        if answer.error_code:
+            answer.records = None
+            answer.high_watermark = -1
 
     def _add_endpoint(self, endpoints: dict[int, NodeEndpoint], broker_id: int) -> None:
         snapshot = self._services.metadata.current

@@ -50,7 +50,8 @@ MAX_STORED_ANSWERS: Final = 16
 
 def _refused(request: MetadataRequest, code: ErrorCode, _message: str | None) -> MetadataResponse:
     """An error of the whole request, said of each topic asked for; v13 has a place of its own too."""
-    topics = [_failed(code, each.name, each.topic_id) for each in request.topics or ()]
+    # Before v12 a topic without a name can be asked for, but not answered.
+    topics = [_failed(code, each.name or "", each.topic_id) for each in request.topics or ()]
     return MetadataResponse(brokers=[], topics=topics, error_code=code)
 
 
@@ -191,8 +192,11 @@ class _Answer:
             return self._topic(known)
         error = creation.get(name) or name_error(name)
         if error is ErrorCode.NONE and self._denied_creation(name):
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return _failed(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        failed = _failed(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+        if self._request.include_topic_authorized_operations:
+            failed.topic_authorized_operations = self._context.authorized_operations(topic(name))
+        return failed
 
     def _denied_creation(self, name: str) -> bool:
         wanted = self._services.config.current.auto_create_topics_enable and self._request.allow_auto_topic_creation

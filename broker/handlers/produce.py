@@ -36,9 +36,15 @@ from kavka.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kavka.protocol.records.batch import HEADER_SIZE_BYTES
+from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.storage.appending import MalformedRequestError
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
+MAGIC_POSITION: Final = 16
+ATTRIBUTES_POSITION: Final = 22
+"""Of the byte with the bits that are in use."""
 LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -66,6 +72,8 @@ def produce(
         raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
         context.require(Operation.WRITE, transactional_id(request.transactional_id))
+    elif any([is_transactional(data.records) for asked in request.topic_data for data in asked.partition_data]):
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     run = _Produce(context, services, acks)
     response = ProduceResponse(responses=[run.append_topic(asked) for asked in request.topic_data])
     for partition in run.appended:
@@ -85,6 +93,16 @@ def produce(
         return operation.promise
     run.learn_shape(request)
     return response
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether the batch belongs to a transaction; looks at one byte of its attributes."""
+    return (
+        records is not None
+        and len(records) >= HEADER_SIZE_BYTES
+        and records[MAGIC_POSITION] == 2
+        and records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
+    )
 
 
 class _Produce:
@@ -135,35 +153,34 @@ class _Produce:
         context = self._context
         if context.connection.authorizer is not None and not context.allows(Operation.WRITE, topic(name)):
             return self._refuse_topic(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
-            return self._refuse_topic(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        is_closed = is_internal(name) and context.client_id != ADMIN_CLIENT_ID
         partitions = self._services.replicas.partitions
         answers = []
         for data in asked.partition_data:
             partition = partitions.get((name, data.index))
             if partition is None:
                 answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            elif is_closed:
+                answers.append(self._refuse(data, BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)))
             else:
                 answers.append(self._append(partition, data))
         return TopicProduceResponse(name=name, topic_id=asked.topic_id, partition_responses=answers)
 
     def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
-        records = data.records
+        records = data.records if data.records is not None else memoryview(bytearray())
         cells = self._cells.topic(partition.topic)
         cells.produce_requests += 1
         try:
-            result = partition.append(
-                records if records is not None else memoryview(bytearray()), self._acks, self._version, self._now_ms
-            )
+            result = partition.append(records, self._acks, self._version, self._now_ms)
         except BrokerError as failure:
             cells.failed_produce_requests += 1
-            if records is not None and failure.code in _REJECTED_BYTES:
+            if failure.code in _REJECTED_BYTES:
                 cells.bytes_rejected += len(records)
             return self._refuse(data, failure, partition)
         cells.bytes_in += len(records)
         first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = result
         if not duplicate:
-            cells.messages_in += last_offset - first_offset + 1
+            cells.messages_in += last_offset - first_offset + (first_offset >= 0)
             self.appended.append(partition)
         answer = PartitionProduceResponse(
             index=data.index,
@@ -185,14 +202,21 @@ class _Produce:
         self, data: PartitionProduceData, failure: BrokerError, partition: Partition | None = None
     ) -> PartitionProduceResponse:
         self.failure = failure
-        answer = _refused(data.index, failure.code, failure.message)
+        answer = _refused(data.index, failure.code, None)
         record_errors = getattr(failure, "record_errors", ())
         if record_errors:
+            # Words come with the records at fault only: without them clients have words of their own for the code.
+            answer.error_message = failure.message
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
                 for index, text in record_errors
             ]
-        if partition is not None and partition.log is not None and failure.code is ErrorCode.INVALID_TIMESTAMP:
+        if (
+            partition is not None
+            and partition.log is not None
+            and failure.code not in _WITHOUT_LOG_START
+            and not isinstance(failure, MalformedRequestError)
+        ):
             answer.log_start_offset = partition.log.log_start_offset
         if partition is not None and self._version >= 10 and failure.code in LEADER_ERRORS:
             self._name_leader(answer, partition)
@@ -213,6 +237,17 @@ class _Produce:
             )
 
 
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+)
+"""Errors whose answer leaves the log start offset out, as Kafka's does."""
 _REJECTED_BYTES: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 

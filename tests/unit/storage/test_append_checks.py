@@ -57,8 +57,8 @@ def refusal(
     ("fields", "code"),
     [
         ({"magic": 1}, ErrorCode.INVALID_RECORD),
-        ({"magic": 3}, ErrorCode.INVALID_RECORD),
-        ({"length": 10_000}, ErrorCode.CORRUPT_MESSAGE),
+        ({"magic": 3}, ErrorCode.CORRUPT_MESSAGE),
+        ({"length": 10_000}, ErrorCode.INVALID_RECORD),
         ({"length": -1}, ErrorCode.CORRUPT_MESSAGE),
         ({"length": 49}, ErrorCode.INVALID_RECORD),
         ({"crc": 1}, ErrorCode.CORRUPT_MESSAGE),
@@ -81,7 +81,7 @@ def test_a_header_that_lies_is_refused(fields: dict[str, int], code: ErrorCode) 
 
 @pytest.mark.parametrize("size", [0, 1, 12, 60])
 def test_too_few_bytes_are_refused(size: int) -> None:
-    assert refusal(batch_of(b"a")[:size]) == ErrorCode.CORRUPT_MESSAGE
+    assert refusal(batch_of(b"a")[:size]) == ErrorCode.INVALID_RECORD
 
 
 def test_two_batches_are_refused() -> None:

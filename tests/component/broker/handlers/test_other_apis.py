@@ -131,7 +131,7 @@ def test_records_that_cannot_be_deleted_are_refused() -> None:
     assert delete_before(broker, 91) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
     assert delete_before(broker, 1, "nowhere") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete_before(broker, 1, "elsewhere") == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
-    assert delete_before(broker, 1, "__consumer_offsets") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    assert delete_before(broker, 1, "__consumer_offsets") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     denied = delete_before(broker, 30, authorizer=Denying((Operation.DELETE, "visits")))
     assert denied == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
     assert log.log_start_offset == 5
