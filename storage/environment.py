@@ -15,12 +15,14 @@ class LogEnvironment:
     run_in_background a job that fsyncs: another thread runs it soon (default: at once, in the caller's thread)
     run_later         (delay_ms, job): the job unlinks files after `file.delete.delay.ms` (default: at once)
     on_io_failure     (directory, error): an error that takes the log directory offline (EIO, EROFS, a failed undo)
+    on_refused        (directory, reason): a write that did not go through and may be tried again (a full disk)
     """
 
     __slots__ = (
         "files",
         "now_ms",
         "on_io_failure",
+        "on_refused",
         "pool",
         "producer_id_expiration_ms",
         "random_below",
@@ -38,6 +40,7 @@ class LogEnvironment:
         run_in_background: Callable[[Callable[[], None]], object] | None = None,
         run_later: Callable[[int, Callable[[], None]], object] | None = None,
         on_io_failure: Callable[[Path, OSError], object] | None = None,
+        on_refused: Callable[[Path, str], object] | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         validate_all_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
@@ -48,6 +51,7 @@ class LogEnvironment:
         self.run_in_background = run_in_background or _at_once
         self.run_later = run_later or _without_delay
         self.on_io_failure = on_io_failure or _nobody_to_tell
+        self.on_refused = on_refused or _nobody_to_ask
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.validate_all_records = validate_all_records
         self.random_below = random_below
@@ -59,6 +63,10 @@ def _at_once(job: Callable[[], None]) -> None:
 
 def _without_delay(_delay_ms: int, job: Callable[[], None]) -> None:
     job()
+
+
+def _nobody_to_ask(_directory: Path, _reason: str) -> None:
+    return
 
 
 def _nobody_to_tell(_directory: Path, _error: OSError) -> None:

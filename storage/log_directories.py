@@ -7,6 +7,7 @@ failure: what was refused is tried again by whoever asked.
 import errno
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
 
 PROCESS_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What the process is short of says nothing about the disk."""
+
+
+REFUSAL_PAUSE_S: Final = 10.0
 
 
 class NoLogDirectoryError(Exception):
@@ -101,6 +105,13 @@ class LogDirectories:
             _log.warning("a log could not go on: directory=%s error=%s", directory.path, error)
         else:
             self.fail(directory, error)
+
+    def refused(self, directory: LogDirectory, reason: str) -> None:
+        """A log could not write and may try again: said once in a while, for clients try again all the time."""
+        now_s = time.monotonic()
+        if now_s - directory.refusal_told_s >= REFUSAL_PAUSE_S:
+            directory.refusal_told_s = now_s
+            _log.warning("a log directory refuses writes: directory=%s reason=%r", directory.path, reason)
 
     def met(self, directory: LogDirectory, what: str, error: OSError) -> None:
         """An error of the disk: take the directory offline, or, if the error may pass, log it."""

@@ -52,12 +52,15 @@ class LogDirectory:
         "log_start_offsets",
         "path",
         "recovery_points",
+        "refusal_told_s",
     )
 
     def __init__(self, path: Path, files: Files) -> None:
         self.path = path
         self.failure: OSError | None = None
         """Why the directory is offline; None while it is online."""
+        self.refusal_told_s = float("-inf")
+        """When the last write that the disk refused was logged (monotonic)."""
         self._checkpoint_lock = threading.Lock()
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_FILE, files)
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_FILE, files)

@@ -377,6 +377,7 @@ class LogManager:
             run_in_background=self._in_background,
             run_later=self.deferred.add,
             on_io_failure=lambda _path, error: self.directories.log_met(directory, error),
+            on_refused=lambda _path, reason: self.directories.refused(directory, reason),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )

@@ -197,11 +197,15 @@ class LogState:
             self._undo_write(segment, position)
             raise self.disk_failed("append failed", error) from error
         self._undo_write(segment, position)
-        raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk took {written} of {len(records)} bytes")
+        reason = f"the disk is full: it took {written} of {len(records)} bytes"
+        self.environment.on_refused(self.directory, reason)
+        raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
     def disk_failed(self, what: str, error: OSError) -> AppendError:
         """The error to raise; the log directory goes offline unless the disk is only full, or the log closed."""
-        if error.errno not in PASSING and not self.closed:
+        if error.errno in PASSING:
+            self.environment.on_refused(self.directory, f"{what}: {error.strerror or error}")
+        elif not self.closed:
             self.environment.on_io_failure(self.directory, error)
         return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
 
