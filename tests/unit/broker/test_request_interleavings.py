@@ -1,0 +1,159 @@
+"""Network thread, I/O threads and whoever completes promises, at every step's mercy: nothing is lost or doubled."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kavka.broker import dispatcher, io_thread, promise, request_queue
+from kavka.broker.network import answers as answers_module
+from kavka.broker.network import connection, network_thread
+from kavka.protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.interleaving import Interleaving, TurnLock
+from tests.support.network_stage import FakeSocket, Stage, answers, request
+
+MODULES = (answers_module, connection, network_thread, request_queue, io_thread, dispatcher, promise)
+KINDS = ("now", "now", "later", "later", "hold", "fail")
+
+
+class Play:
+    """One run: clients that send and take as the seed says, until every request has its answer."""
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, clients: int, requests: int) -> None:
+        self.random = random.Random(seed)
+        self.turns = Interleaving(seed, MODULES, chance=self.random.choice([0.05, 0.2, 0.5]))
+        locks = SimpleNamespace(Lock=lambda: TurnLock(self.turns))
+        for module in (connection, request_queue, promise):
+            monkeypatch.setattr(module, "threading", locks)
+        self.stage = Stage(max_requests=self.random.choice([1, 3, 500]))
+        self.requests = requests
+        self.sockets: list[FakeSocket] = []
+        self.sent = [0] * clients
+        self.expected = clients * requests
+        for _ in range(clients):
+            self.sockets.append(self.stage.connect(FakeSocket(room=0, piece=self.random.choice([3, 50, 1000])))[1])
+        self.wanted = [[self.random.choice(KINDS) for _ in range(requests)] for _ in range(clients)]
+
+    @property
+    def over(self) -> bool:
+        return len(self.stage.answered) == self.expected and not any(
+            each.answers.backlog for each in self.stage.thread.connections.values()
+        )
+
+    def network(self) -> None:
+        while not self.over:
+            self._clients()
+            self.stage.loop.turn()
+            self.turns.pass_on()
+
+    def work(self, index: int) -> None:
+        while not self.over:
+            if not self._run_one(index):
+                self.turns.pass_on()
+
+    def complete(self) -> None:
+        while not self.over:
+            owed = self.stage.promises
+            if owed:
+                owed.pop(self.random.randrange(len(owed))).complete(HeartbeatResponse(error_code=7))
+            self.turns.pass_on()
+
+    def run(self) -> None:
+        self.turns.run(self.network, lambda: self.work(0), lambda: self.work(1), self.complete)
+
+    def _run_one(self, index: int) -> bool:
+        # Looking and taking must be one step: the other I/O thread is here too.
+        try:
+            taken: Any = self.stage.queue._queue.get_nowait()
+        except Exception:  # noqa: BLE001 - _queue.Empty, which SimpleQueue's module keeps to itself
+            return False
+        self.stage.io_threads[index].run_turn(taken, self.stage.cells, 0)
+        return True
+
+    def _clients(self) -> None:
+        for number, socket in enumerate(self.sockets):
+            if self.sent[number] < self.requests and self.random.random() < 0.5:
+                for _ in range(self.random.randrange(1, 4)):
+                    if self.sent[number] < self.requests:
+                        socket.input += request(self.sent[number], self.wanted[number][self.sent[number]])
+                        self.sent[number] += 1
+            if self.random.random() < 0.5:
+                socket.room += self.random.randrange(60)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_request_is_answered_once_and_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(seed, monkeypatch, clients=2, requests=8)
+
+    play.run()
+
+    codes = {"now": 0, "later": 7, "hold": 7, "fail": 14}
+    for socket, wanted in zip(play.sockets, play.wanted, strict=True):
+        assert answers(socket.taken) == [(number, codes[kind]) for number, kind in enumerate(wanted)]
+    assert play.stage.queue.depth == 0
+    assert not play.stage.deaths
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_request_that_comes_while_a_turn_ends_is_not_left_behind(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(seed, monkeypatch, clients=1, requests=2)
+    play.wanted = [["now", "now"]]
+    play.sockets[0].room = play.sockets[0].piece = 1000
+
+    play.run()
+
+    assert answers(play.sockets[0].taken) == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_limits_on_unanswered_requests_do_not_stop_a_connection_for_good(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (io_thread, network_thread, connection):
+        monkeypatch.setattr(module, "MAX_UNANSWERED", 3)
+        monkeypatch.setattr(module, "MAX_UNSENT_BYTES", 40)
+    monkeypatch.setattr(io_thread, "READ_ON_BELOW", 2)
+    play = Play(seed, monkeypatch, clients=2, requests=12)
+
+    play.run()
+
+    assert [len(answers(socket.taken)) for socket in play.sockets] == [12, 12]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_connection_that_breaks_in_between_takes_nothing_with_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(seed, monkeypatch, clients=2, requests=8)
+    victim, other = play.sockets
+    breaks_at = play.random.randrange(100)
+
+    monkeypatch.setattr(Play, "over", property(lambda self: len(whole_answers(other)) == 8 and victim.closed))
+
+    def break_victim() -> None:
+        for _ in range(breaks_at):
+            play.turns.pass_on()
+        if play.random.random() < 0.5:
+            victim.broken = True
+        victim.ended = True
+
+    play.turns.run(play.network, lambda: play.work(0), lambda: play.work(1), play.complete, break_victim)
+
+    received = whole_answers(victim)
+    assert received == list(range(len(received)))
+    play.stage.settle()
+    assert play.stage.queue.depth == 0
+    assert play.stage.limits.total == 1
+
+
+def whole_answers(socket: FakeSocket) -> list[int]:
+    """The correlation ids of the answers that came whole; the last one may be cut."""
+    found = []
+    position = 0
+    data = bytes(socket.taken)
+    while position + 8 <= len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        if position + 4 + size > len(data):
+            break
+        found.append(int.from_bytes(data[position + 4 : position + 8], "big"))
+        position += 4 + size
+    return found

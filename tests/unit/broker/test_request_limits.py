@@ -1,0 +1,221 @@
+"""What bounds a client's requests: the queue's length, its memory, turns, unanswered requests; and who runs next."""
+
+import pytest
+
+from kavka.broker.io_thread import TURN_REQUESTS
+from kavka.broker.network.connection import MAX_UNANSWERED
+from kavka.protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.network_stage import Stage, answers, request
+
+LARGE = 300_000
+"""More than fits into what is received at once."""
+
+
+def test_a_held_connection_runs_nothing_until_its_answer(stage: Stage) -> None:
+    connection, socket = stage.connect()
+    socket.input += request(0, "hold") + request(1) + request(2)
+    stage.settle()
+    assert (stage.ran, answers(socket.taken)) == ([0], [])
+
+    stage.promises.pop().complete(HeartbeatResponse(error_code=7))
+    stage.settle()
+
+    assert answers(socket.taken) == [(0, 7), (1, 0), (2, 0)]
+    assert not connection.running.locked()
+
+
+def test_requests_run_on_while_an_answer_waits_whose_effects_are_complete(stage: Stage) -> None:
+    _, socket = stage.connect()
+    socket.input += request(0, "later") + request(1)
+    stage.settle()
+    assert (stage.ran, answers(socket.taken)) == ([0, 1], [])
+
+    stage.promises.pop().complete(HeartbeatResponse(error_code=7))
+
+    assert answers(socket.taken) == [(0, 7), (1, 0)]
+
+
+def test_a_connection_with_many_requests_lets_others_go_first(stage: Stage) -> None:
+    _, greedy = stage.connect()
+    greedy.input += b"".join([request(number) for number in range(3 * TURN_REQUESTS)])
+    stage.loop.settle()
+    _, modest = stage.connect()
+    modest.input += request(1000)
+    stage.loop.settle()
+
+    stage.run_one()
+    stage.run_one()
+
+    assert len(answers(greedy.taken)) == TURN_REQUESTS
+    assert answers(modest.taken) == [(1000, 0)]
+
+
+def test_reading_pauses_at_the_limit_of_unanswered_requests_and_goes_on_below_it(stage: Stage) -> None:
+    connection, socket = stage.connect()
+    for number in range(MAX_UNANSWERED + 50):
+        socket.input += request(number, "later")
+        stage.settle()
+
+    assert len(stage.promises) == MAX_UNANSWERED
+    assert not connection.reading
+    assert socket.input
+
+    while stage.promises:
+        stage.promises.pop(0).complete(HeartbeatResponse(error_code=0))
+        stage.settle()
+    assert [number for number, _ in answers(socket.taken)] == list(range(MAX_UNANSWERED + 50))
+    assert connection.reading
+
+
+def test_requests_beyond_the_limit_run_when_those_before_are_answered(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+        monkeypatch.setattr(f"{name}.MAX_UNANSWERED", 3)
+    _, socket = stage.connect()
+    socket.input += b"".join([request(number, "later") for number in range(5)])
+    stage.settle()
+    assert stage.ran == [0, 1, 2]
+
+    for _ in range(2):
+        stage.promises.pop(0).complete(HeartbeatResponse(error_code=0))
+        stage.run_one()
+
+    assert stage.ran == [0, 1, 2, 3, 4]
+
+
+def test_a_client_that_takes_no_answers_is_not_read_on(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+        monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 200)
+    connection, socket = stage.connect()
+    socket.room = 0
+    for number in range(100):
+        socket.input += request(number)
+        stage.settle()
+    assert not connection.reading
+    assert len(stage.ran) < 50
+
+    socket.room = 1 << 30
+    stage.settle()
+
+    assert [number for number, _ in answers(socket.taken)] == list(range(100))
+
+
+def test_a_full_queue_pauses_reading_until_half_of_it_is_worked_off() -> None:
+    stage = Stage(max_requests=8)
+    first, second = stage.connect(), stage.connect()
+    for _, socket in (first, second):
+        socket.input += b"".join([request(number) for number in range(6)])
+        stage.loop.turn()
+    assert (stage.queue.depth, second[0].reading) == (12, False)
+
+    stage.settle()
+
+    assert (stage.queue.depth, second[0].reading) == (0, True)
+    assert len(answers(first[1].taken)) == len(answers(second[1].taken)) == 6
+
+
+def test_requests_that_wait_for_their_own_connection_do_not_fill_the_queue_for_others() -> None:
+    stage = Stage(max_requests=4)
+    _, held = stage.connect()
+    held.input += b"".join([request(number, "hold") for number in range(20)])
+    stage.settle()
+    assert stage.queue.depth >= 4
+
+    other, socket = stage.connect()
+    for number in range(10):
+        socket.input += request(2 * number) + request(2 * number + 1)
+        stage.settle()
+
+    assert len(answers(socket.taken)) == 20
+    assert other.reading
+
+
+def test_connections_that_waited_for_room_go_on_when_the_last_turn_ends_held() -> None:
+    stage = Stage(max_requests=3)
+    _, first = stage.connect()
+    first.input += b"".join([request(number, "hold") for number in range(4)])
+    stage.loop.turn()
+    waiting, second = stage.connect()
+    second.input += request(10, "hold") + request(11)
+    stage.loop.turn()
+    assert not waiting.reading
+
+    while stage.run_one():
+        pass
+    stage.loop.settle()
+
+    assert waiting.reading
+
+
+def test_a_large_frame_waits_until_the_memory_pool_has_room() -> None:
+    stage = Stage(max_bytes=int(1.5 * LARGE))
+    (_, first), (waiting, second) = stage.connect(), stage.connect()
+    whole = request(1, "now", pad=LARGE)
+    first.input += whole[:-10]
+    stage.loop.settle()
+    second.input += whole
+    stage.loop.settle()
+    assert not waiting.reading
+    assert len(second.input) >= LARGE // 2
+
+    first.input += whole[-10:]
+    stage.settle()
+
+    assert len(answers(first.taken)) == len(answers(second.taken)) == 1
+    assert stage.queue._charged_bytes == 0
+
+
+def test_a_frame_larger_than_the_whole_pool_is_read_when_it_is_alone() -> None:
+    stage = Stage(max_bytes=10)
+    _, socket = stage.connect()
+    socket.input += request(1, "now", pad=LARGE)
+    stage.settle()
+
+    assert len(answers(socket.taken)) == 1
+
+
+@pytest.mark.parametrize("what", ["now", "later", "hold", "fail", "crash", "silent"])
+def test_the_memory_of_a_large_request_is_given_back_once(what: str) -> None:
+    stage = Stage(max_bytes=1 << 30)
+    _, socket = stage.connect()
+    for number in range(3):
+        socket.input += request(number, what, pad=LARGE)
+        stage.settle()
+        if stage.promises:
+            stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+
+    assert stage.queue._charged_bytes == 0
+    assert len(stage.ran) == 3
+
+
+@pytest.mark.parametrize("unread", [0, 10])
+def test_closing_gives_back_what_waited(unread: int) -> None:
+    stage = Stage(max_bytes=1 << 30)
+    connection, socket = stage.connect()
+    socket.input += request(0, "hold")
+    stage.settle()
+    whole = request(1, pad=LARGE)
+    socket.input += request(2) + whole + whole[: len(whole) - unread]
+    stage.loop.settle()
+    assert stage.queue._charged_bytes > 0
+
+    connection.close("test")
+    stage.settle()
+
+    assert (stage.queue._charged_bytes, stage.queue.depth, stage.limits.total) == (0, 0, 0)
+    assert socket.closed
+
+
+def test_a_frame_beyond_the_limit_closes_the_connection(stage: Stage) -> None:
+    _, socket = stage.connect()
+    socket.input += request(0) + (1 << 30).to_bytes(4, "big")
+    stage.settle()
+
+    assert socket.closed
+    assert len(stage.rejected) == 1
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
