@@ -38,6 +38,7 @@ SASL_JAVA: Final = "Kavka has no Kerberos, and brokers log in without Java's log
 COORDINATOR: Final = "coordinators run on the I/O threads and serve both protocols"
 PURGATORY: Final = "a finished operation leaves the purgatory at once"
 FORMAT: Final = "messages are stored in the newest format, as Kafka does from version 3.0 on"
+PREALLOCATION: Final = "segments grow as they are written, which Linux's file systems do well without preallocation"
 
 
 def _row(
@@ -200,4 +201,5 @@ ROWS: Final = (
     _row(PURGATORY, "producer.purgatory.purge.interval.requests", INT, 1000, importance=MEDIUM),
     _row(PURGATORY, "delete.records.purgatory.purge.interval.requests", INT, 1, importance=MEDIUM),
     _row(FORMAT, "log.message.format.version", STRING, "3.0-IV1", importance=MEDIUM),
+    _row(PREALLOCATION, "log.preallocate", BOOLEAN, False, scope=CLUSTER_WIDE, importance=MEDIUM),
 )

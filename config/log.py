@@ -78,14 +78,6 @@ class LogSettings(Settings):
         scope=CLUSTER_WIDE,
         importance=MEDIUM,
     )
-    log_preallocate: bool = setting(
-        "log.preallocate",
-        BOOLEAN,
-        False,
-        "Whether a new segment's file gets its full size at once.",
-        scope=CLUSTER_WIDE,
-        importance=MEDIUM,
-    )
     log_flush_interval_messages: int = setting(
         "log.flush.interval.messages",
         LONG,

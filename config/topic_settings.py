@@ -13,7 +13,7 @@ from kavka.config.checks import (
     at_least,
     between,
 )
-from kavka.config.ignored import FORMAT, TIERED
+from kavka.config.ignored import FORMAT, PREALLOCATION, TIERED
 from kavka.config.setting import Settings, setting
 from kavka.config.values import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, MEDIUM, STRING
 
@@ -125,9 +125,10 @@ class TopicSettings(Settings):
         "preallocate",
         BOOLEAN,
         False,
-        "Whether a new segment's file gets its full size at once.",
+        f"Not used: {PREALLOCATION}.",
         scope=CLUSTER_WIDE,
         importance=MEDIUM,
+        ignored=PREALLOCATION,
         synonyms=("log.preallocate",),
     )
     flush_messages: int = setting(

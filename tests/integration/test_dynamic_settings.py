@@ -140,14 +140,6 @@ def indexes_get_an_entry_each_so_many_bytes(stage: Stage) -> None:
     eventually(lambda: index.exists() and index.stat().st_size >= 16, "the index has no more entries")
 
 
-@effect("log.preallocate")
-def new_segments_have_their_full_size_at_once(stage: Stage) -> None:
-    stage.change(log_preallocate="true")
-    stage.create(segment_bytes="65536")
-    stage.produce()
-    assert (stage.folder / "00000000000000000000.log").stat().st_size == 65536
-
-
 @effect("log.flush.interval.messages")
 def logs_are_flushed_after_so_many_messages(stage: Stage) -> None:
     stage.create()
@@ -362,7 +354,6 @@ def clients_are_sent_to_the_new_address(stage: Stage) -> None:
 
 
 FAULTS: dict[str, str] = {
-    "log.preallocate": "segments are not preallocated",
     "producer.id.expiration.ms": "logs keep the expiration that they were opened with",
 }
 """Settings that do not take effect as they should, and why. Strict: what is put right must leave the table."""
