@@ -94,6 +94,8 @@ def _copy_within(data: BytesLike, limit_bytes: int) -> bytes:
 # gzip ----------------------------------------------------------------------------------------------------------------
 
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_GZIP_PIECE_BYTES: Final = 2 * 1024 * 1024
+"""zlib puts together what it unpacks in one go without letting other threads run."""
 _GZIP_MAX_MEMBERS: Final = 16
 """Clients write one. Each costs a copy of the rest, so that a megabyte of empty ones would take seconds."""
 
@@ -104,22 +106,26 @@ def _compress_gzip(data: BytesLike, level: int | None) -> bytes:
 
 
 def _decompress_gzip(data: BytesLike, limit_bytes: int) -> bytes:
-    out = b""
+    pieces: list[bytes] = []
+    room = limit_bytes
     rest: BytesLike = data
     for _ in range(_GZIP_MAX_MEMBERS):
         unpacker = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            piece = unpacker.decompress(rest, limit_bytes - len(out) + 1)
-        except zlib.error as error:
-            raise _corrupt("gzip", error) from None
-        out = out + piece if out else piece
-        if len(out) > limit_bytes:
-            raise _over(limit_bytes, "gzip")
-        if not unpacker.eof:
-            raise _corrupt("gzip", "ends early")
+        while not unpacker.eof:
+            try:
+                piece = unpacker.decompress(rest, min(room + 1, _GZIP_PIECE_BYTES))
+            except zlib.error as error:
+                raise _corrupt("gzip", error) from None
+            room -= len(piece)
+            if room < 0:
+                raise _over(limit_bytes, "gzip")
+            rest = unpacker.unconsumed_tail
+            if not piece and not rest and not unpacker.eof:
+                raise _corrupt("gzip", "ends early")
+            pieces.append(piece)
         rest = unpacker.unused_data
         if not rest:
-            return out
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     raise _corrupt("gzip", f"more than {_GZIP_MAX_MEMBERS} members")
 
 
@@ -188,6 +194,7 @@ _LZ4_FLAG_DICTIONARY: Final = 0x01
 _LZ4_KAFKA_DEFAULT_LEVEL: Final = 9
 """Stands for the fast compressor in Kafka (KIP-390); the others are those of lz4's high compression."""
 _LZ4_FIRST_PIECE_BYTES: Final = 64 * 1024
+_LZ4_PIECE_BYTES: Final = 4 * 1024 * 1024
 
 
 def _compress_lz4(data: BytesLike, level: int | None, *, broken_checksum: bool) -> bytes:
@@ -223,7 +230,7 @@ def _decompress_lz4(data: BytesLike, limit_bytes: int) -> bytes:
         if unpacker.needs_input and not unpacker.eof:
             raise _corrupt("lz4", "ends early")
         pieces.append(piece)
-        piece_bytes *= 2
+        piece_bytes = min(2 * piece_bytes, _LZ4_PIECE_BYTES)
         rest = b""
     if unpacker.unused_data:
         raise _corrupt("lz4", f"{len(unpacker.unused_data)} bytes behind its end")
