@@ -9,7 +9,10 @@ from kavka.storage.segment_file import FilePool
 
 
 class LogEnvironment:
-    """Shared by all logs of one log directory. Immutable after construction; the callables are called from any thread.
+    """Shared by all logs of one log directory; the callables are called from any thread.
+
+    Immutable after construction but for `producer_id_expiration_ms`, a plain number that the log manager's change lock
+    guards and any thread reads.
 
     now_ms            wall clock, milliseconds since the epoch
     run_in_background a job that fsyncs: another thread runs it soon (default: at once, in the caller's thread)

@@ -67,7 +67,7 @@ class LoadedLog:
         self.cut_bytes = 0
         self.recovered_segments = 0
         self._kept_end_offset = log_start_offset
-        self.producers = ProducerStates(environment.producer_id_expiration_ms)
+        self.producers = ProducerStates()
         names = tidy_folder(directory, self._files)
         self.snapshots = SnapshotFiles(directory, self._files, names)
         self.segments = [self._segment(offset) for offset in base_offsets(names)]
@@ -148,7 +148,9 @@ class LoadedLog:
         self.snapshots.remove_outside(-1, trusted_offset)
         loaded = self.snapshots.load_latest(-1, trusted_offset)
         if loaded is not None:
-            self.producers.load(*loaded, self._environment.now_ms())
+            self.producers.load(*loaded)
+            environment = self._environment
+            self.producers.remove_expired(environment.now_ms(), environment.producer_id_expiration_ms)
 
     def _recover(self, segment: Segment) -> int:
         """Check and index it; the bytes that were cut."""
@@ -170,10 +172,10 @@ class LoadedLog:
     def _rebuild(self, segment: Segment) -> None:
         logger.warning("indexes of %s are rebuilt", segment.file.path)
         segment.restart()
-        states = ProducerStates(self._environment.producer_id_expiration_ms)
+        states = ProducerStates()
         loaded = self.snapshots.load_latest(-1, segment.base_offset)
         if loaded is not None:
-            states.load(*loaded, 0)
+            states.load(*loaded)
         if states.map_end_offset < segment.base_offset:
             before = [other for other in self.segments if other.base_offset < segment.base_offset]
             for earlier, batch in batches_from(self._files, before, states.map_end_offset):

@@ -32,6 +32,7 @@ from kavka.storage.log_loading import (
     refuse_duplicates,
     run_all,
 )
+from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
 from kavka.storage.partition_folders import deleted_folder_name
 from kavka.storage.partition_log import PartitionLog
@@ -45,9 +46,7 @@ class LogManager:
     """The logs by topic and partition, and the directories they lie in.
 
     Threads: `get` and `all_logs` take no lock. `_change_lock` puts creation, deletion, configuration and close one
-    after another; it is the outermost, and file work happens under it. `_lock` guards changes of `_logs`, `_logs_in`,
-    `_offline` and `_lost_logs`; nothing is called while it is held, so a log may report its disk's failure from under
-    its own lock.
+    after another; it is the outermost, and file work happens under it.
     `on_directory_failure(path, partitions, directories left)` is called by the thread that met the error, maybe with a
     log's lock held: it may post an event and no more. With none left the broker must stop.
     """
@@ -75,34 +74,28 @@ class LogManager:
         self._pool = pool if pool is not None else FilePool(files)
         self._in_background = run_in_background or _at_once
         self._change_lock = threading.RLock()
-        self._lock = threading.Lock()
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._logs_in: dict[LogDirectory, dict[TopicPartition, PartitionLog]] = {
-            directory: {} for directory in self.directories.all
-        }
-        self._offline: set[TopicPartition] = set()
-        self._lost_logs: list[PartitionLog] = []
+        self._table = LogTable(self.directories.all)
         self._loaded = False
-        environments = {directory: self._environment(directory) for directory in self.directories.all}
-        self._factory = LogFactory(config, topic_overrides, files, environments)
+        self._environments = {directory: self._environment(directory) for directory in self.directories.all}
+        self._factory = LogFactory(config, topic_overrides, files, self._environments)
 
     # Lookup
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         """The partition's log; None if there is none here, or its directory is offline."""
-        return self._logs.get((topic, partition))
+        return self._table.get((topic, partition))
 
     def all_logs(self) -> list[PartitionLog]:
         """Every log that is online."""
-        return list(self._logs.values())
+        return self._table.all()
 
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         """The logs that lie in one directory."""
-        return list(self._logs_in[directory].values())
+        return self._table.logs_in(directory)
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether the partition's log was here until its directory failed."""
-        return (topic, partition) in self._offline
+        return self._table.is_offline((topic, partition))
 
     def highest_producer_id(self) -> int:
         """Of the producers that the logs know; -1 if none. New ids must be above, also after adopting a directory."""
@@ -156,7 +149,7 @@ class LogManager:
         with self._change_lock:
             for topic, partition, topic_id in partitions:
                 key = (topic, partition)
-                log = self._logs.get(key)
+                log = self._table.get(key)
                 try:
                     if log is None:
                         log = self._create(key, topic_id, key in new)
@@ -166,7 +159,7 @@ class LogManager:
                     results[key] = log
                 except BrokerError as error:
                     results[key] = error
-            for directory in {self._directory_of(log) for log in made}:
+            for directory in {self._table.directory_of(log) for log in made}:
                 self._fsync(directory)
         if made:
             self._in_background(partial(self._fsync_topic_ids, made))
@@ -186,18 +179,16 @@ class LogManager:
         touched: set[LogDirectory] = set()
         with self._change_lock:
             for key in partitions:
-                log = self._logs.get(key)
+                log = self._table.get(key)
                 if log is None:
                     continue
-                directory = self._directory_of(log)
+                directory = self._table.directory_of(log)
                 try:
                     log.rename_directory(directory.path / deleted_folder_name(*key))
                 except BrokerError as error:
                     errors[key] = error
                     continue
-                with self._lock:
-                    self._logs.pop(key, None)
-                    self._logs_in[directory].pop(key, None)
+                self._table.remove(directory, key)
                 touched.add(directory)
                 self._factory.forget_topic(key[0])
                 self.deferred.add(log.config.file_delete_delay_ms, log.delete)
@@ -211,9 +202,11 @@ class LogManager:
             self._factory.update_topic(topic, overrides, self.all_logs())
 
     def update_broker_config(self, config: BrokerConfig) -> None:
-        """The broker's defaults for topics have changed."""
+        """The broker's settings have changed: its defaults for topics, and how long silent producers are known."""
         with self._change_lock:
             self._config = config
+            for environment in self._environments.values():
+                environment.producer_id_expiration_ms = config.producer_id_expiration_ms
             self._factory.update_broker(config, self.all_logs())
 
     # Passes: each is called by the broker's scheduler at its own interval
@@ -259,11 +252,7 @@ class LogManager:
             run_all(
                 lambda directory: self._close_directory(directory, clean, broker_epoch), directories, len(directories)
             )
-            with self._lock:
-                lost, self._lost_logs = self._lost_logs, []
-                self._logs.clear()
-                self._logs_in = {directory: {} for directory in directories}
-            for log in lost:
+            for log in self._table.clear():
                 with contextlib.suppress(OSError, BrokerError):
                     log.close(clean=False)
             self._loaded = False
@@ -285,23 +274,13 @@ class LogManager:
     # Directories
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        with self._lock:
-            lost = list(self._logs_in[directory])
-            self._lost_logs += self._logs_in[directory].values()
-            self._logs_in[directory] = {}
-            for key in lost:
-                del self._logs[key]
-            self._offline.update(lost)
+        lost = self._table.lose(directory)
         if self._on_directory_failure is not None:
             self._on_directory_failure(directory.path, lost, len(self.directories.online))
 
-    def _directory_of(self, log: PartitionLog) -> LogDirectory:
-        parent = log.directory.parent
-        return next(directory for directory in self.directories if directory.path == parent)
-
     def _fsync_topic_ids(self, logs: Sequence[PartitionLog]) -> None:
         for log in logs:
-            with self.directories.tried_again(self._directory_of(log), "could not fsync"):
+            with self.directories.tried_again(self._table.directory_of(log), "could not fsync"):
                 self._factory.fsync_topic_id(log)
 
     def _fsync(self, directory: LogDirectory) -> None:
@@ -332,11 +311,10 @@ class LogManager:
                 self._config.num_recovery_threads_per_data_dir,
             )
         except OSError as error:
-            with self._lock:
-                self._offline.update(found.logs)
+            self._table.mark_offline(found.logs)
             self.directories.fail(directory, error)
             return
-        self._add(directory, {(log.topic, log.partition): log for log in logs})
+        self._table.add(directory, {(log.topic, log.partition): log for log in logs})
         _log.info(
             "logs loaded: directory=%s logs=%d seconds=%.3f", directory.path, len(logs), time.perf_counter() - started
         )
@@ -346,7 +324,7 @@ class LogManager:
         if not is_new and not all(directory.online for directory in self.directories.all):
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: it may lie in a directory that is offline")
         while online := self.directories.online:
-            directory = min(online, key=lambda candidate: len(self._logs_in[candidate]))
+            directory = min(online, key=self._table.count_in)
             try:
                 if directory.remembers(key):
                     # Of a log that was deleted: this one must not start with its offsets after a crash.
@@ -357,17 +335,9 @@ class LogManager:
                 if directory.online:
                     raise storage_error(what, error) from error
                 continue
-            self._add(directory, {key: log})
+            self._table.add(directory, {key: log})
             return log
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no log directory is online")
-
-    def _add(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        with self._lock:
-            if directory.online:
-                self._logs.update(logs)
-                self._logs_in[directory].update(logs)
-            else:
-                self._offline.update(logs)
 
     def _environment(self, directory: LogDirectory) -> LogEnvironment:
         return LogEnvironment(

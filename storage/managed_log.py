@@ -169,7 +169,7 @@ class ManagedLog(LogState):
     def remove_expired_producers(self, now_ms: int) -> int:
         """Forget idempotent producers that were silent for `producer.id.expiration.ms`; how many."""
         with self.lock:
-            return self.producers.remove_expired(now_ms)
+            return self.producers.remove_expired(now_ms, self.environment.producer_id_expiration_ms)
 
     def active_producers(self) -> list[ProducerStatus]:
         with self.lock:

@@ -69,10 +69,9 @@ class ProducerStates:
     that is open, or ended at or above the high watermark; -1 when there is none.
     """
 
-    __slots__ = ("_ongoing", "_producers", "_unreplicated", "expiration_ms", "first_unstable_offset", "map_end_offset")
+    __slots__ = ("_ongoing", "_producers", "_unreplicated", "first_unstable_offset", "map_end_offset")
 
-    def __init__(self, expiration_ms: int) -> None:
-        self.expiration_ms = expiration_ms
+    def __init__(self) -> None:
         self.map_end_offset = 0
         self.first_unstable_offset = -1
         self._producers: dict[int, ProducerEntry] = {}
@@ -233,12 +232,10 @@ class ProducerStates:
         )
         return None
 
-    def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int) -> None:
-        """Start from a snapshot that is valid for `offset`; expired producers are left out."""
+    def load(self, entries: Iterable[ProducerEntry], offset: int) -> None:
+        """Start from a snapshot that is valid for `offset`."""
         self.clear(offset)
         for entry in entries:
-            if self._expired(entry, now_ms):
-                continue
             self._producers[entry.producer_id] = entry
             if entry.txn_first_offset >= 0:
                 self._ongoing[entry.txn_first_offset] = entry.producer_id
@@ -252,9 +249,13 @@ class ProducerStates:
         self.map_end_offset = offset
         self.first_unstable_offset = -1
 
-    def remove_expired(self, now_ms: int) -> int:
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for `expiration_ms` and have no open transaction; how many."""
-        expired = [entry.producer_id for entry in self._producers.values() if self._expired(entry, now_ms)]
+        expired = [
+            entry.producer_id
+            for entry in self._producers.values()
+            if entry.txn_first_offset < 0 and now_ms - entry.last_timestamp_ms >= expiration_ms
+        ]
         for producer_id in expired:
             del self._producers[producer_id]
         return len(expired)
@@ -275,9 +276,6 @@ class ProducerStates:
             )
             for entry in self._producers.values()
         ]
-
-    def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp_ms >= self.expiration_ms
 
     def _find_first_unstable(self) -> None:
         ongoing, unreplicated = self._ongoing, self._unreplicated

@@ -145,7 +145,8 @@ def _reload_producers(log: LogState, end_offset: int) -> None:
     loaded = log.snapshots.load_latest(-1, end_offset)
     log.producers.clear(log.log_start_offset)
     if loaded is not None:
-        log.producers.load(*loaded, log.environment.now_ms())
+        log.producers.load(*loaded)
+        log.producers.remove_expired(log.environment.now_ms(), log.environment.producer_id_expiration_ms)
     for segment, batch in batches_from(log.files, log.published[2], log.producers.map_end_offset):
         replay(batch, log.producers, segment, index=False)
     log.producers.map_end_offset = end_offset

@@ -354,7 +354,6 @@ def clients_are_sent_to_the_new_address(stage: Stage) -> None:
 
 
 FAULTS: dict[str, str] = {
-    "producer.id.expiration.ms": "logs keep the expiration that they were opened with",
 }
 """Settings that do not take effect as they should, and why. Strict: what is put right must leave the table."""
 

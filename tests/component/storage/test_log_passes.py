@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.partition_logs import batch_of
 
 HOUR_MS = 3_600_000
 # Calls of the file system for each log: measured, and only to be lowered.
@@ -83,6 +84,18 @@ def test_one_logs_error_does_not_keep_the_others_from_their_turn(rig: ManagerRig
     manager.retention_pass()
     assert logs[1].log_start_offset == 2
     assert rig.failures == []
+    manager.close()
+
+
+def test_a_changed_expiration_of_producers_counts_for_open_logs_too(rig: ManagerRig) -> None:
+    manager = rig.start()
+    log = manager.get_or_create("visits", 0, ID)
+    batch = batch_of(b"one", timestamp_ms=rig.now_ms, producer_id=7, producer_epoch=0, base_sequence=0)
+    log.append_as_leader(batch, leader_epoch=0, now_ms=rig.now_ms)
+    rig.now_ms += HOUR_MS
+    assert manager.expire_producers() == 0
+    manager.update_broker_config(rig.broker_config(f"producer.id.expiration.ms={HOUR_MS}"))
+    assert manager.expire_producers() == 1
     manager.close()
 
 

@@ -17,7 +17,7 @@ class Writer:
     """Appends to producer states as a log would."""
 
     def __init__(self) -> None:
-        self.states = ProducerStates(DAY_MS)
+        self.states = ProducerStates()
         self.offset = 0
 
     def write(
@@ -127,8 +127,8 @@ def test_silent_producers_expire_but_not_with_a_transaction_open() -> None:
     writer.write(0)
     writer.write(0, producer_id=2, transactional=True)
 
-    assert writer.states.remove_expired(1000 + DAY_MS - 1) == 0
-    assert writer.states.remove_expired(1000 + DAY_MS) == 1
+    assert writer.states.remove_expired(1000 + DAY_MS - 1, DAY_MS) == 0
+    assert writer.states.remove_expired(1000 + DAY_MS, DAY_MS) == 1
     assert [status.producer_id for status in writer.states.statuses()] == [2]
     assert writer.write(500) is None
 

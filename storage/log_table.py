@@ -1,0 +1,90 @@
+"""Which logs a broker has, in which of its directories, and which it lost with one."""
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from kavka.storage.checkpoints import TopicPartition
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.partition_log import PartitionLog
+
+
+class LogTable:
+    """The logs by topic and partition, and by directory.
+
+    Threads: look-ups take no lock. `_lock` guards changes of everything; nothing is called while it is held, so a log
+    may report its disk's failure from under its own lock.
+    """
+
+    __slots__ = ("_lock", "_logs", "_logs_in", "_lost", "_offline")
+
+    def __init__(self, directories: Iterable[LogDirectory]) -> None:
+        self._lock = threading.Lock()
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._logs_in: dict[LogDirectory, dict[TopicPartition, PartitionLog]] = {
+            directory: {} for directory in directories
+        }
+        self._offline: set[TopicPartition] = set()
+        self._lost: list[PartitionLog] = []
+
+    def get(self, key: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(key)
+
+    def all(self) -> list[PartitionLog]:
+        """Every log that is online."""
+        return list(self._logs.values())
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return list(self._logs_in[directory].values())
+
+    def count_in(self, directory: LogDirectory) -> int:
+        return len(self._logs_in[directory])
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        """Where the log lies, or lay until its directory failed."""
+        parent = log.directory.parent
+        return next(directory for directory in self._logs_in if directory.path == parent)
+
+    def is_offline(self, key: TopicPartition) -> bool:
+        """Whether the partition's log was here until its directory failed."""
+        return key in self._offline
+
+    def add(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Take in the logs; if their directory failed meanwhile, they are lost at once."""
+        with self._lock:
+            if directory.online:
+                self._logs.update(logs)
+                self._logs_in[directory].update(logs)
+            else:
+                self._offline.update(logs)
+                self._lost += logs.values()
+
+    def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """The log is deleted. Harmless if it isn't there."""
+        with self._lock:
+            self._logs.pop(key, None)
+            self._logs_in[directory].pop(key, None)
+
+    def mark_offline(self, keys: Iterable[TopicPartition]) -> None:
+        """The partitions' logs are in a directory that could not be loaded."""
+        with self._lock:
+            self._offline.update(keys)
+
+    def lose(self, directory: LogDirectory) -> list[TopicPartition]:
+        """The directory failed: its logs are offline now. Which they are."""
+        with self._lock:
+            lost = self._logs_in[directory]
+            self._logs_in[directory] = {}
+            for key in lost:
+                del self._logs[key]
+            self._offline.update(lost)
+            self._lost += lost.values()
+        return list(lost)
+
+    def clear(self) -> list[PartitionLog]:
+        """Forget the logs. Those that were lost before, whose descriptors nobody has closed."""
+        with self._lock:
+            lost, self._lost = self._lost, []
+            self._logs.clear()
+            for directory in self._logs_in:
+                self._logs_in[directory] = {}
+        return lost
