@@ -19,6 +19,8 @@ from kavka.storage.partition_log import PartitionLog
 _log: Final = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _KNOWN_FILES: Final = CHECKPOINT_FILES | {"meta.properties", ".lock", ".kafka_cleanshutdown"}
+_OWN_PREFIX: Final = "kavka-"
+"""What else a broker keeps at a directory's top is called so, as the embedded registry's files."""
 
 
 OpenLog: TypeAlias = Callable[[Path, TopicPartition, bool, int, int], PartitionLog]
@@ -51,7 +53,7 @@ def find_folders(directory: Path, files: Files) -> FoundFolders:
     for name in files.listdir(directory):
         folder = parse_folder_name(name)
         if folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
-            if name not in _KNOWN_FILES and not name.endswith(".tmp"):
+            if name not in _KNOWN_FILES and not name.startswith(_OWN_PREFIX) and not name.endswith(".tmp"):
                 left_alone.append(name)
         elif not files.is_directory(path := directory / name):
             left_alone.append(name)

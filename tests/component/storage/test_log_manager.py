@@ -260,3 +260,17 @@ def test_claiming_writes_every_directory_once_and_keeps_other_keys(rig: ManagerR
     manager.claim(3, "cluster")
     assert all(directory.online for directory in manager.directories)
     manager.close()
+
+
+def test_what_is_left_alone_is_named_but_for_a_brokers_own_files(
+    rig: ManagerRig, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.start().close()
+    for name in ("kavka-registry.sqlite", "kavka-registry.sqlite-wal", "notes.txt"):
+        (rig.paths[0] / name).touch()
+
+    with caplog.at_level("INFO"):
+        rig.start().close()
+
+    (said,) = [message for message in caplog.messages if "left alone" in message]
+    assert "names=['notes.txt']" in said
