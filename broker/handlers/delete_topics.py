@@ -105,6 +105,8 @@ def _deletable(
     each: DeleteTopicState, name: str | None, times: Counter[str], context: Context, snapshot: MetadataSnapshot
 ) -> str:
     """The topic's name, if the client may delete it; else BrokerError."""
+    if each.name is None and each.topic_id == ZERO_TOPIC_ID:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
     if times[name] > 1:

@@ -1,0 +1,141 @@
+"""Configurations described and altered."""
+
+from kavka.protocol.api import ApiKey
+from kavka.protocol.messages import alter_configs, incremental_alter_configs
+from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.support.answers.stage import Stage, scenario
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+
+
+def describe(stage: Stage, label: str, kind: int, name: str, *keys: str, version: int | None = None) -> None:
+    """Describe all keys, or those named."""
+    if version is None:
+        version = stage.version
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys) or None)
+    request = DescribeConfigsRequest(resources=[resource])
+    if version >= 1:
+        request.include_synonyms = True
+    if version >= 3:
+        request.include_documentation = True
+    stage.ask(label, request, version)
+
+
+@scenario(ApiKey.DESCRIBE_CONFIGS)
+def topics_configs_are_described(stage: Stage) -> None:
+    topic = stage.topic(retention_ms="1234", cleanup_policy="compact,delete")
+    describe(stage, "all", TOPIC, topic)
+    describe(stage, "two", TOPIC, topic, "retention.ms", "segment.bytes")
+    describe(stage, "unknown key", TOPIC, topic, "no.such.key")
+    describe(stage, "unknown topic", TOPIC, topic + ".no")
+    describe(stage, "illegal topic", TOPIC, "not/legal")
+    describe(stage, "empty topic", TOPIC, "")
+
+
+@scenario(ApiKey.DESCRIBE_CONFIGS)
+def brokers_configs_are_described(stage: Stage) -> None:
+    describe(stage, "all", BROKER, "1")
+    describe(stage, "default", BROKER, "")
+    describe(stage, "some", BROKER, "1", "log.retention.ms", "log.retention.hours", "log.segment.bytes")
+    describe(stage, "another broker", BROKER, "77")
+    describe(stage, "not a number", BROKER, "abc")
+
+
+@scenario(ApiKey.DESCRIBE_CONFIGS)
+def other_resources_are_described_or_refused(stage: Stage) -> None:
+    for kind in (0, 1, 3, 16, 32, 77):
+        describe(stage, f"type {kind}", kind, "x")
+    describe(stage, "another broker's loggers", LOGGER, "77")
+    describe(stage, "loggers of no number", LOGGER, "abc")
+
+
+@scenario(ApiKey.ALTER_CONFIGS)
+def configs_are_replaced(stage: Stage) -> None:
+    topic = stage.topic(retention_ms="1234")
+
+    def alter(label: str, kind: int, name: str, dry: bool = False, **configs: str | None) -> None:
+        rows = [alter_configs.AlterableConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
+        resource = alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=rows)
+        stage.ask(label, alter_configs.AlterConfigsRequest(resources=[resource], validate_only=dry))
+
+    alter("replaced", TOPIC, topic, segment_bytes="20000000")
+    describe(stage, "shows it", TOPIC, topic, version=1)
+    alter("dry run", TOPIC, topic, dry=True, max_message_bytes="5000")
+    alter("bad value", TOPIC, topic, retention_ms="soon")
+    alter("unknown key", TOPIC, topic, no_such="1")
+    alter("null value", TOPIC, topic, retention_ms=None)
+    alter("unknown topic", TOPIC, topic + ".no", retention_ms="1")
+    alter("illegal topic", TOPIC, "not/legal", retention_ms="1")
+    alter("nothing", TOPIC, topic)
+    describe(stage, "is empty", TOPIC, topic, "segment.bytes", version=1)
+    alter("another broker", BROKER, "77", log_cleaner_threads="1")
+    alter("no broker", BROKER, "abc", log_cleaner_threads="1")
+    alter("broker, read-only", BROKER, "1", log_dirs="/tmp")
+    alter("type 77", 77, "x", a="1")
+    alter("type 0", 0, "x", a="1")
+
+
+@scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+def configs_are_altered_one_by_one(stage: Stage) -> None:
+    topic = stage.topic(retention_ms="1234")
+
+    def alter(
+        label: str, *rows: tuple[str, int, str | None], name: str = topic, kind: int = TOPIC, dry: bool = False
+    ) -> None:
+        configs = [
+            incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in rows
+        ]
+        resource = incremental_alter_configs.AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=configs
+        )
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=dry)
+        stage.ask(label, request)
+
+    alter("set", ("segment.bytes", SET, "20000000"), ("max.message.bytes", SET, "3000"))
+    alter("delete", ("retention.ms", DELETE, None))
+    alter("delete what is not set", ("flush.ms", DELETE, ""))
+    alter("append", ("cleanup.policy", APPEND, "compact"))
+    alter("append again", ("cleanup.policy", APPEND, "compact"))
+    describe(stage, "all", TOPIC, topic, version=1)
+    alter("subtract", ("cleanup.policy", SUBTRACT, "delete"))
+    alter("subtract what is not there", ("cleanup.policy", SUBTRACT, "delete"))
+    describe(stage, "policy", TOPIC, topic, "cleanup.policy", version=1)
+    alter("append to a number", ("segment.bytes", APPEND, "1"))
+    alter("set to null", ("segment.bytes", SET, None))
+    alter("delete with a value", ("segment.bytes", DELETE, "5"))
+    alter("a key twice", ("segment.bytes", SET, "30000000"), ("segment.bytes", SET, "40000000"))
+    alter("bad value", ("segment.bytes", SET, "many"))
+    alter("out of range", ("segment.bytes", SET, "1"))
+    alter("unknown key", ("no.such.key", SET, "1"))
+    alter("delete an unknown key", ("no.such.key", DELETE, None))
+    alter("operation 9", ("segment.bytes", 9, "1"))
+    alter("dry run", ("segment.bytes", SET, "50000000"), dry=True)
+    alter("nothing")
+    describe(stage, "at the end", TOPIC, topic, "segment.bytes", version=1)
+    alter("unknown topic", ("segment.bytes", SET, "20000000"), name=topic + ".no")
+    alter("illegal topic", ("segment.bytes", SET, "20000000"), name="not/legal")
+    alter("type 77", ("a", SET, "1"), kind=77)
+    alter("another broker", ("log.cleaner.threads", SET, "1"), kind=BROKER, name="77")
+    alter("read-only", ("log.dirs", SET, "/tmp"), kind=BROKER, name="1")
+    alter("unknown broker key", ("no.such.key", SET, "1"), kind=BROKER, name="1", dry=True)
+    alter("bad broker value", ("num.io.threads", SET, "-4"), kind=BROKER, name="1")
+    alter("per broker only, for all", ("listener.security.protocol.map", SET, "A:PLAINTEXT"), kind=BROKER, name="")
+
+
+@scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+def brokers_configs_are_altered(stage: Stage) -> None:
+    def alter(label: str, name: str, key: str, operation: int, value: str | None) -> None:
+        row = incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+        resource = incremental_alter_configs.AlterConfigsResource(
+            resource_type=BROKER, resource_name=name, configs=[row]
+        )
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        stage.ask(label, request)
+
+    alter("of one", "1", "log.cleaner.io.buffer.load.factor", SET, "0.8")
+    alter("of all", "", "log.retention.ms", SET, "7200000")
+    stage.ask("nothing", incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[], validate_only=False))
+    alter("of one, undone", "1", "log.cleaner.io.buffer.load.factor", DELETE, None)
+    alter("of all, undone", "", "log.retention.ms", DELETE, None)
