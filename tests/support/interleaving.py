@@ -31,7 +31,7 @@ class Interleaving:
         self._failure: BaseException | None = None
         self._turns = 0
 
-    def run(self, *functions: Callable[[], None]) -> None:
+    def run(self, *functions: Callable[[], object]) -> None:
         """Run all to their end. Raises what the first of them raised, or StuckError."""
         threads = [
             threading.Thread(target=self._work, args=(number, function)) for number, function in enumerate(functions)
@@ -61,7 +61,7 @@ class Interleaving:
             self._batons[following].release()
             self._batons[mine].acquire()
 
-    def _work(self, number: int, function: Callable[[], None]) -> None:
+    def _work(self, number: int, function: Callable[[], object]) -> None:
         self._batons[number].acquire()
         self._mine.number = number
         try:

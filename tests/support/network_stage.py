@@ -13,7 +13,7 @@ from kavka.broker.io_thread import IoThread
 from kavka.broker.metrics import Metrics
 from kavka.broker.network.connection import Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
-from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
+from kavka.broker.network.network_thread import NetworkSettings, NetworkThread, RunInline
 from kavka.broker.promise import Promise
 from kavka.broker.request_queue import RequestQueue
 from kavka.protocol.codec import decode, encode
@@ -189,7 +189,13 @@ class Stage:
     """
 
     def __init__(
-        self, *, max_requests: int = 500, max_bytes: int = -1, handlers: Mapping[int, Handler] | None = None
+        self,
+        *,
+        max_requests: int = 500,
+        max_bytes: int = -1,
+        handlers: Mapping[int, Handler] | None = None,
+        services: Any = None,
+        run_inline: RunInline | None = None,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine("test")
@@ -200,9 +206,8 @@ class Stage:
         self.promises: list[Promise[Any]] = []
         self.ran: list[int] = []
         handler = Handler(HeartbeatRequest, (0, 4), 0, self._handle, None)
-        services: Any = None
         self.dispatcher = Dispatcher(
-            dict(handlers or {}) | {HEARTBEAT: handler}, services, self.queue, lambda _, why: self.rejected.append(why)
+            {HEARTBEAT: handler, **(handlers or {})}, services, self.queue, lambda _, why: self.rejected.append(why)
         )
         self.deaths: list[BaseException] = []
         settings = NetworkSettings(
@@ -213,7 +218,7 @@ class Stage:
             self.queue,
             settings,
             self.limits,
-            lambda *_: 0,
+            run_inline or (lambda *_: 0),
             self.metrics,
             self.answered.extend,
             lambda _, why: self.rejected.append(why),

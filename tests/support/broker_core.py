@@ -1,0 +1,136 @@
+"""A broker's core in one thread: frames in, answers out, with real handlers, real logs and no network."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kavka.broker.dynamic_config import DynamicConfig
+from kavka.broker.fetch_sessions import FetchSessions
+from kavka.broker.handling import load_handlers
+from kavka.broker.inline_produce import InlineProduce
+from kavka.broker.metadata_cache import MetadataCache
+from kavka.broker.network.connection import Connection
+from kavka.broker.purgatory import Purgatory
+from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.services import Services
+from kavka.broker.timer import Timer
+from kavka.protocol.codec import encode
+from kavka.protocol.headers import encode_request_header
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka.storage.partition_log import PartitionLog
+from tests.support.broker_handlers import BROKER_ID, topic_id_of, update_metadata
+from tests.support.log_managers import ManagerRig
+from tests.support.network_stage import SIZE, FakeSocket, Stage
+
+NOW_MS = 1_700_000_000_000
+
+
+class BrokerCore:
+    """`ask` runs a frame to its answer. `inline` lets the network thread run produce requests itself."""
+
+    def __init__(self, directory: Path, *settings: str, inline: bool = False) -> None:
+        self.rig = ManagerRig([directory], *settings)
+        logs = self.rig.start()
+        services: Any = Services()
+        services.broker_id = BROKER_ID
+        services.config = DynamicConfig(self.rig.broker_config(*settings), BROKER_ID)
+        services.metadata = MetadataCache(BROKER_ID, ())
+        services.logs = logs
+        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs)
+        services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
+        services.fetch_sessions = FetchSessions(100)
+        services.now_ms = lambda: NOW_MS
+        self.services: Services = services
+        self.stage = Stage(
+            handlers=load_handlers(), services=services, run_inline=InlineProduce().run if inline else None
+        )
+        services.metrics = self.stage.metrics
+        self.connection: Connection
+        self.socket: FakeSocket
+        self._topics: dict[str, list[int]] = {}
+        self.connect()
+
+    def connect(self) -> None:
+        self.connection, self.socket = self.stage.connect()
+
+    def create(self, topic: str, partitions: int = 1, *, leader_epoch: int = 0, isr: tuple[int, ...] = (1,)) -> None:
+        """Lead all partitions of a topic; again with another epoch or ISR to change that."""
+        request = LeaderAndIsrRequest(
+            controller_id=BROKER_ID,
+            controller_epoch=1,
+            broker_epoch=1,
+            topic_states=[
+                LeaderAndIsrTopicState(
+                    topic_name=topic,
+                    topic_id=topic_id_of(topic),
+                    partition_states=[
+                        LeaderAndIsrPartitionState(
+                            partition_index=index,
+                            controller_epoch=1,
+                            leader=BROKER_ID,
+                            leader_epoch=leader_epoch,
+                            isr=list(isr),
+                            partition_epoch=0,
+                            replicas=list(isr),
+                        )
+                        for index in range(partitions)
+                    ],
+                )
+            ],
+            live_leaders=[],
+        )
+        self.replicas.leader_and_isr(request)
+        self._topics[topic] = [BROKER_ID] * partitions
+        self.services.metadata.apply(update_metadata(self._topics))
+
+    def ask(self, frame: bytes) -> bytes:
+        """All that the client gets back for one frame; nothing if the connection closed, or waits."""
+        if self.socket.closed:
+            self.connect()
+        before = len(self.socket.taken)
+        self.socket.input += SIZE.pack(len(frame)) + frame
+        self.stage.settle()
+        return bytes(self.socket.taken[before:])
+
+    def log(self, topic: str, index: int = 0) -> PartitionLog:
+        log = self.rig.manager.get(topic, index)
+        assert log is not None
+        return log
+
+    def log_bytes(self, topic: str, index: int = 0) -> bytes:
+        log = self.log(topic, index)
+        return log.read(0, 1 << 30, min_one=True, end_offset=log.log_end_offset).read_bytes()
+
+    def close(self) -> None:
+        self.rig.manager.close()
+
+
+def produce_frame(
+    version: int,
+    correlation_id: int,
+    records: Mapping[tuple[str, int], bytes | None],
+    *,
+    acks: int = 1,
+    client_id: str | None = "producer",
+    transactional_id: str | None = None,
+) -> bytes:
+    """A produce request, without its size; partitions of one topic stand side by side."""
+    topics: dict[str, list[PartitionProduceData]] = {}
+    for (topic, index), batch in records.items():
+        data: Any = batch
+        topics.setdefault(topic, []).append(PartitionProduceData(index=index, records=data))
+    request = ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(name=name, topic_id=topic_id_of(name), partition_data=data)
+            for name, data in topics.items()
+        ],
+    )
+    return encode_request_header(0, version, correlation_id, client_id) + encode(request, version)
