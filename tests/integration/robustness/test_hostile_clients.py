@@ -1,0 +1,120 @@
+"""Hostile clients beside a good one: it notices nothing, memory is bounded, rejections are counted and logged once.
+
+The good client's latency is held to its limit where the machine has nothing else to do; a run without the hostile ones
+is printed beside it.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.hostile import HOSTILITIES, LARGE_TOPIC, Target, bombs
+from tests.support.kavka_process import KavkaProcess
+from tests.support.metrics_page import metric
+from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
+
+SEED = 4
+CALM_S = 5.0
+FUZZ_S = 20.0
+RATE = 2000
+P99_LIMIT_MS = 50.0
+BUSY_P99_LIMIT_MS = 1000.0
+"""Where others use the machine, too, which is told by the load before the test: a sign of life is all to ask for."""
+IDLE_LOAD = 1.5
+MIB = 1024 * 1024
+REPOSITORY = Path(__file__).resolve().parents[3]
+REJECTED = "kavka_network_rejected_requests_total"
+SETTINGS = {"metrics.port": "0", "kavka.validate.records": "all"}
+LARGE_BATCHES = 64
+MEMORY_LIMIT_BYTES = 400 * MIB
+"""Idle, and with two I/O threads each unpacking a batch up to the limit, and 40 clients that keep 4 MiB each."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    limit_ms = P99_LIMIT_MS if os.getloadavg()[0] < IDLE_LOAD else BUSY_P99_LIMIT_MS
+    with KavkaProcess(tmp_path, SETTINGS) as broker:
+        target = Target(broker.host, broker.port, prepare_topics(broker), bombs())
+        with steady(broker) as calm:
+            time.sleep(CALM_S)
+        with steady(broker) as stormy:
+            done, rejections = misbehave(target, dice, FUZZ_S)
+        peak_bytes = broker.process.peak_rss_bytes()
+        for wire in target.held:
+            wire.close()
+
+        print(f"calm {calm}\nstormy {stormy}\npeak {peak_bytes / MIB:.0f} MiB, {rejections} rejected, {dict(done)}")
+        assert set(done) == {hostility.__name__ for hostility in HOSTILITIES}
+        assert calm["failures"] == stormy["failures"] == 0
+        assert stormy["requests"] >= RATE * FUZZ_S * 0.9
+        assert stormy["p99"] < limit_ms
+        assert peak_bytes < MEMORY_LIMIT_BYTES
+        assert metric(broker, REJECTED) == rejections
+        log = broker.process.log_text()
+        assert log.count("request rejected") == rejections
+        assert "level=CRITICAL" not in log
+        assert "trace=" not in log, log[log.index("trace=") - 300 :][:3000]
+        with Wire(broker.host, broker.port) as client:
+            values = read_values(client, "good")
+            produced = sum(value == b"good" for value in values)
+        assert produced == len(values) == sum(-(-int(run["requests"]) // 3) for run in (calm, stormy))
+
+
+def prepare_topics(broker: KavkaProcess) -> list[str]:
+    """Topics of all kinds that look into batches, a good client's, and one with much to fetch."""
+    configs: dict[str, dict[str, str]] = {
+        "plain": {},
+        "compacted": {"cleanup.policy": "compact"},
+        "stamped": {"message.timestamp.type": "LogAppendTime"},
+        **{f"to-{codec}": {"compression.type": codec} for codec in ("uncompressed", "gzip", "snappy", "lz4", "zstd")},
+    }
+    with Wire(broker.host, broker.port) as wire:
+        for name, config in configs.items():
+            create_topic(wire, name, configs=config)
+        create_topic(wire, "good")
+        create_topic(wire, LARGE_TOPIC)
+        batch = batch_of([random.Random(0).randbytes(900_000)], timestamp_ms=time.time_ns() // 1_000_000)
+        for _ in range(LARGE_BATCHES):
+            assert produce(wire, LARGE_TOPIC, batch).error_code == 0
+    return list(configs)
+
+
+def misbehave(target: Target, dice: random.Random, seconds: float) -> tuple[Counter[str], int]:
+    """Every hostility in turn, in a new order each round: how often each was done, and the rejections earned."""
+    done: Counter[str] = Counter()
+    rejections = 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for hostility in dice.sample(HOSTILITIES, len(HOSTILITIES)):
+            rejections += hostility(target, dice)
+            done[hostility.__name__] += 1
+    return done, rejections
+
+
+@contextmanager
+def steady(broker: KavkaProcess) -> Iterator[dict[str, float]]:
+    """A good client runs meanwhile; the dictionary is filled when it has ended."""
+    command = [sys.executable, "-m", "tests.support.steady_client", broker.host, str(broker.port), "good", str(RATE)]
+    client = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    result: dict[str, float] = {}
+    try:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "STARTED\n"
+        yield result
+        client.terminate()
+        result.update(json.loads(client.communicate(timeout=30)[0]))
+    finally:
+        if client.poll() is None:
+            client.kill()
+        client.wait()
