@@ -1,0 +1,125 @@
+"""How many function calls a request costs: noise cannot move them, so that growth shows at once.
+
+A bound that is reached by a change for the better is lowered with it; one that has to rise is worth a look in a profile.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.protocol.codec import encode
+from kavka.protocol.headers import encode_request_header
+from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.support.broker_core import BrokerCore, produce_frame
+from tests.support.network_stage import SIZE
+from tests.support.partition_logs import batch_of
+
+VERSION = 9
+FETCH_VERSION = 12
+RUNS = 50
+
+INLINE_PRODUCE = 84
+SHORT_PRODUCE = 98
+TWO_PARTITIONS_PRODUCE = 220
+FETCH = 197
+EMPTY_FETCH = 177
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Iterator[BrokerCore]:
+    core = BrokerCore(tmp_path)
+    core.create("visits", 2)
+    yield core
+    core.close()
+
+
+@pytest.fixture
+def inline_core(tmp_path: Path) -> Iterator[BrokerCore]:
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("visits", 2)
+    yield core
+    core.close()
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Python and C functions called while it runs."""
+    count = 0
+
+    def watch(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(watch)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def calls_per_request(core: BrokerCore, frames: list[bytes]) -> float:
+    """Of reading, running and answering; the first half of the frames warms up. Each comes alone, as a wake-up does."""
+    thread, connection = core.stage.thread, core.connection
+    counts = []
+    for frame in frames:
+        core.socket.input += SIZE.pack(len(frame)) + frame
+        before = len(core.stage.answered) + sum(cells.count for cells in core.stage.cells.requests.values())
+        counts.append(calls_of(lambda: thread._on_readable(connection)))
+        if core.stage.queue.qsize():
+            counts[-1] += calls_of(
+                lambda: core.stage.io_threads[0].run_turn(core.stage.queue.get(), core.stage.cells, 0)
+            )
+        assert len(core.stage.answered) + sum(cells.count for cells in core.stage.cells.requests.values()) == before + 1
+    half = len(counts) // 2
+    return sum(counts[half:]) / half
+
+
+def produces() -> list[bytes]:
+    return [produce_frame(VERSION, n, {("visits", 0): bytes(batch_of(b"x" * 100))}) for n in range(2 * RUNS)]
+
+
+def fetch_frame(number: int, offset: int, **fields: Any) -> bytes:
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        **{"session_id": 0, "session_epoch": -1, **fields},
+        topics=[
+            FetchTopic(
+                topic="visits",
+                partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)],
+            )
+        ],
+        forgotten_topics_data=[],
+    )
+    return encode_request_header(1, FETCH_VERSION, number, "consumer") + encode(request, FETCH_VERSION)
+
+
+def test_a_produce_request_that_the_network_thread_runs(inline_core: BrokerCore) -> None:
+    assert calls_per_request(inline_core, produces()) <= INLINE_PRODUCE
+
+
+def test_a_produce_request_of_a_known_shape(core: BrokerCore) -> None:
+    assert calls_per_request(core, produces()) <= SHORT_PRODUCE
+
+
+def test_a_produce_request_by_the_ordinary_way(core: BrokerCore) -> None:
+    frames = [
+        produce_frame(VERSION, n, {("visits", 0): bytes(batch_of(b"x")), ("visits", 1): bytes(batch_of(b"x"))})
+        for n in range(2 * RUNS)
+    ]
+    assert calls_per_request(core, frames) <= TWO_PARTITIONS_PRODUCE
+
+
+def test_a_fetch_of_one_batch(core: BrokerCore) -> None:
+    core.ask(produce_frame(VERSION, 0, {("visits", 0): bytes(batch_of(b"x" * 100))}))
+
+    assert calls_per_request(core, [fetch_frame(n, 0) for n in range(2 * RUNS)]) <= FETCH
+
+
+def test_a_fetch_at_the_end_of_the_log(core: BrokerCore) -> None:
+    assert calls_per_request(core, [fetch_frame(n, 0) for n in range(2 * RUNS)]) <= EMPTY_FETCH

@@ -1,0 +1,190 @@
+"""Whatever a frame holds and a handler does: an answer, or a closed connection; never a dead thread or a wrong answer."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.broker.dispatcher import CloseConnection
+from kavka.broker.handling import Handler, load_handlers
+from kavka.protocol import api
+from kavka.protocol.codec import decode, encode
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.headers import encode_request_header
+from kavka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kavka.protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.broker_core import BrokerCore, produce_frame
+from tests.support.message_values import STYLES, message_value
+from tests.support.network_stage import HEARTBEAT, SIZE, FakeSocket, Stage, answers, request
+
+UNKNOWN_SERVER_ERROR = -1
+
+
+def framed(frame: bytes) -> bytes:
+    return SIZE.pack(len(frame)) + frame
+
+
+def served(*frames: bytes, stage: Stage | None = None) -> tuple[FakeSocket, Stage]:
+    """What became of these frames, sent on one connection."""
+    stage = stage or Stage()
+    _, socket = stage.connect()
+    socket.input += b"".join(frames)
+    stage.settle()
+    return socket, stage
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\0",
+        encode_request_header(HEARTBEAT, 3, 1, "c")[:7],
+        encode_request_header(HEARTBEAT, 3, 1, "c"),
+        encode_request_header(999, 0, 1, "c"),
+        encode_request_header(HEARTBEAT, 99, 1, "c"),
+        encode_request_header(HEARTBEAT, 3, 1, "c") + b"\x7f\xff",
+    ],
+    ids=["empty", "one byte", "half a header", "no body", "unknown key", "unknown version", "lying length"],
+)
+def test_a_frame_that_cannot_be_read_closes_the_connection(frame: bytes) -> None:
+    socket, stage = served(request(1), framed(frame), request(2))
+
+    assert (answers(socket.taken), socket.closed) == ([(1, 0)], True)
+    assert (stage.ran, len(stage.rejected)) == ([1], 1)
+
+
+def test_errors_of_handlers_become_answers_and_the_next_request_runs() -> None:
+    socket, _ = served(request(1, "fail"), request(2, "crash"), request(3))
+
+    assert answers(socket.taken) == [
+        (1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (2, UNKNOWN_SERVER_ERROR),
+        (3, 0),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["later", "hold"])
+@pytest.mark.parametrize(
+    ("error", "code"), [(BrokerError(ErrorCode.NOT_CONTROLLER), 41), (ZeroDivisionError(), UNKNOWN_SERVER_ERROR)]
+)
+def test_a_promise_that_fails_is_answered_like_a_handler_that_raises(kind: str, error: Exception, code: int) -> None:
+    socket, stage = served(request(1, kind), request(2))
+
+    stage.promises.pop().fail(error)
+    stage.settle()
+
+    assert answers(socket.taken) == [(1, code), (2, 0)]
+
+
+def test_a_promise_is_answered_once() -> None:
+    socket, stage = served(request(1, "later"))
+    promise = stage.promises.pop()
+
+    assert promise.complete(HeartbeatResponse(error_code=0))
+    assert not promise.complete(HeartbeatResponse(error_code=1))
+    assert not promise.fail(ZeroDivisionError())
+
+    assert answers(socket.taken) == [(1, 0)]
+
+
+def test_a_promise_that_is_kept_after_its_connection_closed_harms_nobody() -> None:
+    socket, stage = served(request(1, "hold"), request(2))
+    socket.ended = True
+    stage.settle()
+    assert socket.closed
+
+    stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+    stage.settle()
+
+    assert (socket.taken, stage.ran) == (b"", [1])
+
+
+def handler_with(function: Any, error_answer: Any = None) -> dict[int, Handler]:
+    request_class = api.spec(HEARTBEAT).request_class
+    return {HEARTBEAT: Handler(request_class, (0, 4), 0, function, error_answer)}
+
+
+def test_an_answer_that_cannot_be_encoded_closes_the_connection_and_nothing_follows() -> None:
+    def handle(received: Any, context: Any, _services: Any) -> Any:
+        return HeartbeatResponse(error_code=1 << 40 if context.correlation_id == 2 else 0)
+
+    socket, _ = served(request(1), request(2), request(3), stage=Stage(handlers=handler_with(handle)))
+
+    assert (answers(socket.taken), socket.closed) == ([(1, 0)], True)
+
+
+def test_a_handler_can_close_the_connection() -> None:
+    def handle(received: Any, context: Any, _services: Any) -> Any:
+        raise CloseConnection("no answer")
+
+    stage = Stage(max_bytes=1 << 30, handlers=handler_with(handle))
+    socket, _ = served(request(1, pad=300_000), stage=stage)
+
+    assert (socket.taken, socket.closed, stage.queue._charged_bytes) == (b"", True, 0)
+
+
+def test_an_error_without_an_answer_closes_the_connection() -> None:
+    """What acks=0 promises: no answer, but a closed connection when something went wrong."""
+
+    def handle(received: Any, context: Any, _services: Any) -> Any:
+        raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
+
+    stage = Stage(handlers=handler_with(handle, error_answer=lambda *_: None))
+    socket, _ = served(request(1), request(2), stage=stage)
+
+    assert (socket.taken, socket.closed) == (b"", True)
+
+
+def test_a_handler_may_return_an_answer_that_is_encoded_already() -> None:
+    def handle(received: Any, context: Any, _services: Any) -> Any:
+        return encode(HeartbeatResponse(error_code=5), context.api_version)
+
+    socket, _ = served(request(1), stage=Stage(handlers=handler_with(handle)))
+
+    assert answers(socket.taken) == [(1, 5)]
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767])
+@pytest.mark.parametrize("body", [b"", b"\x02a\x02b\0", b"\xff" * 20])
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: int, body: bytes) -> None:
+    header = bytearray(encode_request_header(18, 3, 7, "c"))
+    header[2:4] = version.to_bytes(2, "big")
+    socket, _ = served(framed(bytes(header) + body), stage=Stage(handlers=load_handlers()))
+
+    response = decode(ApiVersionsResponse, 0, memoryview(bytes(socket.taken))[8:])
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(row.api_key, row.max_version) for row in response.api_keys] == [(18, 4)]
+
+
+def test_api_versions_lists_every_handler() -> None:
+    stage = Stage(handlers=load_handlers())
+    body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), 3)
+    socket, _ = served(framed(encode_request_header(18, 3, 7, "c") + body), stage=stage)
+
+    response = decode(ApiVersionsResponse, 3, memoryview(bytes(socket.taken))[8:])
+
+    assert {row.api_key for row in response.api_keys} == set(load_handlers())
+
+
+def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> None:
+    """What the decoder lets through reaches the real handlers; those whose services are missing here fail, no more."""
+    core = BrokerCore(tmp_path)
+    core.create("visits")
+    rng = random.Random(1)
+    for key, handler in sorted(load_handlers().items()):
+        for version in {handler.min_version, handler.max_version}:
+            header = encode_request_header(key, version, 1, "c")
+            for _ in range(15):
+                core.ask(header + rng.randbytes(rng.randrange(60)))
+            for style in STYLES:
+                core.ask(header + encode(message_value(handler.request_class, version, style), version))
+    good = produce_frame(9, 1, {("visits", 0): b"x" * 80})
+    for _ in range(300):
+        changed = bytearray(good)
+        changed[rng.randrange(len(good))] = rng.randrange(256)
+        core.ask(bytes(changed))
+
+    assert not core.stage.deaths
+    assert core.stage.queue.depth == 0
+    core.close()
