@@ -5,10 +5,15 @@ from kavka.protocol.records.errors import CorruptRecordsError, UnsupportedCodecE
 from kavka.protocol.records.legacy import to_legacy
 
 
-def convert_down(batches: bytes | memoryview, magic: int, first_offset: int) -> tuple[bytes, ErrorCode]:
-    """The records from `first_offset` on as messages of `magic` 0 or 1, or no bytes and the error to answer with."""
+def convert_down(
+    batches: bytes | memoryview, magic: int, first_offset: int, limit_bytes: int
+) -> tuple[bytes, ErrorCode]:
+    """The records from `first_offset` on as messages of `magic` 0 or 1, or no bytes and the error to answer with.
+
+    CORRUPT_MESSAGE also where a batch would unpack to more than `limit_bytes`.
+    """
     try:
-        return to_legacy(batches, magic, first_offset=first_offset), ErrorCode.NONE
+        return to_legacy(batches, magic, first_offset=first_offset, limit_bytes=limit_bytes), ErrorCode.NONE
     except UnsupportedCodecError:
         return b"", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     except CorruptRecordsError:

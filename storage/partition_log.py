@@ -193,7 +193,7 @@ class PartitionLog(ManagedLog):
         """What the append needs to know, and the bytes to write: mostly those that came. None: nothing to append."""
         rules = self.rules
         if not single_v2_batch and not is_v2(records):
-            records = convert_old_format(records)
+            records = convert_old_format(records, rules)
             if not records:
                 return None, records
         batch = check_batch(records, rules, now_ms, origin, zstd_allowed)

@@ -4,7 +4,7 @@ Off the hot path: this works record by record. Pure, like `validate`.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kavka.protocol.errors import DecodeError, ErrorCode
@@ -17,20 +17,18 @@ from kavka.protocol.records.batch import (
     iter_batch_headers,
     iter_records,
     patch_log_append_time,
+    patch_max_timestamp,
     read_header,
 )
-from kavka.protocol.records.errors import UnsupportedCodecError
+from kavka.protocol.records.errors import CompressionLimitError, UnsupportedCodecError
 from kavka.protocol.records.header import LOG_APPEND_TIME_BIT, write_crc
 from kavka.protocol.records.legacy import to_v2
+from kavka.protocol.records.validation import RecordsValidation
 from kavka.storage.appending import AppendError
-from kavka.storage.validate import NO_BOUND, AppendRules
-
-MAX_RECORD_ERRORS: Final = 100
-_I16: Final = struct.Struct(">h")
-_ATTRIBUTES_POSITION: Final = 21
+from kavka.storage.validate import AppendRules
 
 
-def convert_old_format(records: bytes | bytearray | memoryview) -> bytearray:
+def convert_old_format(records: bytes | bytearray | memoryview, rules: AppendRules) -> bytearray:
     """A message set of magic 0 or 1 (Produce v0 to v2) as one v2 batch; nothing of nothing. Raises AppendError.
 
     What is cut off at the end is left out. Compressed messages come as one wrapper, and all have the same magic.
@@ -44,25 +42,40 @@ def convert_old_format(records: bytes | bytearray | memoryview) -> bytearray:
         if len({header.magic for _, header in headers}) > 1:
             raise AppendError(ErrorCode.INVALID_RECORD, "messages of different magics")
         position, last = headers[-1]
-        return bytearray(to_v2(memoryview(records)[: position + last.size_bytes]))
+        whole = memoryview(records)[: position + last.size_bytes]
+        return bytearray(to_v2(whole, limit_bytes=rules.unpacked_limit_bytes))
     except UnsupportedCodecError as error:
         raise AppendError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
+    except CompressionLimitError as error:
+        raise _unpacks_to_too_much(error) from error
     except DecodeError as error:
         raise AppendError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def fit(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> bytearray | memoryview:
-    """Make a checked batch what the topic asks for: walk it, recompress it, stamp it.
+    """Make a checked batch what the topic asks for: walk it, recompress it, stamp it, correct its largest timestamp.
 
     Returns `records`, patched where needed, or a new batch. Raises AppendError with the records at fault.
     """
     header = read_header(records)
     if header.is_control:
         return records
-    if rules.walks_records:
-        _check_records(_records_of(records), rules, now_ms)
-    if rules.codec >= 0 and header.codec != rules.codec:
-        records = _recompress(records, header, rules)
+    recompressed = rules.codec >= 0 and header.codec != rules.codec
+    if rules.walks_records or recompressed:
+        validation = RecordsValidation(
+            header.base_offset,
+            keys_required=rules.is_compacted,
+            timestamp_bounds_ms=(now_ms - rules.before_max_ms, now_ms + rules.after_max_ms),
+        )
+        found = validation.passing(_records_of(records, rules))
+        if recompressed:
+            records = _recompress(found, header, rules)
+        else:
+            for _ in found:
+                pass
+        _refuse(validation)
+        if not recompressed and header.max_timestamp_ms != validation.max_timestamp_ms:
+            patch_max_timestamp(records, 0, validation.max_timestamp_ms)
     if rules.log_append_time:
         patch_log_append_time(records, 0, now_ms)
     elif header.timestamp_type == TimestampType.LOG_APPEND:
@@ -71,35 +84,31 @@ def fit(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> byt
     return records
 
 
-def _records_of(records: bytearray | memoryview) -> Iterable[Record]:
+def _records_of(records: bytearray | memoryview, rules: AppendRules) -> Iterator[Record]:
     try:
-        yield from iter_records(records)
+        yield from iter_records(records, limit_bytes=rules.unpacked_limit_bytes)
+    except CompressionLimitError as error:
+        raise _unpacks_to_too_much(error) from error
     except DecodeError as error:
         raise AppendError(ErrorCode.INVALID_RECORD, str(error)) from error
 
 
-def _check_records(records: Iterable[Record], rules: AppendRules, now_ms: int) -> None:
-    latest = now_ms + rules.after_max_ms
-    earliest = now_ms - rules.before_max_ms if rules.before_max_ms != NO_BOUND else -NO_BOUND
-    errors: list[tuple[int, str]] = []
-    code = ErrorCode.INVALID_RECORD
-    for index, record in enumerate(records):
-        if rules.is_compacted and record.key is None:
-            errors.append((index, "a compacted topic takes no message without a key"))
-        elif record.timestamp_ms >= 0 and not earliest <= record.timestamp_ms <= latest:
-            if not errors:
-                code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, f"timestamp {record.timestamp_ms} is out of bounds, the broker's is {now_ms}"))
-        if len(errors) == MAX_RECORD_ERRORS:
-            break
+def _refuse(validation: RecordsValidation) -> None:
+    errors = validation.errors
     if errors:
-        raise AppendError(code, "one or more records have been rejected", tuple(errors))
+        at_fault = tuple((error.batch_index, error.reason) for error in errors)
+        raise AppendError(errors[0].code, "one or more records have been rejected", at_fault)
 
 
-def _recompress(records: bytearray | memoryview, header: BatchHeader, rules: AppendRules) -> bytearray:
+def _unpacks_to_too_much(error: CompressionLimitError) -> AppendError:
+    """MESSAGE_TOO_LARGE: a Java producer splits the batch and sends the halves."""
+    return AppendError(ErrorCode.MESSAGE_TOO_LARGE, str(error))
+
+
+def _recompress(records: Iterable[Record], header: BatchHeader, rules: AppendRules) -> bytearray:
     return bytearray(
         build_batch(
-            _records_of(records),
+            records,
             codec=rules.codec,
             level=rules.level,
             producer_id=header.producer_id,
@@ -109,3 +118,7 @@ def _recompress(records: bytearray | memoryview, header: BatchHeader, rules: App
             timestamp_type=TimestampType.CREATE,
         )
     )
+
+
+_I16: Final = struct.Struct(">h")
+_ATTRIBUTES_POSITION: Final = 21

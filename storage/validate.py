@@ -48,7 +48,7 @@ class AppendRules:
     """What a topic's configuration asks of an append, worked out once. Immutable.
 
     `codec` is -1 where the producer's is kept; `walks_records` says that headers don't answer everything,
-    `looks_closer` that `rewrite.fit` must see each batch.
+    `looks_closer` that `rewrite.fit` must see each batch; `unpacked_limit_bytes` is what a batch may unpack to.
     """
 
     __slots__ = (
@@ -61,11 +61,13 @@ class AppendRules:
         "looks_closer",
         "max_message_bytes",
         "segment_bytes",
+        "unpacked_limit_bytes",
         "walks_records",
     )
 
     def __init__(self, config: TopicConfig, *, validate_all_records: bool) -> None:
         self.max_message_bytes = config.max_message_bytes
+        self.unpacked_limit_bytes = unpacked_limit_bytes(config.max_message_bytes)
         self.segment_bytes = config.segment_bytes
         self.log_append_time = config.is_log_append_time
         self.before_max_ms = NO_BOUND if self.log_append_time else config.message_timestamp_before_max_ms
@@ -145,6 +147,17 @@ def recheck(records: bytearray | memoryview, batch: CheckedBatch, rules: AppendR
     return batch._replace(size_bytes=size, attributes=header[5], max_timestamp_ms=header[8])
 
 
+def unpacked_limit_bytes(max_message_bytes: int) -> int:
+    """What a batch of a topic with this `max.message.bytes` may unpack to where its records are looked at.
+
+    Kafka has no such limit. Text packs to a tenth, and 32 times is what ordinary data does not reach; the floor leaves
+    the small batches of clients alone, whatever they hold; the ceiling bounds what each I/O thread may need. A producer
+    that meets the limit is told MESSAGE_TOO_LARGE, at which Java's splits the batch.
+    """
+    usual = min(max(_UNPACKED_FACTOR * max_message_bytes, _UNPACKED_FLOOR_BYTES), _UNPACKED_CEILING_BYTES)
+    return max(usual, max_message_bytes)
+
+
 def is_v2(records: bytearray | memoryview) -> bool:
     """Whether the bytes may be a v2 batch, not a message set of magic 0 or 1."""
     return len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] >= 2
@@ -210,6 +223,9 @@ def _level_of(config: TopicConfig) -> int | None:
     return None
 
 
+_UNPACKED_FACTOR: Final = 32
+_UNPACKED_FLOOR_BYTES: Final = 32 << 20
+_UNPACKED_CEILING_BYTES: Final = 256 << 20
 _ZSTD: Final = int(Codec.ZSTD)
 """A plain number: an enum's member costs a tenth of a microsecond each time it is named."""
 _MAGIC_POSITION: Final = 16

@@ -35,6 +35,7 @@ from kavka.protocol.messages.fetch import (
     PartitionData,
 )
 from kavka.protocol.schema import ZERO_UUID
+from kavka.storage.validate import unpacked_limit_bytes
 
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
@@ -207,8 +208,10 @@ class _Fetch:
             records.release()
             records = reading.piece.read_bytes()
         answer = reading.answer
+        log = None if reading.partition is None else reading.partition.log
+        limit_bytes = unpacked_limit_bytes(0) if log is None else log.rules.unpacked_limit_bytes
         answer.records, answer.error_code = convert_down(
-            records, 0 if self._version < 2 else 1, reading.asked.fetch_offset
+            records, 0 if self._version < 2 else 1, reading.asked.fetch_offset, limit_bytes
         )
         if answer.error_code:
             answer.records = None

@@ -1,14 +1,14 @@
-"""A batch's records against what a topic demands, for `kavka.validate.records = all` and compacted topics.
+"""A batch's records against what a topic demands: compacted topics, bounds on timestamps, `kavka.validate.records=all`.
 
 The checks on headers cost nothing per record and stand where batches are appended; these here walk every record.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.records.compression import DECOMPRESSED_LIMIT_BYTES
-from kavka.protocol.records.header import NO_TIMESTAMP, BytesLike, read_header
-from kavka.protocol.records.legacy import iter_records_of
+from kavka.protocol.records.header import NO_TIMESTAMP
+from kavka.protocol.records.record import Record
 
 
 class RecordError(NamedTuple):
@@ -19,47 +19,58 @@ class RecordError(NamedTuple):
     reason: str
 
 
-class Validation(NamedTuple):
-    """What a walk over a batch's records found."""
-
-    errors: list[RecordError]
-    max_timestamp_ms: int
-    """The largest there is: a header that says otherwise is put right by `patch_max_timestamp`, as Kafka does."""
-
-
-def validate_records(
-    data: BytesLike,
-    position: int = 0,
-    *,
-    keys_required: bool = False,
-    timestamp_bounds_ms: tuple[int, int] | None = None,
-    limit_bytes: int = DECOMPRESSED_LIMIT_BYTES,
-) -> Validation:
-    """Walk the batch at `position`: it parses, offset deltas run 0, 1, 2..., keys and timestamps are as demanded.
+class RecordsValidation:
+    """What a walk over one batch's records finds. One thread.
 
     `keys_required`: compacted topics take no null keys. `timestamp_bounds_ms`: the earliest and the latest allowed; a
-    record without timestamp passes. The walk ends at the thousandth error: the batch is refused anyway.
-    Raises CorruptRecordsError for a batch that doesn't parse.
+    record without timestamp passes.
     """
-    header = read_header(data, position)
-    base_offset = header.base_offset
-    earliest_ms, latest_ms = timestamp_bounds_ms or (-(2**63), 2**63)
-    errors: list[RecordError] = []
-    max_timestamp_ms = NO_TIMESTAMP
-    for index, record in enumerate(iter_records_of(data, position, header, limit_bytes)):
-        if len(errors) == _MAX_ERRORS:
-            break
-        timestamp_ms = record.timestamp_ms
-        max_timestamp_ms = max(max_timestamp_ms, timestamp_ms)
-        if record.offset != base_offset + index:
-            delta = record.offset - base_offset
-            errors.append(RecordError(index, ErrorCode.INVALID_RECORD, f"offset delta {delta} instead of {index}"))
-        elif keys_required and record.key is None:
-            errors.append(RecordError(index, ErrorCode.INVALID_RECORD, "no key, but the topic is compacted"))
-        elif timestamp_ms != NO_TIMESTAMP and not earliest_ms <= timestamp_ms <= latest_ms:
-            reason = f"timestamp {timestamp_ms} is not within {earliest_ms} and {latest_ms}"
-            errors.append(RecordError(index, ErrorCode.INVALID_TIMESTAMP, reason))
-    return Validation(errors, max_timestamp_ms)
+
+    __slots__ = ("_base_offset", "_bounds_ms", "_keys_required", "errors", "max_timestamp_ms")
+
+    def __init__(
+        self, base_offset: int, *, keys_required: bool = False, timestamp_bounds_ms: tuple[int, int] | None = None
+    ) -> None:
+        self._base_offset = base_offset
+        self._keys_required = keys_required
+        self._bounds_ms = timestamp_bounds_ms or (-(2**63), 2**63)
+        self.errors: list[RecordError] = []
+        self.max_timestamp_ms = NO_TIMESTAMP
+        """The largest there is: a header that says otherwise is put right by `patch_max_timestamp`, as Kafka does."""
+
+    def passing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Hand on each record once it was looked at; ends at the thousandth error, for the batch is refused anyway."""
+        keys_required = self._keys_required
+        earliest_ms, latest_ms = self._bounds_ms
+        expected_offset = self._base_offset
+        for record in records:
+            timestamp_ms = record[_TIMESTAMP]
+            if timestamp_ms > self.max_timestamp_ms:
+                self.max_timestamp_ms = timestamp_ms
+            if (
+                record[_OFFSET] != expected_offset
+                or (keys_required and record[_KEY] is None)
+                or not (earliest_ms <= timestamp_ms <= latest_ms or timestamp_ms == NO_TIMESTAMP)
+            ):
+                self.errors.append(self._error(record, expected_offset - self._base_offset))
+                if len(self.errors) == _MAX_ERRORS:
+                    return
+            expected_offset += 1
+            yield record
+
+    def _error(self, record: Record, index: int) -> RecordError:
+        if self._keys_required and record.key is None:
+            return RecordError(index, ErrorCode.INVALID_RECORD, "a compacted topic takes no message without a key")
+        earliest_ms, latest_ms = self._bounds_ms
+        if record.timestamp_ms != NO_TIMESTAMP and not earliest_ms <= record.timestamp_ms <= latest_ms:
+            reason = f"timestamp {record.timestamp_ms} is not within {earliest_ms} and {latest_ms}"
+            return RecordError(index, ErrorCode.INVALID_TIMESTAMP, reason)
+        delta = record.offset - self._base_offset
+        return RecordError(index, ErrorCode.INVALID_RECORD, f"offset delta {delta} instead of {index}")
 
 
 _MAX_ERRORS: Final = 1000
+_OFFSET: Final = 0
+_TIMESTAMP: Final = 1
+_KEY: Final = 2
+"""Indexes into a Record, cheaper than its attributes."""

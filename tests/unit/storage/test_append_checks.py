@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.records.batch import Codec, build_control_batch
+from kavka.protocol.records.batch import Codec, Record, build_batch, build_control_batch, read_header, verify_crc
 from kavka.protocol.records.builder import ControlType
 from kavka.protocol.records.header import BATCH_HEADER, TimestampType, write_crc
 from kavka.storage.appending import AppendError, Origin
 from kavka.storage.rewrite import fit
-from kavka.storage.validate import AppendRules, check_batch
+from kavka.storage.validate import AppendRules, check_batch, unpacked_limit_bytes
 from tests.support.partition_logs import START_MS, batch_of, topic_config
 
 FIELDS = (
@@ -122,6 +122,49 @@ def test_a_time_too_far_back_is_found_by_walking_the_records() -> None:
         fit(batch_of(b"a", b"b", timestamp_ms=START_MS - 1001), old, START_MS)
     assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in caught.value.record_errors] == [0]
+
+
+def rejection(batch: bytearray, **overrides: object) -> AppendError:
+    with pytest.raises(AppendError) as caught:
+        fit(batch, rules(**overrides), START_MS)
+    return caught.value
+
+
+def test_records_without_key_are_all_named_on_compacted_topics_and_the_first_error_gives_the_code() -> None:
+    records = [Record(timestamp_ms=START_MS, key=key) for key in (b"k", None, b"k", None)]
+    failure = rejection(bytearray(build_batch(records)), cleanup_policy="compact")
+    assert failure.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in failure.record_errors] == [1, 3]
+
+
+@pytest.mark.parametrize("overrides", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+def test_offset_deltas_with_a_gap_are_refused_where_records_are_looked_at(overrides: dict[str, object]) -> None:
+    gapped = bytearray(build_batch([Record(offset=0, key=b"k"), Record(offset=2, key=b"k")], keep_offsets=True))
+    failure = rejection(gapped, **overrides)
+    assert failure.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in failure.record_errors] == [1]
+
+
+def test_a_wrong_largest_timestamp_is_put_right_where_records_are_looked_at() -> None:
+    batch = with_fields(batch_of(b"a", b"b"), max_timestamp=START_MS + 500)
+    fitted = fit(batch, rules(cleanup_policy="compact"), START_MS)
+    assert read_header(fitted).max_timestamp_ms == START_MS + 1
+    verify_crc(fitted, 0, read_header(fitted))
+
+
+def test_a_batch_that_unpacks_to_too_much_is_too_large_so_that_producers_split_it() -> None:
+    bomb = batch_of(bytes(40 << 20), codec=Codec.GZIP)
+    assert rejection(bomb, cleanup_policy="compact").code == ErrorCode.MESSAGE_TOO_LARGE
+    assert rejection(bomb, compression_type="zstd").code == ErrorCode.MESSAGE_TOO_LARGE
+    assert fit(bomb, rules(cleanup_policy="compact", max_message_bytes=2 << 20), START_MS) == bomb
+
+
+@pytest.mark.parametrize(
+    ("max_message_bytes", "limit"),
+    [(1, 32 << 20), (1 << 20, 32 << 20), (2 << 20, 64 << 20), (100 << 20, 256 << 20), (1 << 30, 1 << 30)],
+)
+def test_what_a_batch_may_unpack_to_follows_the_size_that_it_may_have(max_message_bytes: int, limit: int) -> None:
+    assert unpacked_limit_bytes(max_message_bytes) == limit
 
 
 def test_a_producer_may_not_claim_log_append_time() -> None:
