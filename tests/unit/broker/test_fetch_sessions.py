@@ -1,0 +1,235 @@
+"""KIP-227: who gets a session, what it remembers, what an incremental answer shows, and whom it makes room for."""
+
+from typing import Any
+
+import pytest
+
+from kavka.broker.fetch_sessions import EVICTION_AGE_MS, FetchedPartition, FetchSession, FetchSessions, Key
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, PartitionData
+from kavka.protocol.schema import ZERO_UUID
+
+LAST_EPOCH = 2**31 - 1
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Sessions:
+    """A cache for two sessions, with a clock."""
+
+    def __init__(self, size: int = 2) -> None:
+        self.clock = Clock()
+        self.cache = FetchSessions(size, self.clock)
+
+    def open(self, size: int = 1, *, follower: bool = False) -> FetchSession | None:
+        session = self.cache.open(size, from_follower=follower, uses_topic_ids=False)
+        if session is not None:
+            session.update([(key(number), asked(number)) for number in range(size)], [])
+        return session
+
+    def resume(self, session_id: int, epoch: int, *, topic_ids: bool = False) -> FetchSession | None:
+        request = FetchRequest(
+            session_id=session_id,
+            session_epoch=epoch,
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=1,
+            isolation_level=0,
+            topics=[],
+            forgotten_topics_data=[],
+        )
+        return self.cache.resume(request, topic_ids)
+
+
+def key(index: int, topic: str = "visits", topic_id: bytes = ZERO_UUID) -> Key:
+    return topic, topic_id, index
+
+
+def asked(index: int, offset: int = 0) -> FetchPartition:
+    return FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1)
+
+
+def answer(**fields: Any) -> PartitionData:
+    values = {"error_code": 0, "high_watermark": 5, "log_start_offset": 0, **fields}
+    return PartitionData(partition_index=0, aborted_transactions=None, records=b"", **values)
+
+
+def opened(sessions: Sessions, size: int = 1, *, follower: bool = False) -> FetchSession:
+    session = sessions.open(size, follower=follower)
+    assert session is not None
+    return session
+
+
+def test_a_session_goes_on_epoch_by_epoch() -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+
+    for epoch in range(1, 5):
+        assert sessions.resume(session.id, epoch) is session
+
+
+def test_the_epoch_after_the_last_is_one() -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+    session.epoch = LAST_EPOCH
+
+    assert sessions.resume(session.id, LAST_EPOCH) is session
+    assert sessions.resume(session.id, 1) is session
+
+
+@pytest.mark.parametrize(
+    ("epoch", "topic_ids", "error"),
+    [
+        (2, False, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (2, True, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (1, True, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+    ],
+)
+def test_a_request_that_does_not_fit_its_session_is_refused_and_changes_nothing(
+    epoch: int, topic_ids: bool, error: ErrorCode
+) -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+
+    with pytest.raises(BrokerError) as refused:
+        sessions.resume(session.id, epoch, topic_ids=topic_ids)
+
+    assert refused.value.code is error
+    assert sessions.resume(session.id, 1) is session
+
+
+def test_an_unknown_session_is_refused() -> None:
+    with pytest.raises(BrokerError) as refused:
+        Sessions().resume(77, 1)
+
+    assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_full_fetch_ends_the_session_it_names(epoch: int) -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+
+    assert sessions.resume(session.id, epoch) is None
+
+    assert sessions.cache.size == 0
+
+
+def test_updates_add_replace_and_forget() -> None:
+    session = opened(Sessions(), 3)
+
+    session.update([(key(1), asked(1, 50)), (key(9), asked(9))], [key(0), key(77)])
+
+    assert list(session.partitions) == [key(1), key(2), key(9)]
+    assert session.partitions[key(1)].asked.fetch_offset == 50
+
+
+def test_a_partition_that_was_served_comes_last() -> None:
+    session = opened(Sessions(), 3)
+
+    session.served(key(0))
+
+    assert list(session.partitions) == [key(1), key(2), key(0)]
+
+
+def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
+    session = opened(Sessions())
+    topic_id = b"\7" * 16
+    session.update([(key(4, "", topic_id), asked(4))], [])
+
+    session.name_topics({topic_id: "late"})
+
+    assert list(session.partitions) == [key(0), key(4, "late", topic_id)]
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({}, False),
+        ({"high_watermark": 6}, True),
+        ({"log_start_offset": 1}, True),
+        ({"error_code": 6}, True),
+        ({"diverging_epoch": EpochEndOffset(epoch=0, end_offset=1)}, True),
+    ],
+)
+def test_an_incremental_answer_shows_what_changed(change: dict[str, Any], shown: bool) -> None:
+    partition = FetchedPartition(asked(0))
+    assert partition.must_show(answer(), False)
+
+    assert partition.must_show(answer(**change), False) is shown
+
+
+def test_records_are_always_shown_and_an_error_is_shown_to_be_over() -> None:
+    partition = FetchedPartition(asked(0))
+    partition.must_show(answer(), False)
+    assert partition.must_show(answer(), True)
+    partition.must_show(answer(error_code=6), False)
+
+    assert partition.must_show(answer(), False)
+    assert not partition.must_show(answer(), False)
+
+
+def test_a_full_cache_makes_room_for_the_larger_when_the_smaller_is_old() -> None:
+    sessions = Sessions()
+    small, large = opened(sessions, 2), opened(sessions, 5)
+    assert sessions.open(9) is None
+    sessions.clock.ms = EVICTION_AGE_MS + 1
+    for session in (small, large):
+        sessions.resume(session.id, 1)
+
+    assert sessions.open(2) is None
+    assert sessions.open(3) is not None
+
+    with pytest.raises(BrokerError):
+        sessions.resume(small.id, 2)
+    assert sessions.resume(large.id, 2) is large
+    assert sessions.cache.evicted_count == 1
+
+
+def test_a_session_that_nobody_used_for_long_goes_first() -> None:
+    sessions = Sessions()
+    idle, used = opened(sessions, 100), opened(sessions, 1)
+    sessions.clock.ms = EVICTION_AGE_MS + 1
+    sessions.resume(used.id, 1)
+
+    assert sessions.open(1) is not None
+
+    with pytest.raises(BrokerError):
+        sessions.resume(idle.id, 1)
+
+
+def test_followers_displace_consumers_but_never_the_other_way_round() -> None:
+    sessions = Sessions()
+    consumer, follower = opened(sessions, 50), opened(sessions, 1, follower=True)
+
+    assert sessions.open(1, follower=True) is not None
+    with pytest.raises(BrokerError):
+        sessions.resume(consumer.id, 1)
+    assert sessions.open(100) is None
+    sessions.clock.ms = EVICTION_AGE_MS + 1
+    sessions.resume(follower.id, 1)
+    third = next(iter(sessions.cache._sessions.values()))
+    third.last_used_ms = sessions.clock.ms
+    assert sessions.open(100) is None
+
+
+def test_a_cache_without_slots_gives_none() -> None:
+    assert Sessions(0).open() is None
+
+
+def test_sizes_are_told() -> None:
+    sessions = Sessions()
+    opened(sessions, 2)
+    session = opened(sessions, 3)
+    assert (sessions.cache.size, sessions.cache.partition_count) == (2, 5)
+
+    sessions.cache.end(session)
+    sessions.cache.end(session)
+
+    assert (sessions.cache.size, sessions.cache.partition_count) == (1, 2)

@@ -1,0 +1,205 @@
+"""The timer forgets what is taken back; the scheduler repeats, never beside itself, and leaves nothing behind."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kavka.broker.scheduler import Scheduler
+from kavka.broker.timer import SPARE_TICKS, Timer
+
+FAR_MS = 2**31 - 1
+
+
+@pytest.fixture
+def timer() -> Iterator[Timer]:
+    deaths: list[BaseException] = []
+    timer = Timer(deaths.append)
+    timer.start()
+    yield timer
+    timer.stop()
+    assert not deaths
+
+
+@pytest.fixture
+def scheduler(timer: Timer) -> Iterator[Scheduler]:
+    scheduler = Scheduler(timer, 2)
+    yield scheduler
+    scheduler.stop()
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 5) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_cancelled_entries_far_ahead_leave_nothing(timer: Timer) -> None:
+    timer.schedule(lambda: None, FAR_MS)
+    for number in range(5 * SPARE_TICKS):
+        timer.cancel(timer.schedule(lambda: None, FAR_MS - 50 * number))
+
+    assert timer.pending == 1
+    assert len(timer._buckets) == 1
+    assert len(timer._ticks) <= SPARE_TICKS + 3
+
+
+def test_cancelling_twice_or_too_late_takes_nobody_else_along(timer: Timer) -> None:
+    ran: list[str] = []
+    first = timer.schedule(lambda: ran.append("first"), 30)
+    timer.schedule(lambda: ran.append("second"), 30)
+    timer.cancel(first)
+    timer.cancel(first)
+    until(lambda: bool(ran))
+    timer.cancel(first)
+
+    assert ran == ["second"]
+
+
+def test_an_entry_nearer_than_all_others_wakes_the_timer(timer: Timer) -> None:
+    ran = threading.Event()
+    timer.schedule(lambda: None, FAR_MS)
+    time.sleep(0.02)
+    timer.schedule(ran.set, 10)
+
+    assert ran.wait(2)
+
+
+def test_a_delay_longer_than_the_system_can_sleep_does_no_harm(timer: Timer) -> None:
+    ran = threading.Event()
+    timer.schedule(lambda: None, 2**63 - 1)
+    time.sleep(0.02)
+    timer.schedule(ran.set, 0)
+
+    assert ran.wait(2)
+
+
+def test_stopping_runs_nothing_that_is_left() -> None:
+    timer = Timer(lambda failure: None)
+    timer.start()
+    ran: list[int] = []
+    timer.schedule(lambda: ran.append(1), 50)
+
+    timer.stop()
+
+    time.sleep(0.08)
+    assert ran == []
+    timer.stop()
+
+
+def test_a_callback_may_schedule_and_cancel(timer: Timer) -> None:
+    ran = threading.Event()
+    later = timer.schedule(ran.set, 60)
+
+    def callback() -> None:
+        timer.cancel(later)
+        timer.schedule(ran.set, 0)
+
+    timer.schedule(callback, 0)
+
+    assert ran.wait(2)
+
+
+def test_a_job_repeats_at_the_interval_it_asks_for_and_survives_its_failures(scheduler: Scheduler) -> None:
+    runs: list[int] = []
+
+    def job() -> None:
+        runs.append(len(runs))
+        raise ZeroDivisionError
+
+    scheduler.every("job", lambda: 5, job, first_ms=0)
+
+    until(lambda: len(runs) >= 3)
+
+
+def test_a_slow_job_never_runs_beside_itself(scheduler: Scheduler) -> None:
+    running = threading.Lock()
+    overlaps: list[bool] = []
+
+    def job() -> None:
+        if not running.acquire(blocking=False):
+            overlaps.append(True)
+            return
+        time.sleep(0.02)
+        running.release()
+        overlaps.append(False)
+
+    scheduler.every("slow", lambda: 1, job, first_ms=0)
+
+    until(lambda: len(overlaps) >= 4)
+    assert True not in overlaps
+
+
+def test_stop_waits_for_what_runs_and_starts_nothing_more(timer: Timer) -> None:
+    scheduler = Scheduler(timer, 1)
+    started, may_end = threading.Event(), threading.Event()
+    ended: list[int] = []
+
+    def job() -> None:
+        started.set()
+        may_end.wait(5)
+        ended.append(1)
+
+    scheduler.every("job", lambda: 1, job, first_ms=0)
+    assert started.wait(2)
+    threading.Timer(0.05, may_end.set).start()
+
+    scheduler.stop()
+
+    assert ended == [1]
+    time.sleep(0.05)
+    assert (ended, timer.pending) == ([1], 0)
+
+
+def test_stop_waits_for_a_pool_that_was_resized_away(timer: Timer) -> None:
+    scheduler = Scheduler(timer, 1)
+    started, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def job() -> None:
+        started.set()
+        may_end.wait(5)
+        ended.set()
+
+    scheduler.soon(job)
+    assert started.wait(2)
+    scheduler.resize(3)
+    threading.Timer(0.05, may_end.set).start()
+
+    scheduler.stop()
+
+    assert ended.is_set()
+
+
+def test_jobs_go_on_while_pools_are_resized(scheduler: Scheduler) -> None:
+    ran: list[str] = []
+    stop = threading.Event()
+
+    def resize() -> None:
+        size = 1
+        while not stop.is_set():
+            size = size % 3 + 1
+            scheduler.resize(size)
+
+    resizer = threading.Thread(target=resize)
+    resizer.start()
+    for _ in range(100):
+        scheduler.soon(lambda: ran.append(threading.current_thread().name))
+    stop.set()
+    resizer.join()
+
+    until(lambda: len(ran) == 100)
+    assert threading.current_thread().name not in ran
+
+
+def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) -> None:
+    scheduler = Scheduler(timer, 1)
+    scheduler.stop()
+    ran: list[str] = []
+
+    scheduler.soon(lambda: ran.append(threading.current_thread().name))
+    scheduler.every("job", lambda: 1, lambda: ran.append("never"))
+
+    time.sleep(0.03)
+    assert ran == [threading.current_thread().name]
