@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NO_IPV6: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+OUT_OF_MEMORY: Final = frozenset({errno.ENOBUFS, errno.ENOMEM})
 PAUSE_S: Final = 0.2
 
 log = logging.getLogger(__name__)
@@ -98,6 +99,8 @@ class Acceptor:
         except OSError as failure:
             if failure.errno in OUT_OF_DESCRIPTORS:
                 self._refuse_one()
+            elif failure.errno in OUT_OF_MEMORY:
+                self._pause(PAUSE_S)
             # Else the client was gone before it was accepted.
             return
         peer_host = plain_address(address[0])
@@ -142,7 +145,10 @@ class Acceptor:
         self._pause(PAUSE_S)
 
     def _pause(self, seconds: float) -> None:
-        select.select([self._wake_receive], [], [], seconds)
+        # Not select: it refuses descriptors from 1024 on, which a listener that is added late may have.
+        poll = select.poll()
+        poll.register(self._wake_receive, select.POLLIN)
+        poll.poll(seconds * 1000)
 
 
 def _open_spare() -> int:
@@ -175,6 +181,8 @@ def _bound(family: int, address: Any) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address[0] != "::")
+        # A client that goes between poll and accept must not make accept wait for the next one.
+        bound.setblocking(False)
         bound.bind(address)
     except OSError:
         bound.close()

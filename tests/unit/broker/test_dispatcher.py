@@ -1,4 +1,4 @@
-"""Whatever a frame holds and a handler does: an answer or a closed connection, never a dead thread or a wrong answer."""
+"""Whatever a frame holds and a handler does: an answer or a closed connection, never a dead thread."""
 
 import random
 from pathlib import Path

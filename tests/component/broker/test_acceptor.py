@@ -1,0 +1,201 @@
+"""Listening: who gets in, on which addresses, and what happens without file descriptors."""
+
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from kavka.broker.network.acceptor import Acceptor
+from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
+from tests.support.processes import wait_until
+
+
+class Taker:
+    """Stands for a network thread: keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.adopted: list[tuple[socket.socket, str, str]] = []
+        self.settings: Any = type("Settings", (), {"send_buffer_bytes": 50_000, "receive_buffer_bytes": -1})
+
+    def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: object) -> None:
+        self.adopted.append((client, peer_host, listener_name))
+
+
+class Listening:
+    def __init__(self, host: str, settings: ConnectionSettings | None = None, takers: int = 1) -> None:
+        self.takers = [Taker() for _ in range(takers)]
+        self.limits = ConnectionLimits(settings or ConnectionSettings())
+        self.refused: list[tuple[str, str]] = []
+        self.deaths: list[BaseException] = []
+        threads: Any = self.takers
+        self.acceptor = Acceptor(
+            "PLAIN",
+            host,
+            0,
+            backlog=10,
+            limits=self.limits,
+            network_threads=lambda: threads,
+            on_refused=lambda peer, why: self.refused.append((peer, why)),
+            on_death=self.deaths.append,
+        )
+        self.acceptor.start()
+
+    def connect(self, host: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection((host, self.acceptor.port), 5)
+
+    @property
+    def adopted(self) -> list[tuple[socket.socket, str, str]]:
+        return [each for taker in self.takers for each in taker.adopted]
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        wait_until(condition, 5, "the acceptor does nothing")
+
+
+@contextmanager
+def listening(
+    host: str = "127.0.0.1", settings: ConnectionSettings | None = None, takers: int = 1
+) -> Iterator[Listening]:
+    made = Listening(host, settings, takers)
+    try:
+        yield made
+    finally:
+        made.acceptor.stop()
+        for client, _, _ in made.adopted:
+            client.close()
+    assert not made.deaths
+
+
+def is_closed_by_peer(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_connections_are_dealt_in_turn_and_ready_for_use() -> None:
+    with listening(takers=2) as listener:
+        clients = [listener.connect() for _ in range(4)]
+        listener.wait_for(lambda: len(listener.adopted) == 4)
+
+        assert [len(taker.adopted) for taker in listener.takers] == [2, 2]
+        adopted, peer, name = listener.adopted[0]
+        assert (peer, name, adopted.getblocking()) == ("127.0.0.1", "PLAIN", False)
+        assert adopted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert adopted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert adopted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 50_000
+        for client in clients:
+            client.close()
+
+
+def test_one_too_many_from_an_address_is_closed() -> None:
+    with listening(settings=ConnectionSettings(max_per_ip=1)) as listener, closing(listener.connect()):
+        listener.wait_for(lambda: len(listener.adopted) == 1)
+        with closing(listener.connect()) as second:
+            assert is_closed_by_peer(second)
+        assert [peer for peer, _ in listener.refused] == ["127.0.0.1"]
+
+
+def test_beyond_all_connections_clients_wait_for_one_to_go() -> None:
+    settings = ConnectionSettings(max_connections=1)
+    with listening(settings=settings) as listener, closing(listener.connect()), closing(listener.connect()):
+        listener.wait_for(lambda: len(listener.adopted) == 1)
+        assert not listener.refused
+        listener.limits.released("PLAIN", "127.0.0.1")
+        listener.wait_for(lambda: len(listener.adopted) == 2)
+
+
+def test_every_address_means_both_families() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has one family only")
+    with listening("") as listener, closing(listener.connect("127.0.0.1")), closing(listener.connect("::1")):
+        listener.wait_for(lambda: len(listener.adopted) == 2)
+        assert sorted(peer for _, peer, _ in listener.adopted) == ["127.0.0.1", "::1"]
+
+
+def test_a_taken_port_is_told_with_its_listener() -> None:
+    with listening() as first, pytest.raises(OSError, match=str(first.acceptor.port)):
+        Acceptor(
+            "SECOND",
+            "127.0.0.1",
+            first.acceptor.port,
+            backlog=1,
+            limits=first.limits,
+            network_threads=list,
+            on_refused=lambda peer, why: None,
+            on_death=first.deaths.append,
+        ).start()
+
+
+def test_stopping_gives_the_port_back_and_can_come_before_the_start() -> None:
+    with listening() as listener:
+        port = listener.acceptor.port
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1)
+
+
+OUT_OF_DESCRIPTORS = """
+    import os, resource, socket, time
+    from tests.component.broker.test_acceptor import Listening, is_closed_by_peer
+    from tests.support.processes import wait_until
+
+    listener = Listening("127.0.0.1")
+    clients = [socket.socket() for _ in range(3)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    for client in clients[:2]:
+        client.settimeout(5)
+        client.connect(("127.0.0.1", listener.acceptor.port))
+        assert is_closed_by_peer(client)
+    for each in taken:
+        os.close(each)
+    clients[2].connect(("127.0.0.1", listener.acceptor.port))
+    wait_until(lambda: len(listener.adopted) == 1, 5, "not accepted again")
+    assert [why for _, why in listener.refused] == ["out of file descriptors"] * 2, listener.refused
+    assert not listener.deaths
+    listener.acceptor.stop()
+    print("good")
+"""
+
+
+MANY_DESCRIPTORS = """
+    import os, resource, socket
+    from kavka.broker.network.limits import ConnectionSettings
+    from tests.component.broker.test_acceptor import Listening
+    from tests.support.processes import wait_until
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    listener = Listening("127.0.0.1", ConnectionSettings(max_connections=0))
+    client = listener.connect()
+    listener.limits.settings = ConnectionSettings()
+    wait_until(lambda: len(listener.adopted) == 1, 5, "not accepted")
+    listener.acceptor.stop()
+    assert not listener.deaths
+    print("good")
+"""
+
+
+def run_alone(program: str) -> None:
+    """Run it in a process of its own, whose limits it may change."""
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, "good"), run.stderr
+
+
+def test_a_listener_added_late_has_high_descriptors() -> None:
+    run_alone(MANY_DESCRIPTORS)
+
+
+def test_without_descriptors_clients_are_told_and_it_goes_on_when_there_are_some() -> None:
+    run_alone(OUT_OF_DESCRIPTORS)
