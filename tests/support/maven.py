@@ -33,6 +33,12 @@ BUNDLES: dict[str, tuple[str, ...]] = {
         "org.slf4j:slf4j-simple:1.7.36",
     ),
 }
+OLD_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.8.2")
+BUNDLES |= {
+    f"clients-{version}": (f"org.apache.kafka:kafka-clients:{version}", "org.slf4j:slf4j-simple:1.7.36")
+    for version in OLD_CLIENTS
+}
+BUNDLES["kafka-0.8"] = ("org.apache.kafka:kafka_2.11:0.8.2.2", "org.slf4j:slf4j-simple:1.7.36")
 ONE_LOG_BINDING = (
     "<exclusions><exclusion><groupId>org.slf4j</groupId>"
     "<artifactId>slf4j-reload4j</artifactId></exclusion></exclusions>"

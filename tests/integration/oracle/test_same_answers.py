@@ -22,10 +22,8 @@ SAME_AS_KAFKAS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
-    "num.network.threads": "3",
-    "num.io.threads": "8",
 }
-"""What Kafka's test processes are told too, or have by default where Kavka's default is another."""
+"""What Kafka's test processes are told too."""
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,13 @@ KNOWN: Final = [
     Known("topics_grow", "(unknown|illegal) topic", "error_message", "as in 3.9; 4.3 has no words"),
     # Configurations
     Known(".*configs.*", ".*", "is_default", "3.9 never sets it in v0; Kavka still tells the truth"),
+    Known(
+        "brokers_configs_are_described",
+        "all",
+        r"configs\.(zookeeper|log\.dirs?\.|listeners|advertised\.listeners|num\.(network|io)\.threads)",
+        "set otherwise for the test, or by default",
+    ),
+    Known("brokers_configs_are_described", "all", r"group\.coordinator\.rebalance", "both protocols are on in Kavka"),
     Known(".*configs.*", "illegal topic", "error_code", "as in 3.9; 4.3 checks the name"),
     Known("configs_are_altered_.*", "operation 9", "", "Kafka stumbles (UNKNOWN_SERVER_ERROR)"),
     Known("other_resources_.*", "type (16|32)", "", "configurations of groups and client metrics came with 4.x"),

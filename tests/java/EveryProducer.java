@@ -1,0 +1,56 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.Future;
+
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+
+/**
+ * Produces with kafka-clients of any version from 0.8.2 on.
+ *
+ * <p>Arguments: bootstrap topic count codec[,codec...]. Message n of a codec goes to partition n % 3 with key `key-n`,
+ * value `codec-n` and, where the version has headers, the header codec=codec.
+ */
+public class EveryProducer {
+    private static final int PARTITIONS = 3;
+
+    public static void main(String[] arguments) throws Exception {
+        for (String codec : arguments[3].split(",")) {
+            produce(arguments[0], arguments[1], Integer.parseInt(arguments[2]), codec);
+        }
+    }
+
+    private static void produce(String bootstrap, String topic, int count, String codec) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("acks", "all");
+        settings.put("linger.ms", "20");
+        settings.put("compression.type", codec);
+        settings.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        settings.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        KafkaProducer<String, String> producer = new KafkaProducer<>(settings);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            ProducerRecord<String, String> record =
+                new ProducerRecord<>(topic, number % PARTITIONS, "key-" + number, codec + "-" + number);
+            addHeader(record, codec);
+            sent.add(producer.send(record));
+        }
+        for (Future<RecordMetadata> each : sent) {
+            each.get();
+        }
+        producer.close();
+    }
+
+    private static void addHeader(ProducerRecord<String, String> record, String codec) throws Exception {
+        try {
+            Object headers = ProducerRecord.class.getMethod("headers").invoke(record);
+            Class<?> type = Class.forName("org.apache.kafka.common.header.Headers");
+            type.getMethod("add", String.class, byte[].class).invoke(headers, "codec", codec.getBytes("UTF-8"));
+        } catch (NoSuchMethodException beforeHeaders) {
+            return;
+        }
+    }
+}
