@@ -1,0 +1,205 @@
+"""The controller's orders: old ones are refused, deleted partitions go, failed directories take theirs offline."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.broker.partition import Partition
+from kavka.broker.replica_manager import ReplicaManager
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+)
+from kavka.protocol.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from tests.support.broker_handlers import topic_id_of
+from tests.support.log_managers import ManagerRig, append, read_values
+
+ME, OTHER = 1, 2
+
+
+class Rig:
+    def __init__(self, directory: Path) -> None:
+        self.paths = [directory / "a", directory / "b"]
+        self.logs = ManagerRig(self.paths)
+        self.changes: list[tuple[int, bool]] = []
+        self.replicas = ReplicaManager(
+            ME, self.logs.start(), lambda partition, leads: self.changes.append((partition.index, leads))
+        )
+
+    def order(
+        self, *partitions: tuple[int, int, int], controller_epoch: int = 1, topic_id: bytes | None = None
+    ) -> LeaderAndIsrResponse:
+        """(index, leader, leader epoch) of each."""
+        states = [
+            LeaderAndIsrPartitionState(
+                partition_index=index,
+                controller_epoch=controller_epoch,
+                leader=leader,
+                leader_epoch=epoch,
+                isr=[leader],
+                partition_epoch=0,
+                replicas=[ME, OTHER],
+            )
+            for index, leader, epoch in partitions
+        ]
+        topic = LeaderAndIsrTopicState(
+            topic_name="visits", topic_id=topic_id or topic_id_of("visits"), partition_states=states
+        )
+        return self.replicas.leader_and_isr(
+            LeaderAndIsrRequest(
+                controller_id=ME,
+                controller_epoch=controller_epoch,
+                broker_epoch=1,
+                topic_states=[topic],
+                live_leaders=[],
+            )
+        )
+
+    def stop(self, index: int, epoch: int, *, delete: bool = True, controller_epoch: int = 1) -> Any:
+        state = StopReplicaPartitionState(partition_index=index, leader_epoch=epoch, delete_partition=delete)
+        return self.replicas.stop_replica(
+            StopReplicaRequest(
+                controller_id=ME,
+                controller_epoch=controller_epoch,
+                broker_epoch=1,
+                topic_states=[StopReplicaTopicState(topic_name="visits", partition_states=[state])],
+            )
+        )
+
+    def partition(self, index: int) -> Partition:
+        return self.replicas.partition("visits", index)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.logs.manager.close()
+
+
+def codes(response: LeaderAndIsrResponse) -> list[int]:
+    return [each.error_code for topic in response.topics for each in topic.partition_errors]
+
+
+def test_partitions_are_led_and_followed_as_ordered(rig: Rig) -> None:
+    response = rig.order((0, ME, 0), (1, OTHER, 0))
+
+    assert (response.error_code, codes(response)) == (0, [0, 0])
+    assert [rig.partition(index).is_leader for index in (0, 1)] == [True, False]
+    assert rig.changes == [(0, True), (1, False)]
+    assert (rig.replicas.leader_count, rig.replicas.under_replicated_count, rig.replicas.offline_count) == (1, 1, 0)
+
+
+def test_an_order_of_an_old_controller_changes_nothing(rig: Rig) -> None:
+    rig.order((0, ME, 0), controller_epoch=5)
+
+    assert rig.order((0, OTHER, 9), controller_epoch=4).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert rig.stop(0, 9, controller_epoch=4).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+
+    assert rig.partition(0).is_leader
+
+
+def test_an_order_of_an_old_leadership_changes_that_partition_not(rig: Rig) -> None:
+    rig.order((0, ME, 5))
+
+    assert codes(rig.order((0, OTHER, 4), (1, ME, 0))) == [ErrorCode.STALE_CONTROLLER_EPOCH, 0]
+
+    assert (rig.partition(0).leader_epoch, rig.partition(0).is_leader) == (5, True)
+    assert rig.partition(1).is_leader
+
+
+def test_leading_again_in_the_same_epoch_is_no_change(rig: Rig) -> None:
+    rig.order((0, ME, 1))
+    rig.order((0, ME, 1))
+    rig.order((0, OTHER, 2))
+    rig.order((0, OTHER, 2))
+    rig.order((0, OTHER, 3))
+
+    assert rig.changes == [(0, True), (0, False), (0, False)]
+
+
+def test_readers_keep_the_table_that_they_took(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+    taken = rig.replicas.partitions
+
+    rig.order((1, ME, 0))
+    rig.stop(0, -2)
+
+    assert list(taken) == [("visits", 0)]
+    assert list(rig.replicas.partitions) == [("visits", 1)]
+
+
+@pytest.mark.parametrize(("epoch", "stopped"), [(4, False), (5, True), (6, True), (-1, True), (-2, True)])
+def test_a_replica_stops_unless_the_order_is_old(rig: Rig, epoch: int, stopped: bool) -> None:
+    rig.order((0, ME, 5))
+    log = rig.partition(0).log
+    assert log is not None
+    append(log, b"kept")
+
+    (answer,) = rig.stop(0, epoch, delete=False).partition_errors
+
+    assert answer.error_code == (ErrorCode.NONE if stopped else ErrorCode.FENCED_LEADER_EPOCH)
+    assert (("visits", 0) in rig.replicas.partitions) is not stopped
+    kept = rig.logs.manager.get("visits", 0)
+    assert kept is not None
+    assert read_values(kept) == [b"kept"]
+
+
+def test_a_deleted_partition_takes_its_log_along_and_may_come_back_empty(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+    partition = rig.partition(0)
+    assert partition.log is not None
+    append(partition.log, b"gone")
+
+    rig.stop(0, -2)
+
+    assert rig.logs.manager.get("visits", 0) is None
+    with pytest.raises(BrokerError):
+        partition.append(memoryview(b""), 1, 9, 0)
+    with pytest.raises(BrokerError):
+        rig.partition(0)
+    assert codes(rig.order((0, ME, 0), topic_id=topic_id_of("another"))) == [0]
+    again = rig.partition(0).log
+    assert again is not None
+    assert (again.log_end_offset, again.topic_id) == (0, topic_id_of("another"))
+
+
+def test_stopping_what_is_not_here_is_no_error(rig: Rig) -> None:
+    (answer,) = rig.stop(3, 0).partition_errors
+
+    assert answer.error_code == 0
+
+
+def test_an_order_for_a_topic_of_the_same_name_but_another_id_is_refused(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+
+    response = rig.order((0, ME, 1), topic_id=topic_id_of("another"))
+
+    assert codes(response) == [ErrorCode.INCONSISTENT_TOPIC_ID]
+    assert rig.partition(0).leader_epoch == 0
+
+
+def test_a_failed_directory_takes_its_partitions_offline_and_no_others(rig: Rig) -> None:
+    rig.order(*[(index, ME, 0) for index in range(4)])
+    places = {index: log.directory.parent for index in range(4) if (log := rig.partition(index).log) is not None}
+    assert set(places.values()) == set(rig.paths)
+
+    hit = rig.replicas.directory_failed([rig.paths[0]])
+
+    expected = [index for index, place in places.items() if place == rig.paths[0]]
+    assert sorted(partition.index for partition in hit) == expected
+    assert rig.replicas.offline_count == len(expected)
+    for partition in hit:
+        with pytest.raises(BrokerError) as refused:
+            partition.leader_log()
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert rig.replicas.directory_failed([rig.paths[0]]) == []
