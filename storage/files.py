@@ -17,6 +17,9 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
+TEMPORARY_SUFFIX: Final = ".tmp"
+"""Of a file that is renamed when it is on the disk."""
+
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that refuse a write and pass by themselves: reads and retention go on."""
 
@@ -66,6 +69,10 @@ class Files:
         """The size in bytes of an open file."""
         return os.fstat(fd).st_size
 
+    def device(self, path: AnyPath) -> int:
+        """The number of the file system that `path` lies in."""
+        return self.stat(path).st_dev
+
     def size(self, path: AnyPath) -> int:
         """The file's size in bytes."""
         return self.stat(path).st_size
@@ -79,6 +86,19 @@ class Files:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_file_system(self, path: AnyPath) -> bool:
+        """Make everything durable that was written to the file system of the directory `path`, by whomever.
+
+        False where the system has no such call, or one that hides errors: then the caller fsyncs file by file.
+        """
+        from kavka.storage.syncfs import syncfs
+
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return syncfs(fd)
         finally:
             os.close(fd)
 
@@ -119,7 +139,7 @@ class Files:
 
     def replace(self, path: AnyPath, data: bytes | bytearray) -> None:
         """As `write_atomically`, but the new content is only sure when the caller has fsynced the directory."""
-        temporary = f"{path}.tmp"
+        temporary = f"{path}{TEMPORARY_SUFFIX}"
         fd = self.open(temporary, create=True)
         try:
             self.ftruncate(fd, 0)

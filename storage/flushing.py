@@ -25,8 +25,9 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             if segments[-1] in chosen:
                 log.save_indexes(segments[-1])
             snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
-            truncations = log.truncations
+            truncations, changes = log.truncations, log.changes
         fsync_segments(log, chosen, snapshots)
+        log.durable_changes = changes
         with log.lock:
             # A truncation may have taken back what was just made durable.
             if log.truncations == truncations:
@@ -36,15 +37,46 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
 def flush_all(log: LogState) -> None:
     """fsync whatever the recovery point doesn't vouch for, the last segment in any case: a clean close's flush.
 
-    `flush_lock` held. Raises AppendError (KAFKA_STORAGE_ERROR).
+    Nobody appends any more. `flush_lock` held. Raises AppendError (KAFKA_STORAGE_ERROR).
     """
     with log.lock:
         end_offset, _, segments, _ = log.published
         chosen = _segments_between(segments, log.recovery_point, end_offset + 1) or [segments[-1]]
         snapshots = [log.snapshots.path(offset) for offset in log.snapshots.offsets if offset >= log.recovery_point]
     fsync_segments(log, chosen, snapshots)
+    note_durable(log)
+
+
+def save_all(log: LogState) -> bool:
+    """Write what is only in memory, but for the epochs; whether anything wants an fsync now. Nobody appends any more.
+
+    `flush_lock` held. Raises AppendError (KAFKA_STORAGE_ERROR).
+    """
     with log.lock:
-        log.recovery_point = max(log.recovery_point, end_offset)
+        end_offset, _, segments, _ = log.published
+        active = segments[-1]
+        try:
+            active.finish_time_index()
+            saved = active.save_indexes()
+            log.producers.map_end_offset = end_offset
+            saved |= log.snapshots.take(log.producers.entries(), end_offset)
+        except OSError as error:
+            raise log.disk_failed("the log can't be closed cleanly", error) from error
+        return (
+            saved
+            or log.recovery_point != end_offset
+            or log.durable_changes != log.changes
+            or not log.topic_id_saved
+            or log.saved_epochs != log.epochs.entries
+        )
+
+
+def note_durable(log: LogState) -> None:
+    """All of the log's files are on the disk. Nobody appends any more; `flush_lock` held."""
+    with log.lock:
+        log.recovery_point = log.published[0]
+        log.durable_changes = log.changes
+    log.topic_id_saved = True
 
 
 def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> None:

@@ -35,6 +35,7 @@ class LoadedLog:
         "_files",
         "_kept_end_offset",
         "_roll_rules",
+        "changed",
         "cut_bytes",
         "end_offset",
         "epochs",
@@ -42,6 +43,7 @@ class LoadedLog:
         "producers",
         "recovered_segments",
         "recovery_point",
+        "saved_epochs",
         "segments",
         "snapshots",
     )
@@ -66,6 +68,8 @@ class LoadedLog:
         self.log_start_offset = log_start_offset
         self.cut_bytes = 0
         self.recovered_segments = 0
+        self.changed = not clean
+        """Whether files were made or changed that a clean stop must fsync."""
         self._kept_end_offset = log_start_offset
         self.producers = ProducerStates()
         names = tidy_folder(directory, self._files)
@@ -74,6 +78,8 @@ class LoadedLog:
         epochs = self._read_epochs(leader_epochs.FILE_NAME in names)
         self._epochs_lost = epochs is None
         self.epochs = epochs if epochs is not None else LeaderEpochs()
+        self.saved_epochs = epochs.entries if epochs is not None and leader_epochs.FILE_NAME in names else None
+        """What the file holds; None: there is none, or none that can be read."""
         self.end_offset = self.segments[0].base_offset if self.segments else log_start_offset
         self._load_segments(self._actions())
         self._settle(log_start_offset)
@@ -140,6 +146,7 @@ class LoadedLog:
                     self._rebuild(segment)
                 self.end_offset = self._kept_end_offset if is_last else segments[number + 1].base_offset
                 self._catch_up(segment)
+            self.changed |= action is not Action.KEEP
             if not is_last and action is not Action.KEEP:
                 segment.seal()
 
@@ -222,6 +229,7 @@ class LoadedLog:
             self.end_offset = log_start_offset
             segment = Segment(self._directory, log_start_offset, self._environment.pool)
             segment.create()
+            self.changed = True
             segment.created_ms = self._environment.now_ms()
             self.segments.append(segment)
         self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)

@@ -21,6 +21,7 @@ from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.deferred_jobs import DeferredJobs
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files, storage_error
+from kavka.storage.log_closing import close_all, close_cleanly
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
@@ -260,11 +261,12 @@ class LogManager:
 
     def _close_directory(self, directory: LogDirectory, clean: bool, broker_epoch: int) -> None:
         logs = self.logs_in(directory)
-        clean = clean and directory.online
-        threads = self._config.num_recovery_threads_per_data_dir if clean else 1
         try:
-            run_all(lambda log: log.close(clean=clean), logs, threads)
-            if clean and directory.online:
+            if not clean or not directory.online:
+                close_all(logs)
+                return
+            close_cleanly(directory.path, logs, self._files, self._config.num_recovery_threads_per_data_dir)
+            if directory.online:
                 directory.write_recovery_points(logs)
                 directory.write_high_watermarks(logs)
                 directory.mark_clean(broker_epoch)

@@ -30,14 +30,16 @@ class LogState:
     across an fsync. Readers take no lock: they look at `published`, one immutable tuple that is swapped when the bytes
     are in the file, and at plain numbers.
 
-    `flush_lock` orders flushes and guards `saved_epochs` and `topic_id_saved`. `high_watermark` is guarded by
-    `watermark_lock`. Order: flush_lock, lock, watermark_lock.
+    `flush_lock` orders flushes and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `high_watermark` is
+    guarded by `watermark_lock`. Order: flush_lock, lock, watermark_lock.
     """
 
     __slots__ = (
+        "changes",
         "closed",
         "config",
         "directory",
+        "durable_changes",
         "environment",
         "epochs",
         "files",
@@ -89,6 +91,9 @@ class LogState:
         self.high_watermark = 0
         self.recovery_point = 0
         self.truncations = 0
+        self.changes = 0
+        """How often files were made, cut or renamed; where `durable_changes` is behind, a close has to fsync."""
+        self.durable_changes = 0
         self.last_flush_ms = environment.now_ms()
         self.configure(config)
 
@@ -143,6 +148,7 @@ class LogState:
 
     def new_segment(self, base_offset: int, now_ms: int) -> Segment:
         """An empty active segment, not yet part of the log. Raises OSError."""
+        self.changes += 1
         segment = Segment(self.folder, base_offset, self.environment.pool)
         segment.create()
         segment.created_ms = now_ms
@@ -151,6 +157,7 @@ class LogState:
 
     def drop_segments(self, dropped: Iterable[Segment]) -> None:
         """Rename the files of segments that are no longer published, unlink them later. Lock held; raises OSError."""
+        self.changes += 1
         for segment in dropped:
             segment.unpin()
             segment.offset_index.forget()
@@ -173,6 +180,10 @@ class LogState:
             if error.errno not in PASSING:
                 self.environment.on_io_failure(self.directory, error)
 
+    @property
+    def epoch_file(self) -> str:
+        return f"{self.folder}/{leader_epochs.FILE_NAME}"
+
     def save_epochs(self) -> None:
         """Write the epoch file if it is behind; the caller fsyncs the folder. flush_lock held. Raises OSError.
 
@@ -181,7 +192,7 @@ class LogState:
         """
         entries = self.epochs.entries
         if entries != self.saved_epochs:
-            self.files.replace(f"{self.folder}/{leader_epochs.FILE_NAME}", self.epochs.encode())
+            self.files.replace(self.epoch_file, self.epochs.encode())
             self.saved_epochs = entries
 
     def write(self, segment: Segment, records: bytearray | memoryview | bytes, position: int) -> None:

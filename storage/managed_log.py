@@ -9,7 +9,8 @@ from typing import Final
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError
 from kavka.storage import partition_metadata
-from kavka.storage.flushing import flush, flush_all
+from kavka.storage.files import TEMPORARY_SUFFIX
+from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_slice import AbortedTransaction, ProducerStatus
 from kavka.storage.log_state import LogState
 from kavka.storage.producer_state import CompletedTransaction
@@ -209,8 +210,8 @@ class ManagedLog(LogState):
         """
         with self.flush_lock:
             try:
-                if clean and not self.closed:
-                    self._save_everything()
+                if clean and not self.closed and save_all(self):
+                    flush_all(self)
             finally:
                 with self.lock:
                     self.closed = True
@@ -218,6 +219,40 @@ class ManagedLog(LogState):
                         segment.unpin()
                         segment.file.retire()
                         segment.offset_index.forget()
+
+    def save(self) -> bool:
+        """The first step of closing many logs (`log_closing`): write what is only in memory. False: nothing to fsync.
+
+        Raises AppendError (KAFKA_STORAGE_ERROR).
+        """
+        with self.flush_lock:
+            return not self.closed and save_all(self)
+
+    def fsync_saved(self) -> None:
+        """fsync what `save` wrote, and what was written before. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+        with self.flush_lock:
+            flush_all(self)
+
+    def stage_epochs(self) -> None:
+        """Write the epoch file under a temporary name, if it is behind. Raises OSError."""
+        with self.flush_lock:
+            if self.epochs.entries != self.saved_epochs:
+                self.files.write_file(self.epoch_file + TEMPORARY_SUFFIX, self.epochs.encode())
+
+    def install_epochs(self) -> bool:
+        """Give it its name, now that it is on the disk. Whether there was one to rename. Raises OSError."""
+        with self.flush_lock:
+            entries = self.epochs.entries
+            if entries == self.saved_epochs:
+                return False
+            self.files.rename(self.epoch_file + TEMPORARY_SUFFIX, self.epoch_file)
+            self.saved_epochs = entries
+            return True
+
+    def note_durable(self) -> None:
+        """Somebody made the whole file system durable after `save`."""
+        with self.flush_lock:
+            note_durable(self)
 
     def delete(self) -> None:
         """Close the log and unlink its folder with all that is in it. Raises OSError."""
@@ -227,19 +262,6 @@ class ManagedLog(LogState):
             with contextlib.suppress(FileNotFoundError):
                 self.files.unlink(f"{self.folder}/{name}")
         self.files.rmdir(self.folder)
-
-    def _save_everything(self) -> None:
-        with self.lock:
-            end_offset, _, segments, _ = self.published
-            active = segments[-1]
-            try:
-                active.finish_time_index()
-                active.save_indexes()
-                self.producers.map_end_offset = end_offset
-                self.snapshots.take(self.producers.entries(), end_offset)
-            except OSError as error:
-                raise self.disk_failed("the log can't be closed cleanly", error) from error
-        flush_all(self)
 
     def _flush_quietly(self, up_to_offset: int) -> None:
         try:

@@ -135,14 +135,14 @@ class OffsetIndex:
             self.save()
             self._active = None
 
-    def save(self) -> None:
-        """Write the entries that the file lacks; the file ends with the last one. Raises OSError."""
+    def save(self) -> bool:
+        """Write the entries that the file lacks, and end it there. Whether there were any. Raises OSError."""
         if self._active is None:
-            return
+            return False
         offsets, positions = self._active
         start, count = self._saved_count, len(offsets)
         if start == count:
-            return
+            return False
         fd = self._files.open(self.path, create=True)
         try:
             if start < 0:
@@ -152,6 +152,7 @@ class OffsetIndex:
         finally:
             self._files.close(fd)
         self._saved_count = count
+        return True
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""

@@ -76,6 +76,8 @@ class PartitionLog(ManagedLog):
         log.publish(loaded.end_offset, active.size_bytes, loaded.segments)
         log.log_start_offset = log.high_watermark = loaded.log_start_offset
         log.recovery_point = loaded.recovery_point
+        log.saved_epochs = loaded.saved_epochs
+        log.changes = int(loaded.changed)
         log.cut_bytes, log.recovered_segments = loaded.cut_bytes, loaded.recovered_segments
         return log
 

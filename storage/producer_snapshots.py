@@ -79,15 +79,16 @@ class SnapshotFiles:
     def path(self, offset: int) -> str:
         return f"{self.directory}/{snapshot_name(offset)}"
 
-    def take(self, producers: Iterable[ProducerEntry], offset: int) -> None:
+    def take(self, producers: Iterable[ProducerEntry], offset: int) -> bool:
         """Write a snapshot for `offset`, without fsync (`flush` does it), unless there is one at or above it already.
 
-        Raises OSError.
+        Whether one was written. Raises OSError.
         """
         if offset <= (self._offsets[-1] if self._offsets else 0):
-            return
+            return False
         self._files.write_file(self.path(offset), encode(producers))
         self._offsets.append(offset)
+        return True
 
     def load_latest(self, lowest: int, highest: int) -> tuple[list[ProducerEntry], int] | None:
         """The newest good snapshot for an offset above `lowest` up to `highest`; bad ones are removed on the way."""

@@ -181,11 +181,10 @@ class Segment:
             return True
         return bool(self.size_bytes) and self._waited_ms(max_timestamp_ms, now_ms) > self._max_age_ms()
 
-    def save_indexes(self) -> None:
-        """Write the index entries that are only in memory. Raises OSError."""
-        self.offset_index.save()
-        self.time_index.save()
-        self.transaction_index.save()
+    def save_indexes(self) -> bool:
+        """Write the index entries that are only in memory. Whether there were any. Raises OSError."""
+        saved = (self.offset_index.save(), self.time_index.save(), self.transaction_index.save())
+        return any(saved)
 
     def seal(self) -> None:
         """No more appends: the last time index entry is added, indexes are saved. Raises OSError."""

@@ -11,12 +11,11 @@ from typing import Final
 
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.storage.batch_scan import last_batch
-from kavka.storage.files import Files
+from kavka.storage.files import TEMPORARY_SUFFIX, Files
 from kavka.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SUFFIXES
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
-TEMPORARY_SUFFIX: Final = ".tmp"
 _INDEX_SUFFIXES: Final = SUFFIXES[1:]
 
 

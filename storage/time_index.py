@@ -84,11 +84,11 @@ class TimeIndex:
             self.save()
             self._active = None
 
-    def save(self) -> None:
-        """Write the entries that the file lacks; the file ends with the last one. Raises OSError."""
+    def save(self) -> bool:
+        """Write the entries that the file lacks, and end it there. Whether there were any. Raises OSError."""
         active = self._active
         if active is None or len(active) == self._saved_bytes:
-            return
+            return False
         fd = self._files.open(self.path, create=True)
         try:
             start = self._saved_bytes
@@ -99,6 +99,7 @@ class TimeIndex:
         finally:
             self._files.close(fd)
         self._saved_bytes = len(active)
+        return True
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""

@@ -45,16 +45,17 @@ class TransactionIndex:
         self._entries = (*self.entries(), entry)
         self._saved = False
 
-    def save(self) -> None:
-        """Write the entries that the file lacks. Raises OSError, and then the next call tries again."""
+    def save(self) -> bool:
+        """Write the entries that the file lacks. Whether there were any. Raises OSError: the next call tries again."""
         if self._saved or self._entries is None:
-            return
+            return False
         fd = self._files.open(self.path, create=True)
         try:
             write_fully(self._files, fd, b"".join(ENTRY.pack(VERSION, *entry) for entry in self._entries), 0)
         finally:
             self._files.close(fd)
         self._saved = True
+        return True
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(aborted transactions that touch the range, whether no later segment can have one)."""

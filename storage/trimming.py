@@ -16,6 +16,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
     if offset >= end_offset:
         return False
     log.truncations += 1
+    log.changes += 1
     if offset < bases[0]:
         start_anew(log, offset)
         return True
@@ -42,6 +43,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
 def start_anew(log: LogState, offset: int) -> None:
     """Drop everything; the log is empty and begins at `offset`. Lock held. Raises OSError."""
     log.truncations += 1
+    log.changes += 1
     # First, since the new segment's files may have an old one's names. Readers go on with the renamed files.
     log.drop_segments(log.published[2])
     new = log.new_segment(offset, log.environment.now_ms())

@@ -150,6 +150,16 @@ class CrashFiles(Files):
         self._durable = dict(self._linked)
         self._pending.clear()
 
+    def sync_file_system(self, path: AnyPath) -> bool:
+        for node in (*self._linked.values(), *self._open.values()):
+            node.fsync()
+        self._durable = dict(self._linked)
+        self._pending.clear()
+        return True
+
+    def device(self, path: AnyPath) -> int:
+        return 1
+
     def _node(self, path: AnyPath) -> _Node:
         node = self._linked.get(str(path))
         if node is None:

@@ -99,6 +99,10 @@ class FailingFiles(Files):
         self._check("fsync_directory", str(path))
         super().fsync_directory(path)
 
+    def sync_file_system(self, path: AnyPath) -> bool:
+        self._check("sync_file_system", str(path))
+        return super().sync_file_system(path)
+
     def write_atomically(self, path: AnyPath, data: bytes | bytearray) -> None:
         self._check("write_atomically", str(path))
         super().write_atomically(path, data)

@@ -9,28 +9,31 @@ import pytest
 
 from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, OffsetCheckpoint
 from kavka.storage.files import AnyPath
+from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
+from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
 from tests.support.crash_tree import CrashTree
 from tests.support.log_managers import ID, ManagerRig, append, read_values
 
 PARTITIONS = 3
+MANY = SYNC_AT_ONCE_FROM + 4
 
 
 class Story:
     """What happened to a broker: the values that each partition took, and how many of them were flushed."""
 
-    def __init__(self, rig: ManagerRig, chance: random.Random) -> None:
+    def __init__(self, rig: ManagerRig, chance: random.Random, partitions: int) -> None:
         self.rig = rig
         self.chance = chance
-        self.appended: list[list[bytes | None]] = [[] for _ in range(PARTITIONS)]
-        self.flushed = [0] * PARTITIONS
+        self.appended: list[list[bytes | None]] = [[] for _ in range(partitions)]
+        self.flushed = [0] * partitions
 
     def begin(self) -> None:
         manager = self.rig.start()
-        manager.create([("visits", partition, ID) for partition in range(PARTITIONS)])
+        manager.create([("visits", partition, ID) for partition in range(len(self.appended))])
 
     def step(self) -> None:
         manager = self.rig.manager
-        partition = self.chance.randrange(PARTITIONS)
+        partition = self.chance.randrange(len(self.appended))
         log = manager.get_or_create("visits", partition, ID)
         self.rig.now_ms += 700
         action = self.chance.random()
@@ -89,10 +92,11 @@ def test_a_kill_loses_nothing(tmp_path: Path, seed: int) -> None:
         story.check(nothing_lost=True)
 
 
+@pytest.mark.parametrize("partitions", [PARTITIONS, MANY])
 @pytest.mark.parametrize("seed", range(10))
-def test_a_power_failure_after_a_clean_stop_loses_nothing(tmp_path: Path, seed: int) -> None:
-    story = _story(tmp_path, seed)
-    for _ in range(story.chance.randrange(60)):
+def test_a_power_failure_after_a_clean_stop_loses_nothing(tmp_path: Path, seed: int, partitions: int) -> None:
+    story = _story(tmp_path, seed, partitions)
+    for _ in range(story.chance.randrange(20 * partitions)):
         story.step()
     story.rig.manager.close()
     files = story.rig.files
@@ -101,6 +105,26 @@ def test_a_power_failure_after_a_clean_stop_loses_nothing(tmp_path: Path, seed: 
     story.check(nothing_lost=True)
     assert all(log.recovered_segments == 0 for log in story.rig.manager.all_logs())
     story.rig.manager.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_power_failure_in_the_middle_of_a_stop_keeps_what_was_flushed_and_with_the_mark_everything(
+    tmp_path: Path, seed: int
+) -> None:
+    files = SnapshotTree(random.Random(seed))
+    story = _story(tmp_path, seed, MANY, files)
+    for _ in range(100):
+        story.step()
+    files.snapshots.clear()
+    story.rig.manager.close()
+    appended, flushed = story.appended, story.flushed
+    marked = [after.exists(tmp_path / CLEAN_SHUTDOWN_FILE) for after in files.snapshots]
+    assert marked[-1]
+    for moment in {marked.index(True), *story.chance.sample(range(len(marked)), 8)}:
+        story.appended, story.flushed = [list(values) for values in appended], list(flushed)
+        story.rig.files = files.snapshots[moment]
+        story.check(nothing_lost=marked[moment])
+        story.rig.kill()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -144,10 +168,15 @@ class SnapshotTree(CrashTree):
         super().fsync_directory(path)
         self.snapshots.append(self.crash(self.chance))
 
+    def sync_file_system(self, path: AnyPath) -> bool:
+        done = super().sync_file_system(path)
+        self.snapshots.append(self.crash(self.chance))
+        return done
 
-def _story(tmp_path: Path, seed: int) -> Story:
-    rig = ManagerRig([tmp_path], files=CrashTree())
+
+def _story(tmp_path: Path, seed: int, partitions: int = PARTITIONS, files: CrashTree | None = None) -> Story:
+    rig = ManagerRig([tmp_path], files=files or CrashTree())
     rig.overrides["visits"] = {"segment.ms": "10000", "retention.ms": "-1"}
-    story = Story(rig, random.Random(seed))
+    story = Story(rig, random.Random(seed), partitions)
     story.begin()
     return story

@@ -1,0 +1,132 @@
+"""What a clean stop costs, and what it does where the file system can't be synced at once."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from kavka.storage.files import AnyPath
+from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
+from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
+from kavka.storage.log_manager import LogManager
+from kavka.storage.syncfs import syncfs
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+
+MANY = SYNC_AT_ONCE_FROM + 20
+FSYNCS_OF_THE_DIRECTORY = 8
+"""Of the checkpoints and the mark: file and folder."""
+
+
+class StopFiles(FailingFiles):
+    """`elsewhere`: text in the paths that lie in another file system; `can_sync`: whether there is a syncfs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.can_sync = True
+        self.elsewhere = "nowhere"
+
+    def sync_file_system(self, path: AnyPath) -> bool:
+        return super().sync_file_system(path) and self.can_sync
+
+    def device(self, path: AnyPath) -> int:
+        return 2 if self.elsewhere in str(path) else 1
+
+
+@pytest.fixture
+def files() -> StopFiles:
+    return StopFiles()
+
+
+@pytest.fixture
+def rig(tmp_path: Path, files: StopFiles) -> ManagerRig:
+    return ManagerRig([tmp_path / "a"], files=files)
+
+
+def with_changed_logs(rig: ManagerRig, count: int) -> LogManager:
+    manager = rig.start()
+    manager.create([("visits", partition, ID) for partition in range(count)])
+    for log in manager.all_logs():
+        append(log, b"one")
+    return manager
+
+
+def fsyncs_of_close(manager: LogManager, files: StopFiles) -> int:
+    before = dict(files.calls)
+    manager.close()
+    return sum(files.calls.get(name, 0) - before.get(name, 0) for name in ("fsync", "fsync_directory"))
+
+
+def check_all_is_there(rig: ManagerRig, count: int) -> None:
+    manager = rig.start()
+    assert len(manager.all_logs()) == count
+    for log in manager.all_logs():
+        assert (read_values(log), log.recovered_segments, log.latest_leader_epoch) == ([b"one"], 0, 0)
+    manager.close()
+
+
+def test_many_changed_logs_are_synced_at_once(rig: ManagerRig, files: StopFiles) -> None:
+    manager = with_changed_logs(rig, MANY)
+    assert fsyncs_of_close(manager, files) <= FSYNCS_OF_THE_DIRECTORY
+    assert 1 <= files.calls["sync_file_system"] <= 2
+    check_all_is_there(rig, MANY)
+
+
+def test_few_changed_logs_do_not_wait_for_the_whole_file_system(rig: ManagerRig, files: StopFiles) -> None:
+    manager = with_changed_logs(rig, SYNC_AT_ONCE_FROM - 1)
+    assert fsyncs_of_close(manager, files) > 3 * (SYNC_AT_ONCE_FROM - 1)
+    assert "sync_file_system" not in files.calls
+    check_all_is_there(rig, SYNC_AT_ONCE_FROM - 1)
+
+
+def test_without_such_a_call_each_log_is_fsynced(rig: ManagerRig, files: StopFiles) -> None:
+    files.can_sync = False
+    manager = with_changed_logs(rig, MANY)
+    assert fsyncs_of_close(manager, files) > 3 * MANY
+    check_all_is_there(rig, MANY)
+
+
+def test_a_log_in_another_file_system_is_fsynced_by_itself(rig: ManagerRig, files: StopFiles) -> None:
+    files.elsewhere = "visits-7"
+    manager = with_changed_logs(rig, MANY)
+    assert 3 <= fsyncs_of_close(manager, files) - FSYNCS_OF_THE_DIRECTORY <= 8
+    check_all_is_there(rig, MANY)
+
+
+def test_a_file_system_that_cannot_be_synced_leaves_no_mark_of_a_clean_stop(rig: ManagerRig, files: StopFiles) -> None:
+    manager = with_changed_logs(rig, MANY)
+    files.fail("sync_file_system", "", errno.EIO)
+    manager.close()
+    assert not (rig.paths[0] / CLEAN_SHUTDOWN_FILE).exists()
+    files.heal()
+    manager = rig.start()
+    assert all(read_values(log) == [b"one"] for log in manager.all_logs())
+    manager.close()
+
+
+def test_logs_that_did_not_change_cost_nothing(rig: ManagerRig, files: StopFiles) -> None:
+    with_changed_logs(rig, MANY).close()
+    manager = rig.start()
+    assert fsyncs_of_close(manager, files) <= FSYNCS_OF_THE_DIRECTORY
+    assert files.calls["sync_file_system"] <= 2
+    check_all_is_there(rig, MANY)
+
+
+def test_a_log_that_was_cut_or_given_an_id_is_fsynced_though_its_end_is_its_recovery_point(
+    rig: ManagerRig, files: StopFiles
+) -> None:
+    manager = with_changed_logs(rig, 2)
+    cut, named = manager.all_logs()
+    append(cut, b"two")
+    for log in (cut, named):
+        log.flush()
+    cut.truncate_to(1)
+    named.assign_topic_id(bytes(reversed(ID)))
+    assert cut.recovery_point == cut.log_end_offset
+    assert fsyncs_of_close(manager, files) >= 2 * 3
+
+
+def test_the_systems_own_call_tells_of_errors(tmp_path: Path, files: StopFiles) -> None:
+    if not files.sync_file_system(tmp_path):
+        pytest.skip("this system has no syncfs that reports errors")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        syncfs(-1)
