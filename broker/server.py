@@ -203,12 +203,13 @@ class Broker:
     def _load(self) -> None:
         """The logs, and the threads that serve them."""
         services = self.services
+        # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
+        self._undo.append(self._scheduler.stop)
         services.logs.load()
         services.logs.claim(self.broker_id, services.cluster_id)
         known_producer_id = services.logs.highest_producer_id()
         if known_producer_id >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
-        self._undo.append(self._scheduler.stop)
         services.replicas = ReplicaManager(self.broker_id, services.logs)
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
         services.metadata.on_change(self._metadata_changed)

@@ -115,3 +115,16 @@ def test_a_failing_callback_does_not_stop_the_timer(timer: Timer) -> None:
     timer.schedule(ran.set, 20)
 
     assert ran.wait(5)
+
+
+def test_an_operation_that_fails_does_not_fail_the_one_who_checks(timer: Timer) -> None:
+    purgatory, failing, healthy, watched = Purgatory(timer), Waiting(lambda: False), Waiting(lambda: False), WatchList()
+    purgatory.park(failing, [watched], 60)
+    purgatory.park(healthy, [watched], 10_000)
+    failing.satisfied = lambda: bool(1 / 0)
+    healthy.satisfied = lambda: True
+
+    assert watched.check() == 1
+
+    assert healthy.responses == [False]
+    until(lambda: failing.responses == [True])
