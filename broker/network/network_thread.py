@@ -50,7 +50,7 @@ class NetworkThread:
 
     Threads: everything runs on the loop's thread but `call`, `adopt`, `answered`, `start` and `stop`. The counters are
     written by this thread only (`answered_count` under each connection's write lock: a rare lost count is accepted)
-    and read by any.
+    and read by any. `_gate` guards `_stopped`.
     """
 
     def __init__(
@@ -75,6 +75,8 @@ class NetworkThread:
         self._on_rejected = on_rejected
         self._on_death = on_death
         self._loop = uvloop.new_event_loop()
+        self._gate = threading.Lock()
+        self._stopped = False
         self._arena = Arena()
         self.connections: dict[int, Connection] = {}
         self._next_id = 0
@@ -87,7 +89,9 @@ class NetworkThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close all connections, stop the loop and join the thread."""
+        """Close all connections, those not yet taken too, stop the loop and join the thread."""
+        with self._gate:
+            self._stopped = True
         if self._thread.is_alive():
             self.call(self._shut_down)
             self._thread.join()
@@ -103,7 +107,13 @@ class NetworkThread:
 
     def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None") -> None:
         """Take a freshly accepted, non-blocking socket, which `ConnectionLimits` has admitted. Any thread."""
-        self.call(self._register, client, peer_host, listener_name, authorizer)
+        with self._gate:
+            if not self._stopped:
+                self.call(self._register, client, peer_host, listener_name, authorizer)
+                return
+        # The acceptor chose this thread just before it was to go.
+        client.close()
+        self._limits.released(listener_name, peer_host)
 
     def close_connection(self, connection: Connection) -> None:
         """Close a connection and forget it."""

@@ -1,0 +1,124 @@
+"""A network thread with a real loop and real sockets: what it is given it serves or closes, and counts out."""
+
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kavka.broker.metrics import Metrics
+from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
+from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
+from kavka.broker.request_queue import RequestQueue
+from tests.support.network_stage import request
+from tests.support.processes import wait_until
+
+LISTENER, PEER = "PLAINTEXT", "127.0.0.1"
+
+
+class Rig:
+    def __init__(self, max_idle_ms: int = -1) -> None:
+        self.limits = ConnectionLimits(ConnectionSettings())
+        self.queue = RequestQueue(500, -1)
+        self.rejected: list[str] = []
+        self.deaths: list[BaseException] = []
+        settings = NetworkSettings(
+            max_request_size_bytes=1000, max_idle_ms=max_idle_ms, send_buffer_bytes=-1, receive_buffer_bytes=-1
+        )
+        self.thread = NetworkThread(
+            0,
+            self.queue,
+            settings,
+            self.limits,
+            lambda *_: 0,
+            Metrics(),
+            lambda contexts: None,
+            lambda _, why: self.rejected.append(why),
+            self.deaths.append,
+        )
+
+    def adopt(self) -> socket.socket:
+        """A client whose other end the thread is given."""
+        with socket.create_server((PEER, 0)) as listener:
+            client = socket.create_connection(listener.getsockname(), 5)
+            accepted, _ = listener.accept()
+        accepted.setblocking(False)
+        self.limits.admit(LISTENER, PEER)
+        self.thread.adopt(accepted, PEER, LISTENER, None)
+        return client
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        wait_until(condition, 5, "the network thread does nothing")
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    rig = Rig()
+    rig.thread.start()
+    yield rig
+    rig.thread.stop()
+    assert not rig.deaths
+
+
+def is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_what_a_client_sends_is_queued_and_its_going_is_counted(rig: Rig) -> None:
+    client = rig.adopt()
+    client.sendall(request(1) + request(2)[:-3])
+    rig.wait_for(lambda: rig.queue.qsize() == 1)
+    connection = rig.queue.get()
+    assert connection is not None
+    assert (len(connection.pending), connection.peer_host) == (1, PEER)
+
+    client.close()
+
+    rig.wait_for(lambda: rig.limits.total == 0)
+    rig.wait_for(lambda: connection.closed and not rig.thread.connections)
+
+
+def test_a_frame_beyond_the_limit_is_rejected(rig: Rig) -> None:
+    client = rig.adopt()
+    client.sendall((1001).to_bytes(4, "big"))
+
+    assert is_closed(client)
+    assert len(rig.rejected) == 1
+
+
+def test_a_client_that_reset_before_it_was_taken_is_counted_out(rig: Rig) -> None:
+    client = rig.adopt()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()
+
+    rig.wait_for(lambda: rig.limits.total == 0)
+
+
+def test_connections_given_to_a_thread_that_stops_are_closed_and_counted_out() -> None:
+    rig = Rig()
+    waiting = [rig.adopt() for _ in range(3)]
+    rig.thread.start()
+    rig.thread.stop()
+    late = rig.adopt()
+
+    assert all(is_closed(client) for client in (*waiting, late))
+    assert rig.limits.total == 0
+
+
+def test_idle_connections_close_and_busy_ones_stay() -> None:
+    rig = Rig(max_idle_ms=400)
+    rig.thread.start()
+    idle, busy = rig.adopt(), rig.adopt()
+    busy.sendall((900).to_bytes(4, "big"))
+
+    def one_is_left() -> bool:
+        busy.sendall(b"x")
+        return rig.limits.total == 1
+
+    rig.wait_for(one_is_left)
+
+    assert is_closed(idle)
+    rig.thread.stop()
+    assert rig.limits.total == 0
