@@ -36,7 +36,7 @@ class Awaited:
             self.answer.base_offset = -1
         elif log.high_watermark >= self.required_offset:
             self.settled = True
-            if len(partition.isr) < log.config.min_insync_replicas:
+            if partition.is_under_min_isr:
                 self.answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return self.settled
 

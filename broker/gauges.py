@@ -141,5 +141,4 @@ def _exporter_gauges(metrics: Metrics, services: "Services") -> None:
 
 
 def _is_under_min_isr(partition: "Partition") -> bool:
-    log = partition.log
-    return partition.is_leader and log is not None and len(partition.isr) < log.config.min_insync_replicas
+    return partition.is_leader and partition.is_under_min_isr

@@ -45,6 +45,11 @@ class ReadLimits:
         """Whether a consumer asks (and not a follower): it sees only what is below the high watermark."""
         return self.replica_id == CONSUMER
 
+    @property
+    def is_follower(self) -> bool:
+        """Whether a broker replicates (and not a debugging client with one of the other negative ids)."""
+        return self.replica_id >= 0
+
 
 class Reading:
     """One partition's part of a fetch: what was asked, and after `read` the answer and how many bytes it has."""
@@ -129,6 +134,11 @@ class Reading:
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(asked.fetch_offset, log.upper_bound_offset(piece))
             ]
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Read nothing; the answer is the error."""
+        self.partition = None
+        self.answer = refused(self.asked.partition, code)
 
     def available(self, limits: ReadLimits) -> bool:
         """Whether there is anything at all to read now, an error included. Cheap: looks at offsets only."""

@@ -80,6 +80,13 @@ class Partition:
         """The offset below which everything is on every in-sync replica."""
         return self.leader_log().high_watermark
 
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether too few replicas are in sync for acks=all; Kafka never asks for more than are assigned."""
+        log = self.log
+        isr_size = len(self.isr)
+        return log is not None and isr_size < log.config.min_insync_replicas and isr_size < len(self.replicas)
+
     def leader_log(self) -> "PartitionLog":
         """The log, if this broker leads. Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR (offline)."""
         log = self.log
@@ -141,7 +148,7 @@ class Partition:
         if log is None or not self.is_leader:
             log = self.leader_log()
         isr_size = len(self.isr)
-        if acks == -1 and isr_size < log.config.min_insync_replicas:
+        if acks == -1 and self.is_under_min_isr:
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"the ISR of {self.topic}-{self.index} has {isr_size} of {log.config.min_insync_replicas} replicas",

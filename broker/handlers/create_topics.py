@@ -134,9 +134,11 @@ def _configs(overrides: Mapping[str, str], services: "Services") -> list[Creatab
 
 
 def _failed(name: str, error: BrokerError) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=name, error_code=error.code, error_message=error.message or error.code.message, configs=[]
-    )
+    message: str | None = error.message or error.code.message
+    if error.code is ErrorCode.REQUEST_TIMED_OUT:
+        # Not a failure of the topic, and the only code that Kafka leaves without words.
+        message = None
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=message, configs=[])
 
 
 def _answer(request: CreateTopicsRequest, results: Mapping[str, CreatableTopicResult]) -> CreateTopicsResponse:

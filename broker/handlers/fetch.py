@@ -25,7 +25,7 @@ from kavka.broker.log_reading import Reading, ReadLimits, read_all
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.protocol.errors import ErrorCode
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -91,7 +91,7 @@ class _Fetch:
             replica_id=replica_id,
             isolation_level=request.isolation_level,
         )
-        if not self.limits.is_consumer:
+        if self.limits.is_follower:
             context.require(Operation.CLUSTER_ACTION, CLUSTER)
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         # Kafka keeps partitions in a map: the last entry counts, in the first one's place.
@@ -110,7 +110,7 @@ class _Fetch:
         self.session: FetchSession | None = session
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
-        if not self.limits.is_consumer:
+        if self.limits.is_follower:
             self._follower_fetched(replica_id)
 
     def answer(self) -> FetchResponse:
@@ -122,7 +122,7 @@ class _Fetch:
         if self._opens_session:
             session = self._services.fetch_sessions.open(
                 len(self._keys),
-                from_follower=not self.limits.is_consumer,
+                from_follower=self.limits.is_follower,
                 uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
             )
             if session is not None:
@@ -228,8 +228,15 @@ class _Fetch:
         now_ms = self._services.now_ms()
         for reading in self.readings:
             partition = reading.partition
-            if partition is not None and partition.is_leader:
+            if partition is None or not partition.is_leader:
+                continue
+            try:
                 partition.follower_fetched(replica_id, reading.asked.fetch_offset, now_ms)
+            except BrokerError as failure:
+                # A broker that knows our epoch may be of an assignment that we have not heard of yet.
+                knows_epoch = reading.asked.current_leader_epoch >= 0
+                is_stranger = failure.code is ErrorCode.UNKNOWN_LEADER_EPOCH and not knows_epoch
+                reading.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_stranger else failure.code)
 
 
 def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:

@@ -58,8 +58,16 @@ class BrokerCore:
     def connect(self) -> None:
         self.connection, self.socket = self.stage.connect()
 
-    def create(self, topic: str, partitions: int = 1, *, leader_epoch: int = 0, isr: tuple[int, ...] = (1,)) -> None:
-        """Lead all partitions of a topic; again with another epoch or ISR to change that."""
+    def create(
+        self,
+        topic: str,
+        partitions: int = 1,
+        *,
+        leader_epoch: int = 0,
+        isr: tuple[int, ...] = (1,),
+        replicas: tuple[int, ...] = (),
+    ) -> None:
+        """Lead all partitions of a topic; again with another epoch or ISR to change that. `replicas`: as the ISR."""
         request = LeaderAndIsrRequest(
             controller_id=BROKER_ID,
             controller_epoch=1,
@@ -76,7 +84,7 @@ class BrokerCore:
                             leader_epoch=leader_epoch,
                             isr=list(isr),
                             partition_epoch=0,
-                            replicas=list(isr),
+                            replicas=list(replicas or isr),
                         )
                         for index in range(partitions)
                     ],

@@ -148,6 +148,8 @@ class FakeLog:
 class FakePartition:
     """A hosted partition."""
 
+    is_under_min_isr = False
+
     def __init__(self, topic: str, index: int, *, is_leader: bool = True) -> None:
         self.log = FakeLog()
         self.log.topic, self.log.partition = topic, index

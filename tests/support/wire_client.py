@@ -85,6 +85,10 @@ class WireClient:
                 piece = connection.recv(count - len(received))
             except ConnectionError:
                 piece = b""
+            except TimeoutError:
+                # An answer that comes later must not be taken for the next one.
+                self.close()
+                raise
             if not piece:
                 self.close()
                 raise ClosedError(f"closed after {len(received)} of {count} bytes")

@@ -240,7 +240,7 @@ def test_acks_all_waits_for_the_followers(tmp_path: Path, end: str, error: Error
         case "new epoch":
             core.create("visits", 1, leader_epoch=1, isr=(1, 2))
         case "isr shrinks":
-            core.create("visits", 1, isr=(1,))
+            core.create("visits", 1, isr=(1,), replicas=(1, 2))
 
     _, position = decode_response_header(0, 9, bytes(core.socket.taken[4:]))
     response = decode(ProduceResponse, 9, memoryview(bytes(core.socket.taken))[4 + position :])

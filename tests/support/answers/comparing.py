@@ -57,6 +57,8 @@ KNOWN: Final = [
     # Topics
     Known("topics_are_created", "the same twice", "", "one entry as in 4.3; 3.9 answers twice"),
     Known("topics_are_created", "dry run", "topic_id", "as in 4.3; 3.9 has no id for a topic that is not created"),
+    Known("timeouts_of_nothing.*", "timeout (0|-1)", "topic_id", "3.9 names the id of a topic that still comes"),
+    Known("timeouts_of_nothing.*", "timeout 0, illegal", "", "as in 3.9; 4.3 looks at the clock first"),
     Known("topics_are_deleted_.*", ".*", "error_message", "as in 4.3; 3.9 has no words"),
     Known("topics_are_deleted_by_name", "twice", "", "3.9 answers twice, 4.3 refuses; Kavka deletes"),
     Known("topics_are_deleted_by_id_too", "by id again", "", "3.9 knows the name until the deletion is done"),

@@ -139,3 +139,17 @@ def brokers_configs_are_altered(stage: Stage) -> None:
     stage.ask("nothing", incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[], validate_only=False))
     alter("of one, undone", "1", "log.cleaner.io.buffer.load.factor", DELETE, None)
     alter("of all, undone", "", "log.retention.ms", DELETE, None)
+
+
+@scenario(ApiKey.DESCRIBE_CONFIGS)
+def resources_configs_are_described_together(stage: Stage) -> None:
+    topic = stage.topic(retention_ms="1234")
+    rows = ((TOPIC, topic, ["retention.ms"]), (TOPIC, topic + ".no", None), (BROKER, "1", ["log.retention.ms"]))
+    resources = [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name, keys in (*rows, rows[0])
+    ]
+    stage.ask("several", DescribeConfigsRequest(resources=resources))
+    empty = DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[])
+    stage.ask("no keys", DescribeConfigsRequest(resources=[empty]))
+    stage.ask("no resources", DescribeConfigsRequest(resources=[]))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kavka.protocol.api import ApiKey
+from kavka.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kavka.protocol.records.batch import Record
 from kavka.protocol.records.compression import Codec
@@ -174,3 +175,20 @@ def zstd_needs_a_new_version(stage: Stage) -> None:
         other = stage.topic(codec, compression_type=codec)
         stage.append(other, batch(2, codec=Codec.GZIP))
         get(stage, f"recompressed to {codec}", [topic_part(stage, other, part())])
+
+
+@scenario(ApiKey.FETCH, "4-14")
+def readers_are_told_apart_by_replica_id(stage: Stage) -> None:
+    topic = filled(stage)
+    for replica_id in (-2, -3, 5):
+        get(stage, f"replica {replica_id}", [topic_part(stage, topic, part(0))], replica_id=replica_id)
+    get(stage, "a consumer after them", [topic_part(stage, topic, part(0, 5))])
+
+
+@scenario(ApiKey.FETCH, "4-99")
+def log_starts_are_respected(stage: Stage) -> None:
+    topic = filled(stage)
+    asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
+    stage.client.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=5000), 1)
+    for offset in (0, 2, 3, 4):
+        get(stage, f"offset {offset}", [topic_part(stage, topic, part(0, offset))])

@@ -188,3 +188,10 @@ def old_message_sets_are_taken(stage: Stage) -> None:
         if acks:
             put(stage, f"acks {acks}", topic, build_message_set(records, 1), acks=acks)
     put(stage, "unknown partition", topic, build_message_set(records, 1), 4)
+
+
+@scenario(ApiKey.PRODUCE, "3-12")
+def replicas_in_sync_are_counted(stage: Stage) -> None:
+    topic = stage.topic(min_insync_replicas="2")
+    for acks in (-1, 1):
+        put(stage, f"acks {acks}", topic, batch(), acks=acks)

@@ -131,3 +131,12 @@ def topics_grow(stage: Stage) -> None:
     asked = [CreatePartitionsTopic(name=topic, count=count, assignments=None) for count in (8, 9)]
     stage.ask("twice", CreatePartitionsRequest(topics=asked, timeout_ms=10_000, validate_only=False))
     stage.ask("none", CreatePartitionsRequest(topics=[], timeout_ms=10_000, validate_only=False))
+
+
+@scenario(ApiKey.CREATE_TOPICS)
+def timeouts_of_nothing_time_out(stage: Stage) -> None:
+    for timeout_ms in (0, -1):
+        request = CreateTopicsRequest(topics=[creatable(f"{stage.name}.{timeout_ms}")], timeout_ms=timeout_ms)
+        stage.ask(f"timeout {timeout_ms}", request)
+    request = CreateTopicsRequest(topics=[creatable("not/legal")], timeout_ms=0)
+    stage.ask("timeout 0, illegal", request)
