@@ -44,6 +44,11 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
         if size > max_bytes:
             size = min(size, max(max_bytes, _batch_size(segment, position) if min_one else 0))
         return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
+    except FileNotFoundError as error:
+        if log.published[2] is segments:
+            raise _refusal(log, error) from error
+        # Retention or a truncation took the segment meanwhile: the log as it is now has the answer.
+        return read_slice(log, offset, max_bytes, min_one, end_offset)
     except (OSError, DecodeError, CorruptIndexError) as error:
         raise _refusal(log, error) from error
 
