@@ -4,15 +4,18 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from kavka.config.topic_config import TopicConfig
 from kavka.storage.files import Files
+from kavka.storage.segment import RollRules
 from kavka.storage.segment_file import FilePool
+from kavka.storage.validate import AppendRules
 
 
 class LogEnvironment:
     """Shared by all logs of one log directory; the callables are called from any thread.
 
     Immutable after construction but for `producer_id_expiration_ms`, a plain number that the log manager's change lock
-    guards and any thread reads.
+    guards and any thread reads, and `_rules`, an immutable tuple that any thread swaps.
 
     now_ms            wall clock, milliseconds since the epoch
     run_in_background a job that fsyncs: another thread runs it soon (default: at once, in the caller's thread)
@@ -22,6 +25,7 @@ class LogEnvironment:
     """
 
     __slots__ = (
+        "_rules",
         "files",
         "now_ms",
         "on_io_failure",
@@ -58,6 +62,18 @@ class LogEnvironment:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.validate_all_records = validate_all_records
         self.random_below = random_below
+        self._rules: tuple[TopicConfig, AppendRules, RollRules] | None = None
+
+    def rules_of(self, config: TopicConfig) -> tuple[AppendRules, RollRules]:
+        """What the configuration asks of appends and rolls: the partitions of a topic, opened in a row, share it."""
+        latest = self._rules
+        if latest is None or latest[0] is not config:
+            append = AppendRules(config, validate_all_records=self.validate_all_records)
+            roll = RollRules(
+                config.segment_bytes, config.segment_ms, config.segment_index_bytes, config.index_interval_bytes
+            )
+            latest = self._rules = (config, append, roll)
+        return latest[1:]
 
 
 def _at_once(job: Callable[[], None]) -> None:

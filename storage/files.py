@@ -20,6 +20,8 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 TEMPORARY_SUFFIX: Final = ".tmp"
 """Of a file that is renamed when it is on the disk."""
 
+_SMALL_FILE_BYTES: Final = 4096
+
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that refuse a write and pass by themselves: reads and retention go on."""
 
@@ -106,6 +108,10 @@ class Files:
         """The whole file; OSError (EFBIG) when it is longer than `limit_bytes`."""
         fd = self.open(path, read_only=True)
         try:
+            # Most files are small: one call then says what they hold and that this is all.
+            data = self.pread(fd, _SMALL_FILE_BYTES, 0)
+            if len(data) < _SMALL_FILE_BYTES and len(data) <= limit_bytes:
+                return data
             size = self.descriptor_size(fd)
             if size > limit_bytes:
                 raise OSError(errno.EFBIG, f"{size} bytes, at most {limit_bytes} expected", str(path))

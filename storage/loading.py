@@ -6,6 +6,7 @@ indexes, producers and epochs.
 """
 
 import logging
+from collections.abc import Collection
 from typing import Final
 
 from kavka.protocol.records.errors import CorruptRecordsError
@@ -72,7 +73,7 @@ class LoadedLog:
         """Whether files were made or changed that a clean stop must fsync."""
         self._kept_end_offset = log_start_offset
         self.producers = ProducerStates()
-        names = tidy_folder(directory, self._files)
+        names = frozenset(tidy_folder(directory, self._files))
         self.snapshots = SnapshotFiles(directory, self._files, names)
         self.segments = [self._segment(offset) for offset in base_offsets(names)]
         epochs = self._read_epochs(leader_epochs.FILE_NAME in names)
@@ -81,7 +82,7 @@ class LoadedLog:
         self.saved_epochs = epochs.entries if epochs is not None and leader_epochs.FILE_NAME in names else None
         """What the file holds; None: there is none, or none that can be read."""
         self.end_offset = self.segments[0].base_offset if self.segments else log_start_offset
-        self._load_segments(self._actions())
+        self._load_segments(self._actions(names))
         self._settle(log_start_offset)
 
     def _segment(self, base_offset: int) -> Segment:
@@ -102,11 +103,11 @@ class LoadedLog:
             logger.warning("leader epochs of %s are rebuilt: %s", self._directory, error)
             return None
 
-    def _actions(self) -> list[Action]:
+    def _actions(self, names: Collection[str]) -> list[Action]:
         actions = []
         last = len(self.segments) - 1
         for number, segment in enumerate(self.segments):
-            good = segment.indexes_good()
+            good = (number < last or not self._clean or self._activated(segment)) and segment.indexes_good(names)
             finding = SegmentFinding(
                 stopped_cleanly=self._clean,
                 below_recovery_point=number < last and self.segments[number + 1].base_offset <= self.recovery_point,
@@ -117,12 +118,19 @@ class LoadedLog:
             actions.append(decide(finding))
         return actions
 
-    def _tail_is_whole(self, last: Segment) -> bool:
-        """Whether the log ends with a batch; if so, where is known then, and the segment is ready to be written to."""
+    def _activated(self, last: Segment) -> bool:
+        """Get the last segment ready to be written to: its indexes are read once, to be checked and to be used."""
         try:
             last.activate()
+        except (CorruptIndexError, FileNotFoundError):
+            return False
+        return True
+
+    def _tail_is_whole(self, last: Segment) -> bool:
+        """Whether the log ends with a batch; where is known then."""
+        try:
             place = last.find_last()
-        except (CorruptRecordsError, CorruptIndexError):
+        except CorruptRecordsError:
             return False
         if place is None:
             self._kept_end_offset = last.base_offset

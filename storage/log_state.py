@@ -16,8 +16,7 @@ from kavka.storage.files import PASSING, Files
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
-from kavka.storage.segment import DELETED_SUFFIX, RollRules, Segment
-from kavka.storage.validate import AppendRules
+from kavka.storage.segment import DELETED_SUFFIX, Segment
 
 Published: TypeAlias = tuple[int, int, tuple[Segment, ...], tuple[int, ...]]
 """(log end offset, size of the active segment, segments, their base offsets)"""
@@ -103,10 +102,7 @@ class LogState:
     def configure(self, config: TopicConfig) -> None:
         """Work out what appends and rolls ask of the configuration."""
         self.config = config
-        self.rules = AppendRules(config, validate_all_records=self.environment.validate_all_records)
-        self.roll_rules = RollRules(
-            config.segment_bytes, config.segment_ms, config.segment_index_bytes, config.index_interval_bytes
-        )
+        self.rules, self.roll_rules = self.environment.rules_of(config)
         self.flush_beyond = config.flush_messages - 1
 
     def jitter_ms(self) -> int:

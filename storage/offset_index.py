@@ -171,8 +171,13 @@ class OffsetIndex:
     def check(self, log_size_bytes: int) -> None:
         """Raise CorruptIndexError where the file can't be an index of a log of that size, OSError if it can't be read.
 
-        Only the ends are looked at, as Kafka does: a whole one is read when it is needed.
+        Of a sealed one only the end is looked at, as Kafka does: it is read when it is needed.
         """
+        if self._active is not None:
+            offsets, positions = self._active
+            if offsets:
+                self._check_last(offsets[-1], positions[-1], log_size_bytes)
+            return
         fd = self._files.open(self.path, read_only=True)
         try:
             size = self._files.descriptor_size(fd)
@@ -183,13 +188,15 @@ class OffsetIndex:
             last = self._files.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES)
         finally:
             self._files.close(fd)
-        offset, position = int.from_bytes(last[:4], "big"), int.from_bytes(last[4:], "big")
-        if offset > MAX_RELATIVE_OFFSET or not 0 < position < log_size_bytes:
-            raise CorruptIndexError(f"{self.path} ends with offset {offset} at {position} of {log_size_bytes} bytes")
+        self._check_last(int.from_bytes(last[:4], "big"), int.from_bytes(last[4:], "big"), log_size_bytes)
 
     def forget(self) -> None:
         """The segment is gone: free the cache."""
         self._cache.drop(self)
+
+    def _check_last(self, offset: int, position: int, log_size_bytes: int) -> None:
+        if offset > MAX_RELATIVE_OFFSET or not 0 < position < log_size_bytes:
+            raise CorruptIndexError(f"{self.path} ends with offset {offset} at {position} of {log_size_bytes} bytes")
 
     def _sealed(self) -> Entries:
         entries = self._cache.get(self)

@@ -3,6 +3,7 @@
 The last segment of a log is active: written to, its file pinned, its indexes in memory. The others are sealed.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from kavka.storage.batch_scan import BatchPlace, find_batch, first_timestamp, last_batch, scan_batches
@@ -127,12 +128,15 @@ class Segment:
         self._first_timestamp_ms = None
         self._set_limits()
 
-    def indexes_good(self) -> bool:
-        """Whether the index files can belong to this segment. Raises OSError other than a missing file's."""
+    def indexes_good(self, names: Collection[str]) -> bool:
+        """Whether the index files can belong to this segment; `names` are those in the folder.
+
+        Raises OSError other than a missing file's.
+        """
         try:
             self.offset_index.check(self.size_bytes)
             self.time_index.check()
-            self.transaction_index.check()
+            self.transaction_index.check(f"{self.base_offset:020d}{TRANSACTION_INDEX_SUFFIX}" in names)
         except (CorruptIndexError, FileNotFoundError):
             return False
         return True

@@ -7,6 +7,7 @@ X.index without log  left over: unlinked
 X.tmp                a checkpoint that wasn't renamed: unlinked
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from kavka.protocol.records.errors import CorruptRecordsError
@@ -17,11 +18,14 @@ from kavka.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SUFFIXES
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 _INDEX_SUFFIXES: Final = SUFFIXES[1:]
+_LEFT_OVER: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
 
 def tidy_folder(directory: str, files: Files) -> list[str]:
     """Finish or undo what a crash cut short; the names that are left. Raises OSError."""
     names = kept = files.listdir(directory)
+    if not any(name.endswith(_LEFT_OVER) for name in names):
+        return _drop_lone_indexes(directory, names, files)
     unfinished = [offset for name in names if name.endswith(CLEANED_SUFFIX) and (offset := _offset(name)) is not None]
     lowest_unfinished = min(unfinished, default=None)
     swaps = []
@@ -42,7 +46,7 @@ def tidy_folder(directory: str, files: Files) -> list[str]:
     return _drop_lone_indexes(directory, kept or files.listdir(directory), files)
 
 
-def base_offsets(names: list[str]) -> list[int]:
+def base_offsets(names: Iterable[str]) -> list[int]:
     """Where the segments begin, ascending."""
     return sorted(offset for name in names if name.endswith(LOG_SUFFIX) and (offset := _offset(name)) is not None)
 
@@ -81,14 +85,17 @@ def _unlink_segment(directory: str, base_offset: int, files: Files) -> None:
 
 
 def _drop_lone_indexes(directory: str, names: list[str], files: Files) -> list[str]:
-    logs = set(base_offsets(names))
-    kept = []
-    for name in names:
-        if name.endswith(_INDEX_SUFFIXES) and (offset := _offset(name)) is not None and offset not in logs:
-            files.unlink(f"{directory}/{name}")
-        else:
-            kept.append(name)
-    return kept
+    present = set(names)
+    lone = [
+        name
+        for name in names
+        if name.endswith(_INDEX_SUFFIXES)
+        and name.partition(".")[0] + LOG_SUFFIX not in present
+        and _offset(name) is not None
+    ]
+    for name in lone:
+        files.unlink(f"{directory}/{name}")
+    return [name for name in names if name not in lone] if lone else names
 
 
 def _offset(name: str) -> int | None:

@@ -47,8 +47,8 @@ class TimeIndex:
         active = self._active
         if active is not None:
             return self._absolute(active, len(active) // ENTRY_BYTES - 1)
-        data = self._read_last()
-        return self._absolute(data, len(data) // ENTRY_BYTES - 1)
+        _, last = self._read_last()
+        return self._absolute(last, len(last) // ENTRY_BYTES - 1)
 
     def count(self) -> int:
         active = self._active
@@ -119,20 +119,28 @@ class TimeIndex:
             self._saved_bytes = kept * ENTRY_BYTES
 
     def check(self) -> None:
-        """Raise CorruptIndexError where the file can't be a time index, OSError if it can't be read."""
-        size = self._files.size(self.path)
+        """Raise CorruptIndexError where the file can't be a time index, OSError if it can't be read.
+
+        An empty one is believed, also beside messages with timestamps, as Kafka does after a clean stop.
+        """
+        active = self._active
+        if active is not None:
+            size, last = len(active), bytes(active[-ENTRY_BYTES:])
+        else:
+            size, last = self._read_last()
         if size % ENTRY_BYTES:
             raise CorruptIndexError(f"{self.path} has {size} bytes, not a multiple of {ENTRY_BYTES}")
         if size:
-            timestamp_ms, offset = ENTRY.unpack(self._read_last())
+            timestamp_ms, offset = ENTRY.unpack(last)
             if timestamp_ms < 0 or offset > 0x7FFFFFFF or (size > ENTRY_BYTES and not offset):
                 raise CorruptIndexError(f"{self.path} ends with timestamp {timestamp_ms} at offset {offset}")
 
-    def _read_last(self) -> bytes:
+    def _read_last(self) -> tuple[int, bytes]:
+        """(the file's size, its last entry)"""
         fd = self._files.open(self.path, read_only=True)
         try:
             size = self._files.descriptor_size(fd)
-            return self._files.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES) if size >= ENTRY_BYTES else b""
+            return size, self._files.pread(fd, ENTRY_BYTES, size - ENTRY_BYTES) if size >= ENTRY_BYTES else b""
         finally:
             self._files.close(fd)
 

@@ -85,9 +85,12 @@ class TransactionIndex:
         if self._files.exists(self.path):
             self._files.unlink(self.path)
 
-    def check(self) -> None:
-        """Raises CorruptIndexError, OSError."""
-        self.entries()
+    def check(self, exists: bool) -> None:
+        """Raises CorruptIndexError, OSError. `exists`: whether there is a file, as a list of the folder says."""
+        if exists:
+            self.entries()
+        elif self._entries is None:
+            self._entries = ()
 
     def _read(self) -> tuple[AbortedTransaction, ...]:
         if not self._files.exists(self.path):

@@ -11,7 +11,7 @@ from tests.support.partition_logs import batch_of
 HOUR_MS = 3_600_000
 # Calls of the file system for each log: measured, and only to be lowered.
 CALLS_TO_CREATE = 10
-CALLS_TO_LOAD = 21
+CALLS_TO_LOAD = 16
 
 
 @pytest.fixture

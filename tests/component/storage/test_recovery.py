@@ -179,3 +179,23 @@ def test_an_empty_folder_and_a_start_beyond_the_end_begin_anew(tmp_path: Path) -
 
     assert (moved.log_start_offset, moved.log_end_offset) == (100, 100)
     assert append(moved, b"a").first_offset == 100
+
+
+def test_an_empty_time_index_is_believed_after_a_clean_stop_as_kafka_does(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    (tmp_path / f"{FIRST}.timeindex").write_bytes(b"")
+
+    opened = open_log(tmp_path, clean=True)
+
+    assert opened.recovered_segments == 0
+    assert opened.max_timestamp_offset() is None
+
+
+def test_a_missing_time_index_is_rebuilt_after_a_clean_stop(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    (tmp_path / f"{FIRST}.timeindex").unlink()
+
+    opened = open_log(tmp_path, clean=True)
+
+    assert opened.recovered_segments == 1
+    assert opened.max_timestamp_offset() is not None
