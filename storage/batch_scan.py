@@ -28,6 +28,10 @@ _SHORTEST_BATCH_BYTES: Final = 26
 """A message of magic 0 with neither key nor value."""
 
 
+_SHORTEST_LENGTH: Final = _SHORTEST_BATCH_BYTES - LOG_OVERHEAD_BYTES
+_new_tuple: Final = tuple.__new__
+
+
 class BatchPlace(NamedTuple):
     """Where a batch lies in its file."""
 
@@ -63,25 +67,24 @@ def find_batch(files: Files, fd: int, position: int, end_position: int, offset: 
     `position` must be the start of a batch. Raises OSError, CorruptRecordsError if what lies there isn't a batch.
     """
     unpack = _SHORT_HEADER.unpack_from
-    chunk = b""
-    chunk_position = position
     while position + _SHORTEST_BATCH_BYTES <= end_position:
-        inside = position - chunk_position
-        if inside + _SHORT_HEADER.size > len(chunk):
-            chunk = files.pread(fd, min(_SEARCH_CHUNK_BYTES, end_position - position), position)
-            chunk_position, inside = position, 0
-            if len(chunk) < _SHORTEST_BATCH_BYTES:
-                return None
-            if len(chunk) < _SHORT_HEADER.size:
-                chunk += b"\0"
-        base_offset, length, magic, last_delta = unpack(chunk, inside)
-        last_offset = base_offset + last_delta if magic >= 2 else base_offset
-        size = length + LOG_OVERHEAD_BYTES
-        if size < _SHORTEST_BATCH_BYTES or last_offset < base_offset or not 0 <= magic <= 2:
-            raise CorruptRecordsError(f"no batch at {position}: length {length}, magic {magic}")
-        if last_offset >= offset:
-            return BatchPlace(position, size, base_offset, last_offset)
-        position += size
+        chunk = files.pread(fd, min(_SEARCH_CHUNK_BYTES, end_position - position), position)
+        if len(chunk) < _SHORTEST_BATCH_BYTES:
+            return None
+        if len(chunk) < _SHORT_HEADER.size:
+            chunk += b"\0"
+        inside = 0
+        last_inside = len(chunk) - _SHORT_HEADER.size
+        while inside <= last_inside:
+            base_offset, length, magic, last_delta = unpack(chunk, inside)
+            last_offset = base_offset + last_delta if magic == 2 else base_offset
+            if length < _SHORTEST_LENGTH or last_offset < base_offset or not 0 <= magic <= 2:
+                raise CorruptRecordsError(f"no batch at {position + inside}: length {length}, magic {magic}")
+            if last_offset >= offset:
+                size = length + LOG_OVERHEAD_BYTES
+                return _new_tuple(BatchPlace, (position + inside, size, base_offset, last_offset))
+            inside += length + LOG_OVERHEAD_BYTES
+        position += inside
     return None
 
 

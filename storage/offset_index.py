@@ -34,48 +34,55 @@ class CorruptIndexError(Exception):
 
 
 class IndexCache:
-    """Entries of sealed indexes, at most `capacity_bytes`; the least recently used go first.
+    """Which sealed indexes hold their entries in memory: `capacity_bytes` of them at most.
 
-    `_lock` guards everything.
+    The oldest goes first, but has a second chance if it was used meanwhile: so a look-up takes no lock. `_lock` guards
+    everything here, and the indexes' `_loaded`.
     """
 
-    __slots__ = ("_capacity_bytes", "_entries", "_lock", "_size_bytes")
+    __slots__ = ("_capacity_bytes", "_lock", "_size_bytes", "_sizes")
 
     def __init__(self, capacity_bytes: int = 32 << 20) -> None:
         self._capacity_bytes = capacity_bytes
         self._size_bytes = 0
-        self._entries: OrderedDict[OffsetIndex, Entries] = OrderedDict()
+        self._sizes: OrderedDict[OffsetIndex, int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, index: "OffsetIndex") -> Entries | None:
-        with self._lock:
-            entries = self._entries.get(index)
-            if entries is not None:
-                self._entries.move_to_end(index)
-            return entries
+    def __contains__(self, index: "OffsetIndex") -> bool:
+        return index in self._sizes
 
     def put(self, index: "OffsetIndex", entries: Entries) -> None:
+        """Keep the entries with their index."""
         with self._lock:
-            old = self._entries.pop(index, None)
-            if old is not None:
-                self._size_bytes -= len(old[0]) * ENTRY_BYTES
-            self._entries[index] = entries
-            self._size_bytes += len(entries[0]) * ENTRY_BYTES
-            while self._size_bytes > self._capacity_bytes and len(self._entries) > 1:
-                _, dropped = self._entries.popitem(last=False)
-                self._size_bytes -= len(dropped[0]) * ENTRY_BYTES
+            self._forget(index)
+            self._sizes[index] = size_bytes = len(entries[0]) * ENTRY_BYTES
+            self._size_bytes += size_bytes
+            index.keep(entries)
+            while self._size_bytes > self._capacity_bytes and len(self._sizes) > 1:
+                oldest = next(iter(self._sizes))
+                if oldest is not index and oldest.take_used():
+                    self._sizes.move_to_end(oldest)
+                else:
+                    self._forget(oldest)
 
     def drop(self, index: "OffsetIndex") -> None:
+        """Let go of the index's entries; harmless if it has none."""
         with self._lock:
-            old = self._entries.pop(index, None)
-            if old is not None:
-                self._size_bytes -= len(old[0]) * ENTRY_BYTES
+            self._forget(index)
+
+    def _forget(self, index: "OffsetIndex") -> None:
+        self._size_bytes -= self._sizes.pop(index, 0)
+        index.keep(None)
 
 
 class OffsetIndex:
-    """The offset index of one segment. `_active` holds the entries while the segment is written to, else None."""
+    """The offset index of one segment.
 
-    __slots__ = ("_active", "_cache", "_files", "_saved_count", "base_offset", "path")
+    `_active` holds the entries while the segment is written to, else None; `_loaded` those of a sealed one that the
+    cache keeps, and `_used` says that they were asked for.
+    """
+
+    __slots__ = ("_active", "_cache", "_files", "_loaded", "_saved_count", "_used", "base_offset", "path")
 
     def __init__(self, path: str, base_offset: int, files: Files, cache: IndexCache) -> None:
         self.path = path
@@ -83,6 +90,8 @@ class OffsetIndex:
         self._files = files
         self._cache = cache
         self._active: Entries | None = None
+        self._loaded: Entries | None = None
+        self._used = False
         self._saved_count = 0
 
     def lookup(self, offset: int) -> int:
@@ -198,8 +207,19 @@ class OffsetIndex:
         if offset > MAX_RELATIVE_OFFSET or not 0 < position < log_size_bytes:
             raise CorruptIndexError(f"{self.path} ends with offset {offset} at {position} of {log_size_bytes} bytes")
 
+    def keep(self, entries: Entries | None) -> None:
+        """For the cache."""
+        self._loaded = entries
+        self._used = False
+
+    def take_used(self) -> bool:
+        """For the cache: whether the entries were asked for since the last time."""
+        used, self._used = self._used, False
+        return used
+
     def _sealed(self) -> Entries:
-        entries = self._cache.get(self)
+        entries = self._loaded
+        self._used = True
         if entries is None:
             # The segment may have been sealed, or made active again, between two looks of a reader.
             entries = self._active or self._read()

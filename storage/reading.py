@@ -31,8 +31,10 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             segment = segments[number]
             limit = end_position if number == last else segment.size_bytes
             position = segment.recent_positions.get(offset, -1)
+            first_size = 0
             if not 0 <= position < limit:
-                position = _position_of(segment, offset, limit)
+                place = segment.find(offset, limit)
+                position, first_size = (limit, 0) if place is None else place[:2]
             if position < limit or number == last:
                 break
             # The offset was compacted away at the segment's end.
@@ -42,7 +44,7 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             limit = found if found >= 0 else _position_of(segment, end_offset, limit)
         size = limit - position
         if size > max_bytes:
-            size = min(size, max(max_bytes, _batch_size(segment, position) if min_one else 0))
+            size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
         return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
     except FileNotFoundError as error:
         if log.published[2] is segments:

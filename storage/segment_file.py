@@ -15,8 +15,9 @@ DEFAULT_OPEN_FILES: Final = 1024
 
 
 class FilePool:
-    """Open but unpinned files, at most `capacity`; the least recently used closes first.
+    """Open files that need not stay open, at most `capacity`; the one that was parked first closes first.
 
+    A file stays in the pool while it is pinned for a moment: readers would otherwise take the pool's lock twice each.
     `_lock` guards `_idle`. It is taken while a file's own lock is held, never the other way round.
     """
 
@@ -30,7 +31,7 @@ class FilePool:
         self._idle: OrderedDict[SegmentFile, None] = OrderedDict()
 
     def park(self, file: "SegmentFile") -> "SegmentFile | None":
-        """Take in a file whose last pin went; returns the one to close in its stead, if over capacity."""
+        """Take in a file whose last pin went; returns the one to let go in its stead, if over capacity."""
         with self._lock:
             self._idle[file] = None
             if len(self._idle) <= self._capacity:
@@ -50,10 +51,10 @@ class FilePool:
 class SegmentFile:
     """One `.log` file and its descriptor.
 
-    `_lock` guards `_fd`, `_pins`, `path` and `_gone`. Any thread may acquire and release.
+    `_lock` guards `_fd`, `_pins`, `_parked` (in the pool), `path` and `_gone`. Any thread may acquire and release.
     """
 
-    __slots__ = ("_fd", "_gone", "_lock", "_pins", "_pool", "path")
+    __slots__ = ("_fd", "_gone", "_lock", "_parked", "_pins", "_pool", "path")
 
     def __init__(self, path: str, pool: FilePool) -> None:
         self.path = path
@@ -62,14 +63,13 @@ class SegmentFile:
         self._fd = -1
         self._pins = 0
         self._gone = False
+        self._parked = False
 
     def acquire(self, *, create: bool = False) -> int:
         """Pin the file; its descriptor is valid until the matching `release`. Raises OSError if it can't be opened."""
         with self._lock:
             if self._fd < 0:
                 self._fd = self._pool.files.open(self.path, create=create)
-            elif self._pins == 0:
-                self._pool.unpark(self)
             self._pins += 1
             return self._fd
 
@@ -82,9 +82,12 @@ class SegmentFile:
             if self._gone:
                 self._close()
                 return
+            if self._parked:
+                return
+            self._parked = True
             evicted = self._pool.park(self)
         if evicted is not None:
-            evicted.close_if_idle()
+            evicted.leave_pool()
 
     def read(self, size_bytes: int, position: int) -> bytes:
         """Up to `size_bytes` from `position`; fewer at the end of the file. Raises OSError."""
@@ -112,12 +115,15 @@ class SegmentFile:
         """The file is deleted or its log closed: close as soon as nobody has it pinned, and never park it again."""
         with self._lock:
             self._gone = True
+            self._pool.unpark(self)
+            self._parked = False
             if self._pins == 0 and self._fd >= 0:
-                self._pool.unpark(self)
                 self._close()
 
-    def close_if_idle(self) -> None:
+    def leave_pool(self) -> None:
+        """Close, or if it is pinned, come back with the last release."""
         with self._lock:
+            self._parked = False
             if self._pins == 0 and self._fd >= 0:
                 self._close()
 

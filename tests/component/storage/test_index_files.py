@@ -89,19 +89,52 @@ def test_an_index_that_cannot_belong_to_its_log_is_recognised(tmp_path: Path, co
         OffsetIndex(str(path), BASE, Files(), IndexCache()).check(999)
 
 
-def test_the_cache_of_sealed_indexes_keeps_its_bound(tmp_path: Path) -> None:
-    cache = IndexCache(capacity_bytes=800)
+def sealed_indexes(directory: Path, cache: IndexCache) -> list[OffsetIndex]:
+    """Five, of 320 bytes each."""
     indexes = []
     for number in range(5):
-        index = OffsetIndex(str(tmp_path / f"{number}.index"), 0, Files(), cache)
+        index = OffsetIndex(str(directory / f"{number}.index"), 0, Files(), cache)
         index.start_empty()
         for entry in range(40):
             index.append(entry + 1, entry + 1)
         index.seal()
         indexes.append(index)
+    return indexes
 
-    assert [index.lookup(40) for index in indexes] == [40] * 5
-    assert sum(cache.get(index) is not None for index in indexes) == 2
+
+def test_the_cache_of_sealed_indexes_keeps_its_bound(tmp_path: Path) -> None:
+    cache = IndexCache(capacity_bytes=800)
+    indexes = sealed_indexes(tmp_path, cache)
+    for _ in range(3):
+        assert [index.lookup(40) for index in indexes] == [40] * 5
+        assert sum(index in cache for index in indexes) == 2
+    for index in indexes:
+        index.forget()
+    assert not any(index in cache for index in indexes)
+
+
+def test_an_index_that_is_used_again_and_again_stays_in_the_cache(tmp_path: Path) -> None:
+    cache = IndexCache(capacity_bytes=800)
+    often, *others = sealed_indexes(tmp_path, cache)
+    often.lookup(1)
+    for other in others:
+        often.lookup(1)
+        other.lookup(1)
+        assert often in cache
+
+
+def test_a_file_that_was_pinned_when_the_pool_let_it_go_comes_back_with_its_last_release(tmp_path: Path) -> None:
+    pool = FilePool(Files(), capacity=1)
+    first, second = (SegmentFile(str(tmp_path / f"{number}.log"), pool) for number in range(2))
+    first.acquire(create=True)
+    first.release()
+    first.acquire()
+    second.acquire(create=True)
+    second.release()
+    assert (first.fileno() >= 0, second.fileno() >= 0) == (True, True)
+    first.release()
+    assert (first.fileno() >= 0, second.fileno() >= 0) == (True, False)
+    assert pool.idle_count == 1
 
 
 def test_idle_files_close_beyond_the_pools_capacity_and_pinned_ones_never(tmp_path: Path) -> None:
