@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.dispatcher import Dispatcher
 from kavka.broker.handling import Context, Handler
-from kavka.broker.inline_produce import InlineProduce
+from kavka.broker.inline_requests import InlineRequests
 from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.connection import Connection
@@ -152,7 +152,7 @@ class SocketServer:
                 self.queue,
                 settings,
                 self.limits,
-                InlineProduce().run,
+                InlineRequests(self._dispatcher.execute).run,
                 self._metrics,
                 self._on_answered,
                 self._rejected,

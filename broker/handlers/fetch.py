@@ -21,7 +21,7 @@ from kavka.broker.delayed_fetch import DelayedFetch
 from kavka.broker.down_conversion import convert_down
 from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key
 from kavka.broker.handling import Context, Services, handles
-from kavka.broker.log_reading import Reading, ReadLimits, read_all
+from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
@@ -44,6 +44,7 @@ MAGIC_2_SINCE: Final = 4
 
 @handles(FetchRequest, versions="0-18")
 def fetch(request: FetchRequest, context: Context, services: Services) -> FetchResponse | Promise[FetchResponse]:
+    connection = context.connection
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
     if (
@@ -52,8 +53,10 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         or not run.readings
         or any([reading.failed for reading in run.readings])
     ):
+        if found >= SENDFILE_FROM_BYTES:
+            connection.is_tailing = False
         return run.answer()
-    connection = context.connection
+    connection.is_tailing = True
     operation = DelayedFetch(
         run.readings, run.limits, request.min_bytes, connection, run.answer, effects_complete=run.session is None
     )

@@ -54,6 +54,7 @@ class Connection:
         "closed",
         "closing",
         "id",
+        "is_tailing",
         "last_active_ns",
         "listener_name",
         "local_host",
@@ -103,6 +104,7 @@ class Connection:
         self.parked: dict[DelayedOperation, None] = {}
         self.charged_size_bytes = 0
         self.last_active_ns = 0
+        self.is_tailing = False
         self.closing = False
         self.closed = False
 

@@ -25,8 +25,8 @@ READ_BUDGET_BYTES: Final = 1024 * 1024
 IDLE_CHECKS: Final = 4
 """How often in `connections.max.idle.ms` idle connections are looked for."""
 
-RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], int]
-"""Runs the leading frames that need no I/O thread; how many."""
+RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tuple[int, bool]]
+"""Runs the leading frames that need no I/O thread: how many, and False if the last one holds the connection."""
 
 log = logging.getLogger(__name__)
 
@@ -249,11 +249,12 @@ class NetworkThread:
         answers = connection.answers
         has_turn = connection.running.acquire(False)
         if has_turn and not pending and not answers.slots:
-            done = self._run_inline(connection, frames, now_ns, self._cells)
-            if done == len(frames):
-                connection.running.release()
-                return
+            done, has_turn = self._run_inline(connection, frames, now_ns, self._cells)
             frames = frames[done:]
+            if not frames:
+                if has_turn:
+                    connection.running.release()
+                return
         # Only a frame with a buffer of its own is charged, and such a frame comes alone.
         charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         for frame in frames:

@@ -6,8 +6,8 @@ from typing import Any
 
 from kavka.broker.dynamic_config import DynamicConfig
 from kavka.broker.fetch_sessions import FetchSessions
-from kavka.broker.handling import load_handlers
-from kavka.broker.inline_produce import InlineProduce
+from kavka.broker.handling import Context, load_handlers
+from kavka.broker.inline_requests import InlineRequests
 from kavka.broker.metadata_cache import MetadataCache
 from kavka.broker.network.connection import Connection
 from kavka.broker.purgatory import Purgatory
@@ -47,13 +47,18 @@ class BrokerCore:
         services.now_ms = lambda: NOW_MS
         self.services: Services = services
         self.stage = Stage(
-            handlers=load_handlers(), services=services, run_inline=InlineProduce().run if inline else None
+            handlers=load_handlers(),
+            services=services,
+            run_inline=InlineRequests(self._execute).run if inline else None,
         )
         services.metrics = self.stage.metrics
         self.connection: Connection
         self.socket: FakeSocket
         self._topics: dict[str, list[int]] = {}
         self.connect()
+
+    def _execute(self, context: Context) -> bool:
+        return self.stage.dispatcher.execute(context)
 
     def connect(self) -> None:
         self.connection, self.socket = self.stage.connect()

@@ -218,7 +218,7 @@ class Stage:
             self.queue,
             settings,
             self.limits,
-            run_inline or (lambda *_: 0),
+            run_inline or (lambda *_: (0, True)),
             self.metrics,
             self.answered.extend,
             lambda _, why: self.rejected.append(why),

@@ -29,7 +29,7 @@ class Rig:
             self.queue,
             settings,
             self.limits,
-            lambda *_: 0,
+            lambda *_: (0, True),
             Metrics(),
             lambda contexts: None,
             lambda _, why: self.rejected.append(why),

@@ -67,7 +67,7 @@ class Play:
     def run(self) -> None:
         self.turns.run(self.network, lambda: self.work(0), lambda: self.work(1), self.complete)
 
-    def _run_inline(self, client: Any, frames: Any, _received_ns: int, _cells: object) -> int:
+    def _run_inline(self, client: Any, frames: Any, _received_ns: int, _cells: object) -> tuple[int, bool]:
         """What the network thread runs itself: requests that are answered at once, sometimes."""
         count = 0
         for frame in frames:
@@ -76,7 +76,7 @@ class Play:
             client.write([struct.pack(">ii", len(ANSWER) + 4, int.from_bytes(frame[4:8], "big")) + ANSWER])
             self.inlined += 1
             count += 1
-        return count
+        return count, True
 
     def _run_one(self, index: int) -> bool:
         # Looking and taking must be one step: the other I/O thread is here too.

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from kavka.broker import inline_produce
-from kavka.broker.inline_produce import (
+from kavka.broker import inline_requests
+from kavka.broker.inline_requests import (
     FIRST_REST_NS,
     LONGEST_REST_NS,
     MAX_FRAME_BYTES,
     MAX_FRAMES,
     SLOW_NS,
-    InlineProduce,
+    InlineRequests,
 )
 from kavka.broker.metrics import Metrics
 
@@ -28,7 +28,7 @@ class FakeShapes:
     def produce(self, frame: memoryview, cells: object) -> bytes | None:
         self.now_ns += self.takes_ns
         text = bytes(frame)
-        if text == b"?":
+        if text == b"?" or text.startswith(b"\0\1"):
             return None
         return b"" if text == b"0" else b"<%s>" % text
 
@@ -36,22 +36,34 @@ class FakeShapes:
 class FakeConnection:
     def __init__(self, shapes: FakeShapes | None) -> None:
         self.shapes = shapes
+        self.is_tailing = False
+        self.flushes = 0
         self.written: list[bytes] = []
 
     def write(self, answers: list[bytes]) -> None:
         self.written += answers
+
+    def flush(self) -> None:
+        self.flushes += 1
 
 
 class Rig:
     def __init__(self) -> None:
         self.shapes = FakeShapes()
         self.connection: Any = FakeConnection(self.shapes)
-        self.inline = InlineProduce()
+        self.inline = InlineRequests(self.execute)
+        self.executed: list[bytes] = []
+        self.holds = False
         self.cells = Metrics().mine("network")
 
     def run(self, *frames: bytes) -> int:
         views = [memoryview(frame) for frame in frames]
-        return self.inline.run(self.connection, views, self.shapes.now_ns, self.cells)
+        count, self.has_turn = self.inline.run(self.connection, views, self.shapes.now_ns, self.cells)
+        return count
+
+    def execute(self, context: Any) -> bool:
+        self.executed.append(bytes(context.frame))
+        return not self.holds
 
     def slow_run(self) -> None:
         self.shapes.takes_ns = 2 * SLOW_NS
@@ -62,7 +74,7 @@ class Rig:
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
-    monkeypatch.setattr(inline_produce, "now_ns", lambda: rig.shapes.now_ns)
+    monkeypatch.setattr(inline_requests, "now_ns", lambda: rig.shapes.now_ns)
     return rig
 
 
@@ -122,3 +134,17 @@ def test_many_quick_frames_are_not_a_slow_run(rig: Rig) -> None:
     assert rig.run(*[b"a"] * MAX_FRAMES) == MAX_FRAMES
 
     assert rig.run(b"a") == 1
+
+
+def test_a_fetch_at_the_tail_is_run_alone_and_may_keep_the_turn(rig: Rig) -> None:
+    fetch = b"\0\1..."
+    assert rig.run(fetch) == 0
+
+    rig.connection.is_tailing = True
+    assert (rig.run(fetch, b"a"), rig.has_turn) == (1, True)
+    rig.holds = True
+    assert (rig.run(fetch), rig.has_turn) == (1, False)
+
+    assert rig.executed == [fetch, fetch]
+    assert (rig.connection.flushes, rig.connection.written) == (2, [])
+    assert (rig.run(b"a"), rig.has_turn) == (1, True)
