@@ -66,11 +66,24 @@ def find_batch(files: Files, fd: int, position: int, end_position: int, offset: 
 
     `position` must be the start of a batch. Raises OSError, CorruptRecordsError if what lies there isn't a batch.
     """
+    return _search(files, fd, position, end_position, offset, False)
+
+
+def last_batch(files: Files, fd: int, position: int, end_position: int) -> BatchPlace | None:
+    """The last batch that starts at or behind `position` (the start of one). Raises as `find_batch` does."""
+    return _search(files, fd, position, end_position, -1, True)
+
+
+def _search(
+    files: Files, fd: int, position: int, end_position: int, offset: int, to_the_end: bool
+) -> BatchPlace | None:
+    """The first batch that ends at or behind `offset`; `to_the_end`: the last one that ends behind those before it."""
+    found = None
     unpack = _SHORT_HEADER.unpack_from
     while position + _SHORTEST_BATCH_BYTES <= end_position:
         chunk = files.pread(fd, min(_SEARCH_CHUNK_BYTES, end_position - position), position)
         if len(chunk) < _SHORTEST_BATCH_BYTES:
-            return None
+            return found
         if len(chunk) < _SHORT_HEADER.size:
             chunk += b"\0"
         inside = 0
@@ -82,23 +95,13 @@ def find_batch(files: Files, fd: int, position: int, end_position: int, offset: 
                 raise CorruptRecordsError(f"no batch at {position + inside}: length {length}, magic {magic}")
             if last_offset >= offset:
                 size = length + LOG_OVERHEAD_BYTES
-                return _new_tuple(BatchPlace, (position + inside, size, base_offset, last_offset))
+                found = _new_tuple(BatchPlace, (position + inside, size, base_offset, last_offset))
+                if not to_the_end:
+                    return found
+                offset = last_offset + 1
             inside += length + LOG_OVERHEAD_BYTES
         position += inside
-    return None
-
-
-def last_batch(files: Files, fd: int, position: int, end_position: int) -> BatchPlace | None:
-    """The last batch that starts at or behind `position` (the start of one). Raises as `find_batch` does."""
-    last = None
-    offset = -1
-    while True:
-        found = find_batch(files, fd, position, end_position, offset)
-        if found is None:
-            return last
-        last = found
-        position = found.position + found.size_bytes
-        offset = found.last_offset + 1
+    return found
 
 
 def first_timestamp(files: Files, fd: int) -> int | None:
