@@ -353,8 +353,7 @@ def clients_are_sent_to_the_new_address(stage: Stage) -> None:
     eventually(lambda: advertised() == ("kavka.example", 1234), "the old address is still shown")
 
 
-FAULTS: dict[str, str] = {
-}
+FAULTS: dict[str, str] = {}
 """Settings that do not take effect as they should, and why. Strict: what is put right must leave the table."""
 
 
