@@ -91,10 +91,13 @@ class DelayedOperation(ABC):
         return self._claim.locked()
 
     def _leave(self) -> None:
-        for watched in self._watching:
+        watching, self._watching = self._watching, ()
+        for watched in watching:
             watched.operations.pop(self, None)
+        # The entry knows the operation too: without this each wait would be left to the garbage collector.
+        entry, self._entry = self._entry, None
         if self._purgatory is not None:
-            self._purgatory.forget(self, self._entry)
+            self._purgatory.forget(self, entry)
 
 
 class Purgatory:
@@ -114,16 +117,18 @@ class Purgatory:
         operation._watching = watching
         for watched in watching:
             watched.operations[operation] = None
-        if operation.try_complete():
-            return True
-        operation._purgatory = self
-        self._parked[operation] = None
-        operation._entry = self._timer.schedule(operation.expire, timeout_ms)
-        if operation.ended:
-            # It ended between registering and scheduling, when there was no timer entry to cancel yet.
-            operation._leave()
-            return True
-        return False
+        if not operation.try_complete():
+            operation._purgatory = self
+            self._parked[operation] = None
+            operation._entry = self._timer.schedule(operation.expire, timeout_ms)
+            if not operation.ended:
+                return False
+        # It ended while it was being registered and scheduled: whoever ended it could not undo what came after.
+        for watched in watching:
+            watched.operations.pop(operation, None)
+        entry, operation._entry = operation._entry, None
+        self.forget(operation, entry)
+        return True
 
     def forget(self, operation: DelayedOperation, entry: TimerEntry | None) -> None:
         """An operation has ended: nothing of it stays here."""
