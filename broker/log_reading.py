@@ -148,6 +148,8 @@ class Reading:
         log = partition.log
         if log is None or not partition.is_leader:
             return True
+        if self.asked.current_leader_epoch not in (-1, partition.leader_epoch):
+            return True
         offset = self.asked.fetch_offset
         log_end_offset = log.log_end_offset
         if not limits.is_consumer:

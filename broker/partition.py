@@ -110,7 +110,10 @@ class Partition:
         raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def make_leader(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
-        """Lead from now on; True when this broker did not lead before. The first append starts the new epoch."""
+        """Lead from now on; True when this broker did not lead before. The first append starts the new epoch.
+
+        The caller wakes who waits, by `wake_all`, when it holds no lock.
+        """
         with self._lock:
             was_leader = self.is_leader
             new_epoch = state.leader_epoch > self.leader_epoch
@@ -125,18 +128,16 @@ class Partition:
             self.leader_id = self._broker_id
             self.is_leader = True
             self._advance_high_watermark(log)
-        self.wake_all()
         return not was_leader
 
     def make_follower(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
-        """Follow `state.leader` from now on; True when the leader or its epoch is new."""
+        """Follow `state.leader` from now on; True when the leader or its epoch is new. Wake as for `make_leader`."""
         with self._lock:
             changed = state.leader_epoch != self.leader_epoch or self.leader_id != state.leader
             self.is_leader = False
             self._adopt(state, controller_epoch, log)
             self.leader_id = state.leader
             self.followers = {}
-        self.wake_all()
         return changed
 
     def append(self, records: memoryview, acks: int, produce_version: int, now_ms: int) -> "AppendResult":

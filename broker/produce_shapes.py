@@ -27,10 +27,12 @@ from kavka.protocol.messages.produce import (
 )
 from kavka.protocol.records.batch import HEADER_SIZE_BYTES
 from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.storage.appending import UnflushedError
 
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
     from kavka.broker.metrics import ThreadCells
+    from kavka.broker.network.connection import Connection
     from kavka.broker.partition import Partition
     from kavka.broker.services import Services
 
@@ -83,10 +85,11 @@ class ProduceShapes:
     Threads: the I/O thread that runs the connection.
     """
 
-    __slots__ = ("_hosted", "_lengths", "_services", "_shapes")
+    __slots__ = ("_connection", "_hosted", "_lengths", "_services", "_shapes")
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: "Services", connection: "Connection") -> None:
         self._services = services
+        self._connection = connection
         self._hosted: object = None
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
@@ -155,6 +158,10 @@ class ProduceShapes:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
                 records, shape.acks, shape.version, services.now_ms()
             )
+        except UnflushedError as failure:
+            # It is in the log: the ordinary way would append it again. The client asks anew, as for any lost answer.
+            self._connection.close(f"the log could not be flushed: {failure}")
+            return b""
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
             return None
         topic_cells = cells.topic(partition.topic)

@@ -94,6 +94,10 @@ class ReplicaManager:
                 ]
                 answers.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=errors))
             self.partitions = partitions
+        for key in logs:
+            partition = partitions.get(key)
+            if partition is not None:
+                partition.wake_all()
         return LeaderAndIsrResponse(error_code=ErrorCode.NONE, topics=answers)
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:

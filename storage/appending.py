@@ -43,5 +43,9 @@ class AppendError(BrokerError):
         self.record_errors = record_errors
 
 
+class UnflushedError(AppendError):
+    """The batch was appended, but the fsync that `flush.messages` asks for failed: a second try would double it."""
+
+
 class MalformedRequestError(AppendError):
     """Not what a Produce request of its version may hold: refused before the log was looked at."""

@@ -13,7 +13,7 @@ from kavka.config.topic_config import TopicConfig
 from kavka.protocol.records.batch import patch_offsets, read_header
 from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from kavka.storage import partition_metadata
-from kavka.storage.appending import AppendError, AppendResult, Origin
+from kavka.storage.appending import AppendError, AppendResult, Origin, UnflushedError
 from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.follower_append import append_copied
@@ -95,7 +95,7 @@ class PartitionLog(ManagedLog):
 
         `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
         A batch that repeats one of its producer's last five isn't written: the result says where it is.
-        Raises AppendError with the protocol's code; nothing was written then.
+        Raises AppendError with the protocol's code; nothing was written then, but for an UnflushedError.
         """
         batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
         if batch is None:
@@ -243,7 +243,10 @@ class PartitionLog(ManagedLog):
         if rolled:
             self.flush_in_background(self.published[3][-1])
         if self.published[0] - self.recovery_point > self.flush_beyond:
-            self.flush()
+            try:
+                self.flush()
+            except AppendError as failure:
+                raise UnflushedError(failure.code, failure.message) from failure
 
 
 _ATTRIBUTES: Final = 1

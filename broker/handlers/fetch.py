@@ -199,6 +199,8 @@ class _Fetch:
             refused = Reading(None, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             refused.answer.records = None
             return refused
+        if self._version < MAGIC_2_SINCE and log is not None and not log.config.message_downconversion_enable:
+            return Reading(None, asked, ErrorCode.UNSUPPORTED_VERSION)
         return Reading(partition, asked)
 
     def _adapt(self, reading: Reading) -> None:

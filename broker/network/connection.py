@@ -189,6 +189,7 @@ class Connection:
             self.closed = True
             self.answers.drop()
             self.socket.close()
+        self.shapes = None
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kavka.broker.partition import Partition
+from kavka.broker.purgatory import DelayedOperation
 from kavka.broker.replica_manager import ReplicaManager
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
@@ -203,3 +204,25 @@ def test_a_failed_directory_takes_its_partitions_offline_and_no_others(rig: Rig)
             partition.leader_log()
         assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert rig.replicas.directory_failed([rig.paths[0]]) == []
+
+
+def test_who_waits_is_woken_with_no_lock_held(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+    was_free: list[bool] = []
+
+    class Looker(DelayedOperation):
+        def is_satisfied(self) -> bool:
+            free = rig.replicas._lock.acquire(blocking=False)
+            if free:
+                rig.replicas._lock.release()
+            was_free.append(free)
+            return False
+
+        def respond(self) -> None:
+            raise AssertionError("it is never satisfied")
+
+    rig.partition(0).data_arrived.operations[Looker()] = None
+    rig.order((0, ME, 1))
+
+    assert was_free
+    assert all(was_free)

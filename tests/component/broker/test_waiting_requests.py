@@ -259,3 +259,18 @@ def test_requests_after_acks_all_run_while_it_waits(core: BrokerCore) -> None:
     core.replicas.partitions["visits", 0].follower_fetched(2, 3, 0)
 
     assert len(core.stage.answered) == 3
+
+
+def test_without_down_conversion_old_versions_are_refused(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path, "log.message.downconversion.enable=false")
+    core.create("visits")
+    core.ask(produce_frame(9, 0, {("visits", 0): bytes(batch_of(b"x"))}))
+
+    codes = {
+        version: fetched(core.ask(fetch_frame(version, (0, 0), version=version)), version).responses[0].partitions[0]
+        for version in (3, 4)
+    }
+
+    assert codes[3].error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert codes[4].error_code == ErrorCode.NONE
+    core.close()
