@@ -10,6 +10,7 @@ import pytest
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.records.header import read_header
 from tests.support.kavka_process import KavkaProcess
@@ -45,7 +46,6 @@ LATER: dict[str, str] = {
     "num.replica.fetchers": NEEDS_FOLLOWERS,
     "unclean.leader.election.enable": NEEDS_FOLLOWERS,
     "transaction.partition.verification.enable": "there are no transactions yet",
-    "log.message.downconversion.enable": "no served version of Fetch needs records converted down",
     "background.threads": "the number of background threads shows in nothing but time",
     "num.recovery.threads.per.data.dir": "counts when logs are opened and closed only",
     **{
@@ -196,6 +196,22 @@ def batches_get_the_brokers_time(stage: Stage) -> None:
     assert stage.client.produce(stage.topic, b"v").log_append_time_ms == -1
     stage.change(log_message_timestamp_type="LogAppendTime")
     assert stage.client.produce(stage.topic, b"v").log_append_time_ms > 0
+
+
+@effect("log.message.downconversion.enable")
+def old_fetches_are_refused(stage: Stage) -> None:
+    stage.create()
+    assert stage.produce() is ErrorCode.NONE
+    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    fetch = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=[FetchTopic(topic=stage.topic, partitions=[asked])],
+        forgotten_topics_data=[],
+    )
+    assert stage.client.ask(fetch, 3).responses[0].partitions[0].error_code == ErrorCode.NONE
+    stage.change(log_message_downconversion_enable="false")
+    assert stage.client.ask(fetch, 3).responses[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def refuses_timestamps(name: str, offset_ms: int) -> Effect:
