@@ -1,13 +1,10 @@
 """The way of a produce request that looks like the one before it.
 
 Producers send the same request again and again: client id, acks, timeout, topic and partition stay, only the
-correlation
-id and the records differ. A connection remembers the bytes in front of the records (the shape) and what they mean,
-so that
-the next such request costs a dictionary look-up instead of a decode, a look-up of the partition and an encode. What
-does
-not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same again and says what is
-wrong: an append that raised has written nothing.
+correlation id and the records differ. A connection remembers the bytes in front of the records (the shape) and what
+they mean, so that the next such request costs a dictionary look-up instead of a decode, a look-up of the partition
+and an encode. What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same
+again and says what is wrong: an append that raised has written nothing.
 
     request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
     empty

@@ -3,10 +3,9 @@
 A broker keeps to its own objects: several can run in one process, and none changes its host (that is `main.py`'s part).
 
 Start: directories are locked, addresses taken, the registry opened, logs loaded, threads started, the broker
-registered,
-the controller elected (which makes this broker lead what it leads), and only then are connections accepted.
-Stop: no new connections, running requests finish, what waits is answered, the controller resigns, logs are flushed and
-closed with the mark of a clean stop last.
+registered, the controller elected (which makes this broker lead what it leads), and only then are connections
+accepted. Stop: no new connections, running requests finish, what waits is answered, the controller resigns, logs are
+flushed and closed with the mark of a clean stop last.
 """
 
 import logging

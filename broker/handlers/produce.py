@@ -2,8 +2,8 @@
 
 Behaviour
 - Appends one batch a partition to the leader's log and answers: at once for acks 1, when every in-sync replica has
-  it for
-  acks -1; for acks 0 there is no answer, and an error closes the connection, the only thing such a client can see.
+  it for acks -1; for acks 0 there is no answer, and an error closes the connection, the only thing such a client can
+  see.
 - Partitions fail one by one; what was appended to the others stands.
 - Not done: transactions' verification (KIP-890), which comes with the transaction coordinator.
 

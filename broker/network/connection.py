@@ -1,9 +1,8 @@
 """One client's connection: requests waiting to run, answers waiting to be written, and who may do which.
 
 Requests run in order, by one I/O thread at a time (`running`). Answers leave in request order, written by whoever
-completes
-the oldest one (`write_lock`); what the socket does not take belongs to the network thread until it is drained.
-Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
+completes the oldest one (`write_lock`); what the socket does not take belongs to the network thread until it is
+drained. Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
 """
 
 import logging
