@@ -43,6 +43,7 @@ LATER: dict[str, str] = {
     "log.cleaner.min.cleanable.ratio": NEEDS_COMPACTION,
     "log.cleaner.min.compaction.lag.ms": NEEDS_COMPACTION,
     "log.cleaner.threads": NEEDS_COMPACTION,
+    "min.insync.replicas": "capped at the number of replicas, which is one here",
     "num.replica.fetchers": NEEDS_FOLLOWERS,
     "unclean.leader.election.enable": NEEDS_FOLLOWERS,
     "transaction.partition.verification.enable": "there are no transactions yet",
@@ -265,15 +266,6 @@ def compresses_at_level(codec: str, low: str, high: str) -> Effect:
 
 for _codec, _low, _high in (("gzip", "1", "9"), ("lz4", "1", "12"), ("zstd", "1", "19")):
     EFFECTS[f"compression.{_codec}.level"] = compresses_at_level(_codec, _low, _high)
-
-
-@effect("min.insync.replicas")
-def acks_of_all_need_so_many_replicas(stage: Stage) -> None:
-    stage.create()
-    assert stage.produce(acks=-1) is ErrorCode.NONE
-    stage.change(min_insync_replicas="2")
-    assert stage.produce(acks=-1) is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert stage.produce(acks=1) is ErrorCode.NONE
 
 
 @effect("producer.id.expiration.ms")
