@@ -93,7 +93,7 @@ class Connection:
         self.principal = "User:ANONYMOUS"
         self.authorizer = authorizer
         self.client_software: tuple[str, str] = ("unknown", "unknown")
-        self.reader = FrameReader(max_request_size_bytes)
+        self.reader = FrameReader(max_request_size_bytes, thread.buffers)
         self.reading = True
         self.pending: deque[Received] = deque()
         self.shapes: ProduceShapes | None = None

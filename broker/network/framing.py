@@ -2,16 +2,19 @@
 
 Small frames are parsed where they were received, in the network thread's read-ahead arena, all whole ones at once. A
 frame that did not arrive whole moves to a buffer of its own, which grows with what has arrived: a lying length costs
-its sender, not us.
+its sender, not us. Buffers are used again (buffer_pool.py).
 """
 
 import struct
 from typing import Final
 
+from kavka.broker.network.buffer_pool import BufferPool
 from kavka.protocol.errors import DecodeError
 
 SIZE: Final = struct.Struct(">i")
 ARENA_SIZE_BYTES: Final = 128 * 1024
+ARENAS_KEPT_BYTES: Final = 8 * ARENA_SIZE_BYTES
+BUFFERS_KEPT_BYTES: Final = 8 * 1024 * 1024
 ARENA_LOW_BYTES: Final = 16 * 1024
 GROWTH: Final = 4
 FIRST_BUFFER_BYTES: Final = 64 * 1024
@@ -23,22 +26,30 @@ class Arena:
     Threads: its network thread alone; the views live on wherever requests go, and keep the memory alive.
     """
 
-    __slots__ = ("_position", "_view")
+    __slots__ = ("_pool", "_position", "_view")
 
     def __init__(self) -> None:
-        self._view = memoryview(bytearray(ARENA_SIZE_BYTES))
+        self._pool = BufferPool(ARENAS_KEPT_BYTES)
+        self._view = self._fresh()
         self._position = 0
 
     def space(self) -> memoryview:
         """Room for the next receive, ARENA_LOW_BYTES at least."""
         if ARENA_SIZE_BYTES - self._position < ARENA_LOW_BYTES:
-            self._view = memoryview(bytearray(ARENA_SIZE_BYTES))
+            self._view = self._fresh()
             self._position = 0
         return self._view[self._position :]
 
     def keep(self, size_bytes: int) -> None:
         """The first `size_bytes` of the last `space()` are in use from now on."""
         self._position += size_bytes
+
+    def _fresh(self) -> memoryview:
+        buffer = self._pool.take(ARENA_SIZE_BYTES)
+        if buffer is None:
+            buffer = bytearray(ARENA_SIZE_BYTES)
+            self._pool.keep(buffer)
+        return memoryview(buffer)
 
 
 class FrameReader:
@@ -50,10 +61,12 @@ class FrameReader:
     Threads: the connection's network thread alone.
     """
 
-    __slots__ = ("_filled", "_needed", "buffer", "max_size_bytes")
+    __slots__ = ("_filled", "_needed", "_pool", "buffer", "max_size_bytes")
 
-    def __init__(self, max_size_bytes: int) -> None:
+    def __init__(self, max_size_bytes: int, pool: BufferPool | None = None) -> None:
+        """`pool` is the network thread's; without one, nothing is used again."""
         self.max_size_bytes = max_size_bytes
+        self._pool = pool if pool is not None else BufferPool(0)
         self.buffer: bytearray | None = None
         self._filled = 0
         self._needed = 0
@@ -69,10 +82,10 @@ class FrameReader:
         if buffer is None:
             raise RuntimeError("no frame has begun")
         if self._filled == len(buffer):
-            grown = min(max(self._needed, SIZE.size), max(FIRST_BUFFER_BYTES, self._filled * GROWTH))
-            # No view of it is alive here (the caller drops its own after each receive), so it may be resized.
-            buffer.extend(bytes(grown - len(buffer)))
-        return memoryview(buffer)[self._filled :]
+            smaller, buffer = buffer, self._room_for(self._filled)
+            buffer[: self._filled] = smaller
+            self.buffer = buffer
+        return memoryview(buffer)[self._filled : self._needed or SIZE.size]
 
     def arrived_own(self, size_bytes: int) -> memoryview | None:
         """`size_bytes` came into `own_space()`: the frame, if it is whole now. Raises DecodeError on a bad size."""
@@ -87,6 +100,7 @@ class FrameReader:
         if self._filled < self._needed:
             return None
         frame = memoryview(buffer)[SIZE.size : self._needed]
+        self._pool.keep(buffer)
         self.buffer = None
         self._filled = self._needed = 0
         return frame
@@ -114,9 +128,15 @@ class FrameReader:
 
     def _begin(self, head: memoryview) -> None:
         filled = len(head)
-        buffer = bytearray(min(max(self._needed, SIZE.size), max(FIRST_BUFFER_BYTES, filled * GROWTH)))
+        buffer = self._room_for(filled)
         buffer[:filled] = head
         self.buffer, self._filled = buffer, filled
+
+    def _room_for(self, filled: int) -> bytearray:
+        """A buffer for the whole frame, if one is free; else a new one, only so much larger than what has arrived."""
+        needed = max(self._needed, SIZE.size)
+        pooled = self._pool.take(needed) if needed > FIRST_BUFFER_BYTES else None
+        return pooled if pooled is not None else bytearray(min(needed, max(FIRST_BUFFER_BYTES, filled * GROWTH)))
 
     def _checked_size(self, data: memoryview | bytearray, position: int) -> int:
         size: int = SIZE.unpack_from(data, position)[0]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
+from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
-from kavka.broker.network.framing import Arena
+from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class NetworkThread:
         self._gate = threading.Lock()
         self._stopped = False
         self._arena = Arena()
+        self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
         self._next_id = 0
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
