@@ -270,7 +270,7 @@ class Connection:
     def _send_file(self, piece: FileSlice) -> bool:
         """Send a file slice, advancing it; True when all of it is gone, False when the socket is full."""
         out = self.socket.fileno()
-        while piece.size_bytes:
+        if piece.size_bytes:
             try:
                 sent = os.sendfile(out, piece.fileno(), piece.position, piece.size_bytes)
             except BlockingIOError:
@@ -279,6 +279,9 @@ class Connection:
                 raise OSError("the segment file is shorter than what was to be sent of it")
             piece.position += sent
             piece.size_bytes -= sent
+            if piece.size_bytes:
+                # Asking again would only hear that the socket is full; it says when it is not.
+                return False
         piece.release()
         return True
 
