@@ -76,7 +76,6 @@ class _Fetch:
         "_keys",
         "_opens_session",
         "_services",
-        "_shown_before",
         "_version",
         "limits",
         "readings",

@@ -84,7 +84,6 @@ class NetworkThread:
         self._next_id = 0
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
         self.received_count = 0
-        self.wait_ns = 0
 
     def start(self) -> None:
         """Start the thread."""
