@@ -70,7 +70,8 @@ KNOWN: Final = [
     Known(
         "brokers_configs_are_described",
         "all",
-        r"configs\.(zookeeper|log\.dirs?\.|listeners|advertised\.listeners|num\.(network|io)\.threads)",
+        r"configs\.(zookeeper|log\.dirs?\.|listeners|advertised\.listeners|num\.(network|io)\.threads|"
+        r"socket\.(send|receive)\.buffer)",
         "set otherwise for the test, or by default",
     ),
     Known("brokers_configs_are_described", "all", r"group\.coordinator\.rebalance", "both protocols are on in Kavka"),
