@@ -1,0 +1,1 @@
+"""Group and transaction coordinators: state machines over compacted internal logs."""

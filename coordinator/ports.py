@@ -1,0 +1,95 @@
+"""What the coordinators need of the rest of the broker, which passes it in."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kavka.config.broker_config import BrokerConfig
+    from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Result
+
+
+class Timers(Protocol):
+    """One shard's timers. An operation that is due runs as any other: under the shard's lock, its Result carried out.
+
+    Called under the shard's lock only. They end with the shard.
+    """
+
+    def schedule(self, key: Hashable, delay_ms: float, operation: "Callable[[], Result]") -> None:
+        """Run `operation` after `delay_ms`; one that was scheduled under this key is replaced."""
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget the operation of that key, if there is one."""
+
+    def is_scheduled(self, key: Hashable) -> bool:
+        """Whether an operation waits under that key."""
+
+
+class Topics(Protocol):
+    """The cluster's topics as this broker knows them now. Any thread; each call sees one snapshot."""
+
+    def topic_id(self, name: str) -> bytes | None:
+        """The id of that topic (16 bytes), None if there is no such topic."""
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """The topic of that id."""
+
+    def partition_count(self, name: str) -> int | None:
+        """How many partitions it has, None if there is no such topic."""
+
+    def racks(self, name: str, partition: int) -> frozenset[str]:
+        """The racks of the partition's replicas."""
+
+    def names(self) -> Iterable[str]:
+        """All topics' names, internal ones too."""
+
+    @property
+    def version(self) -> int:
+        """Grows whenever topics come, go or grow."""
+
+
+class ShardContext(Protocol):
+    """What a shard is given."""
+
+    @property
+    def partition(self) -> int:
+        """Which partition of the internal topic it stands for."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch under which this broker leads that partition."""
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def topics(self) -> Topics: ...
+
+    @property
+    def config(self) -> "BrokerConfig":
+        """The settings as they are now."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def count(self) -> Callable[[str], None]:
+        """Add one to a counter of that metric name."""
+
+
+class Shard(Protocol):
+    """A state machine over one partition of an internal topic. All calls are made under the shard's lock."""
+
+    def replay(self, record: "CoordinatorRecord", offset: int, producer: "Producer | None") -> None:
+        """Make the state what the record says; live and while loading. `producer`: pending until its marker comes."""
+
+    def replay_end_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """The producer's transaction has ended: what was pending stands, or is dropped."""
+
+    def loaded(self) -> "Result":
+        """Everything has been replayed: start timers, with full sessions."""
+
+    def unloaded(self) -> "Result":
+        """This broker leads the partition no more: the replies that end the waits (NOT_COORDINATOR). No records."""
+
+    def topics_changed(self) -> "Result":
+        """Topics came, went or grew."""

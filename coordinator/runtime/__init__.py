@@ -1,0 +1,1 @@
+"""What runs the state machines: shards, their loading, appends and answers."""

@@ -1,0 +1,71 @@
+"""What a coordinator decides: records to append, answers to give, and what becomes of memory then.
+
+A shard's methods look at its state and return a `Result`; they do no I/O. The runtime appends the records, replays them,
+and sends the replies when the high watermark has passed them. If the append fails nothing is replayed, so that
+memory never says what the log does not.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from kavka.protocol.errors import BrokerError
+from kavka.protocol.schema import Record
+
+Reply: TypeAlias = Callable[[Any], None]
+"""Takes the response; kept by whoever waits. Called by the runtime, once, with no lock held."""
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of an internal topic. Without a value it is a tombstone."""
+
+    key: Record
+    value: Record | None
+    value_version: int = 0
+
+
+class Producer(NamedTuple):
+    """The transactional producer on whose behalf records are written."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Result:
+    """A decision.
+
+    `records` are appended as one batch, all or none. When they stand they are replayed (unless `replays` is False: the
+    state is already what they say, or `appended` makes it so), then `appended()` runs, both under the shard's lock.
+    If they can't be appended `failed(error)` runs instead, and gives what to answer; without it each waiting reply
+    gets nothing, and the operation's own `refused` is called.
+
+    `replies` are sent when the high watermark has passed the records. Without records they are sent at once, unless
+    `reads_committed`: then when everything that was appended before, and so may have been read, is committed.
+
+    Threads: made and read under the shard's lock, replies are called without it.
+    """
+
+    __slots__ = ("appended", "failed", "producer", "reads_committed", "records", "replays", "replies")
+
+    def __init__(
+        self,
+        records: Sequence[CoordinatorRecord] = (),
+        replies: Sequence[tuple[Reply, Any]] = (),
+        *,
+        replays: bool = True,
+        appended: Callable[[], "Result | None"] | None = None,
+        failed: Callable[[BrokerError], "Result | None"] | None = None,
+        producer: Producer | None = None,
+        reads_committed: bool = False,
+    ) -> None:
+        self.records = records
+        self.replies = replies
+        self.replays = replays
+        self.appended = appended
+        """May give a further Result, which is treated likewise: a decision that follows at once."""
+        self.failed = failed
+        self.producer = producer
+        self.reads_committed = reads_committed
+
+
+NOTHING = Result()
+"""Nothing to write, nothing to say. Shared: not to be changed."""

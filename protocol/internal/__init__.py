@@ -1,0 +1,1 @@
+"""What internal topics and client protocols store: keys, values, and the blobs of the consumer protocol."""
