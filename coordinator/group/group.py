@@ -56,7 +56,7 @@ class Group(Protocol):
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int
     ) -> None:
-        """Raise BrokerError unless this member, in this generation or member epoch, may commit. May renew its session."""
+        """Raise BrokerError unless this member, in this generation or member epoch, may commit. Renews its session."""
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise BrokerError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) unless this member may fetch offsets."""

@@ -1,7 +1,7 @@
 """What a coordinator decides: records to append, answers to give, and what becomes of memory then.
 
-A shard's methods look at its state and return a `Result`; they do no I/O. The runtime appends the records, replays them,
-and sends the replies when the high watermark has passed them. If the append fails nothing is replayed, so that
+A method of a shard looks at its state and returns a `Result`; it does no I/O. The runtime appends the records, replays
+them, and sends the replies when the high watermark has passed them. If the append fails nothing is replayed, so that
 memory never says what the log does not.
 """
 
