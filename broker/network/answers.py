@@ -34,7 +34,7 @@ NO_ANSWER: bytes = b""
 class AnswerQueue:
     """The slots of one connection.
 
-    Threads: `take_slot` by the I/O thread that runs the connection (one at a time); `gather`, `drop` and the backlog
+    Threads: `slots` grows at its end by the thread that runs the connection (one at a time); `gather`, `drop` and the backlog
     under the connection's write lock; `head_ready` by any thread.
     """
 
@@ -45,10 +45,6 @@ class AnswerQueue:
         self.backlog: deque[Part] = deque()
         self.backlog_size_bytes = 0
         """Bytes of the backlog that are held in memory (file slices are not)."""
-
-    def take_slot(self, context: "Context") -> None:
-        """The request's answer comes after all those whose slots were taken before."""
-        self.slots.append(context)
 
     @property
     def head_ready(self) -> bool:

@@ -26,7 +26,7 @@ class Line:
     def slot(self) -> Context:
         context = Context(self.connection, memoryview(b""), 0, 0)
         context.api_key = 12
-        self.connection.answers.take_slot(context)
+        self.connection.answers.slots.append(context)
         return context
 
     def drain(self, room: int = 1 << 30) -> None:
