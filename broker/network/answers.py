@@ -34,8 +34,8 @@ NO_ANSWER: bytes = b""
 class AnswerQueue:
     """The slots of one connection.
 
-    Threads: `slots` grows at its end by the thread that runs the connection (one at a time); `gather`, `drop` and the backlog
-    under the connection's write lock; `head_ready` by any thread.
+    Threads: `slots` grows at its end, by the thread that runs the connection (one at a time); `gather`, `drop` and the
+    backlog under the connection's write lock; `head_ready` by any thread.
     """
 
     __slots__ = ("backlog", "backlog_size_bytes", "slots")
