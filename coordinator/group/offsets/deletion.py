@@ -1,0 +1,185 @@
+"""Offsets that go: by OffsetDelete, by age (KIP-211), with their topic or their group."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, in_batches, offset_tombstone
+from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Reply, Result
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kavka.coordinator.group.group import Group
+    from kavka.coordinator.group.offsets.store import OffsetStore
+    from kavka.coordinator.group.table import GroupTable
+    from kavka.coordinator.ports import ShardContext
+    from kavka.protocol.messages.offset_delete import OffsetDeleteRequest
+
+DELETIONS: Final = "kafka_server_group_coordinator_metrics_offset_deletion_count"
+EXPIRATIONS: Final = "kafka_server_group_coordinator_metrics_offset_expiration_count"
+
+OFFSETS_A_SLICE: Final = 1_000
+"""How many offsets one run of the expiry looks at: less than a millisecond's work under the shard's lock."""
+PAUSE_BETWEEN_SLICES_MS: Final = 10
+EXPIRY_TIMER: Final = "expire offsets"
+
+
+class OffsetDeletions:
+    """Decides which offsets are deleted.
+
+    `_topic_ids`: the ids under which the topics were last seen, so that a topic that is merely not known yet is told
+    from one that was deleted. `_walk`: the expiry that is under way, between two of its slices.
+
+    Threads: all under the shard's lock.
+    """
+
+    __slots__ = ("_context", "_store", "_table", "_topic_ids", "_walk")
+
+    def __init__(self, context: "ShardContext", table: "GroupTable", store: "OffsetStore") -> None:
+        self._context = context
+        self._table = table
+        self._store = store
+        self._topic_ids: dict[str, bytes] = {}
+        self._walk: Iterator[list[CoordinatorRecord]] | None = None
+
+    def delete(self, request: "OffsetDeleteRequest", reply: Reply) -> Result:
+        """Delete those asked for, but of topics that a member is subscribed to (GROUP_SUBSCRIBED_TO_TOPIC).
+
+        Raises BrokerError for the whole request: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group_id = request.group_id
+        group = self._table.get(group_id)
+        if group is None:
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
+        group.validate_offset_delete()
+        records: list[CoordinatorRecord] = []
+        topics = []
+        for topic in request.topics:
+            subscribed = group.is_subscribed_to(topic.name)
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+            answers = []
+            for each in topic.partitions:
+                index = each.partition_index
+                if not subscribed and self._has(group_id, topic.name, index):
+                    records.append(offset_tombstone(group_id, topic.name, index))
+                answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+        self._count(DELETIONS, records)
+        return in_batches(records, ((reply, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)),))
+
+    def all_of(self, group_id: str) -> list[CoordinatorRecord]:
+        """The tombstones of all offsets of a group that is to be deleted, pending ones too."""
+        records = [offset_tombstone(group_id, *each) for each in self._store.partitions_of(group_id)]
+        self._count(DELETIONS, records)
+        return records
+
+    def topics_changed(self) -> Result:
+        """Delete the offsets of topics that were deleted, or made anew under the same name."""
+        topic_id_of = self._context.topics.topic_id
+        records = []
+        for topic in list(self._store.topics):
+            topic_id, before = topic_id_of(topic), self._topic_ids.get(topic)
+            if before is not None and topic_id != before:
+                for group_id in self._store.groups_with(topic):
+                    partitions = (each for each in self._store.partitions_of(group_id) if each[0] == topic)
+                    records += [offset_tombstone(group_id, *each) for each in partitions]
+        self._remember_topics()
+        if not records:
+            return NOTHING
+        self._count(DELETIONS, records)
+        return in_batches(records)
+
+    def loaded(self) -> None:
+        """Start the expiry."""
+        self._remember_topics()
+        self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
+
+    def _expire(self) -> Result:
+        """Look at a slice of the offsets, and write the tombstones of those that are too old."""
+        if self._walk is None:
+            self._walk = self._expired()
+        records = next(self._walk, None)
+        if records is None:
+            self._walk = None
+            self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
+            return NOTHING
+        self._schedule_expiry(PAUSE_BETWEEN_SLICES_MS)
+        return Result(records) if records else NOTHING
+
+    def _schedule_expiry(self, delay_ms: float) -> None:
+        self._context.timers.schedule(EXPIRY_TIMER, delay_ms, self._expire)
+
+    def _expired(self) -> Iterator[list[CoordinatorRecord]]:
+        """The tombstones that are due, slice by slice. Groups and offsets may come and go between two slices.
+
+        A group without members whose last offset goes is deleted with it, unless a transaction is still going on.
+        """
+        looked_at = 0
+        records: list[CoordinatorRecord] = []
+        for group in self._table.all():
+            due = 0
+            for topic, partition in self._candidates(group):
+                if looked_at >= OFFSETS_A_SLICE:
+                    yield records
+                    looked_at, due, records = 0, 0, []
+                looked_at += 1
+                if self._is_due(group, topic, partition):
+                    records.append(offset_tombstone(group.group_id, topic, partition))
+                    self._context.count(EXPIRATIONS)
+                    due += 1
+            looked_at += 1
+            if self._is_over(group, due):
+                records += group.tombstones()
+        yield records
+
+    def _candidates(self, group: "Group") -> Iterator[tuple[str, int]]:
+        for topic in list(self._store.topics_of(group.group_id)):
+            for partition in self._store.partitions_in(group.group_id, topic):
+                yield topic, partition
+
+    def _is_due(self, group: "Group", topic: str, partition: int) -> bool:
+        committed = self._store.get(group.group_id, topic, partition)
+        if committed is None or self._table.get(group.group_id) is not group:
+            return False
+        now_ms = self._context.now_ms()
+        expiry = group.offset_expiry(now_ms)
+        if expiry is None or expiry.spares(topic) or self._store.is_pending(group.group_id, topic, partition):
+            return False
+        if committed.expire_timestamp_ms != NO_EXPIRE_TIMESTAMP:
+            return now_ms >= committed.expire_timestamp_ms
+        retention_ms = self._context.config.offsets_retention_minutes * 60_000
+        return now_ms - expiry.base_timestamp_ms(committed.commit_timestamp_ms) >= retention_ms
+
+    def _is_over(self, group: "Group", due: int) -> bool:
+        """Whether nothing is left of the group once `due` more of its offsets are gone."""
+        group_id = group.group_id
+        return (
+            group.is_empty
+            and self._table.get(group_id) is group
+            and not self._store.is_open(group_id)
+            and self._store.count_of(group_id) == due
+        )
+
+    def _has(self, group_id: str, topic: str, partition: int) -> bool:
+        return self._store.get(group_id, topic, partition) is not None or self._store.is_pending(
+            group_id, topic, partition
+        )
+
+    def topic_entered(self, topic: str) -> None:
+        """The first offset of that topic has been stored."""
+        topic_id = self._context.topics.topic_id(topic)
+        if topic_id is not None:
+            self._topic_ids[topic] = topic_id
+
+    def _remember_topics(self) -> None:
+        self._topic_ids.clear()
+        for topic in self._store.topics:
+            self.topic_entered(topic)
+
+    def _count(self, name: str, records: list[CoordinatorRecord]) -> None:
+        for _ in records:
+            self._context.count(name)
