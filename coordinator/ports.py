@@ -1,11 +1,65 @@
 """What the coordinators need of the rest of the broker, which passes it in."""
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kavka.config.broker_config import BrokerConfig
     from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Result
+    from kavka.protocol.errors import BrokerError
+
+
+class InternalLog(Protocol):
+    """One partition of an internal topic, led by this broker. Any thread reads; its shard appends, under its lock."""
+
+    def append(self, batch: bytearray, leader_epoch: int) -> int:
+        """Write one batch, all or nothing; gives the offset behind it.
+
+        Raises BrokerError with the log's own error: nothing was written then. NOT_LEADER_OR_FOLLOWER also if the
+        partition has another leader epoch by now.
+        """
+
+    def appended(self) -> None:
+        """Wake who waits for the log's end. Called after `append` with no lock held."""
+
+    def when_committed(self, end_offset: int, done: "Callable[[BrokerError | None], None]") -> None:
+        """Call `done(None)` once the high watermark is at `end_offset`, or `done(error)` when that won't be.
+
+        Called with no lock held. `done` runs once, on any thread, with no lock held.
+        """
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from the one that holds `offset` on; the first is whole, the last may be cut. Raises BrokerError."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+
+class Delays(Protocol):
+    """The broker's timer: callbacks after a delay, on a thread that must not be held up. Any thread."""
+
+    def schedule(self, callback: Callable[[], None], delay_ms: float) -> Any: ...
+
+    def cancel(self, entry: Any) -> bool: ...
+
+
+class Surroundings(NamedTuple):
+    """What a coordinator's runtime is given, whichever coordinator it is."""
+
+    now_ms: Callable[[], int]
+    config: "Callable[[], BrokerConfig]"
+    topics: "Topics"
+    count: Callable[[str], None]
+    delays: Delays
+    execute: Callable[[Callable[[], None]], None]
+    """Runs a piece of work soon, on a thread that may wait for locks and the disk."""
+    thread_died: Callable[[BaseException], None]
 
 
 class Timers(Protocol):

@@ -1,0 +1,95 @@
+"""The thread that loads shards, one after the other."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from kavka.coordinator.ports import Shard
+from kavka.coordinator.runtime.shard_runner import ShardRunner
+
+S = TypeVar("S", bound=Shard)
+
+FIRST_RETRY_S: Final = 0.5
+LONGEST_RETRY_S: Final = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Loader(Generic[S]):
+    """Loads the shards that it is given, in order; one that fails is tried again, later each time.
+
+    Threads: `load` by any thread, never waits. The thread starts with the first shard and is joined by `stop`;
+    `_retries` is its own. `_changed` guards the other attributes; the queue holds a shard at most once.
+    """
+
+    def __init__(
+        self, name: str, load_one: Callable[[ShardRunner[S]], None], thread_died: Callable[[BaseException], None]
+    ) -> None:
+        self._name = name
+        self._load_one = load_one
+        self._thread_died = thread_died
+        self._changed = threading.Condition()
+        self._queue: deque[ShardRunner[S]] = deque()
+        self._retries: dict[ShardRunner[S], tuple[float, float]] = {}
+        """Shards that failed: (when to try again, after which pause)."""
+        self._thread: threading.Thread | None = None
+        self.stopping = False
+
+    def load(self, runner: ShardRunner[S]) -> None:
+        """Load that shard, as soon as those before it are."""
+        with self._changed:
+            if self.stopping:
+                return
+            self._queue.append(runner)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"{self._name}-loader", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Load nothing more; what is being loaded is given up. Joins the thread."""
+        with self._changed:
+            self.stopping = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        try:
+            while (runner := self._next()) is not None:
+                if runner.gone:
+                    continue
+                try:
+                    self._load_one(runner)
+                    self._retries.pop(runner, None)
+                except Exception:
+                    log.exception("a log could not be loaded name=%s partition=%d", self._name, runner.partition)
+                    self._try_again(runner)
+        except BaseException as failure:
+            self._thread_died(failure)
+            raise
+
+    def _next(self) -> ShardRunner[S] | None:
+        with self._changed:
+            while not self.stopping:
+                now_s = time.monotonic()
+                for runner, (due_s, _) in list(self._retries.items()):
+                    if runner.gone:
+                        del self._retries[runner]
+                    elif due_s <= now_s:
+                        self._retries[runner] = (float("inf"), self._retries[runner][1])
+                        self._queue.append(runner)
+                if self._queue:
+                    return self._queue.popleft()
+                next_s = min((due_s for due_s, _ in self._retries.values()), default=float("inf"))
+                self._changed.wait(None if next_s == float("inf") else max(next_s - now_s, 0))
+            return None
+
+    def _try_again(self, runner: ShardRunner[S]) -> None:
+        runner.failed = True
+        pause_s = min(self._retries.get(runner, (0.0, FIRST_RETRY_S / 2))[1] * 2, LONGEST_RETRY_S)
+        self._retries[runner] = (time.monotonic() + pause_s, pause_s)

@@ -1,0 +1,308 @@
+"""One shard at work: the lock, the log, and the rule by which a decision is carried out.
+
+    under the shard's lock   decide -> append -> replay -> `appended`
+    with no lock held        when the high watermark has passed: the replies
+
+The append is one write to a local file, so it comes before memory changes: a failed append leaves nothing to take back,
+and memory never says what the log does not.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.coordinator.ports import InternalLog, Shard, Surroundings, Timers, Topics
+from kavka.coordinator.runtime.append_errors import told_to_clients
+from kavka.coordinator.runtime.batches import batch_of, end_marker
+from kavka.coordinator.runtime.result import NOTHING, Producer, Reply, Result
+from kavka.coordinator.runtime.shard_timers import ShardTimers
+from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
+
+S = TypeVar("S", bound=Shard)
+Refused = Callable[[BrokerError], None]
+EndReply = Callable[[BrokerError | None], None]
+
+log = logging.getLogger(__name__)
+
+
+class ShardState(Enum):
+    """Where a shard stands."""
+
+    LOADING = "loading"
+    """Its log is being replayed: COORDINATOR_LOAD_IN_PROGRESS."""
+
+    ACTIVE = "active"
+    """It serves."""
+
+    FAILED = "failed"
+    """Its log could not be replayed; tried again after a while: COORDINATOR_NOT_AVAILABLE."""
+
+    GONE = "gone"
+    """Another broker's, or the broker stops: NOT_COORDINATOR."""
+
+
+class ShardRunner(Generic[S]):
+    """One shard of one leadership; another leadership has another one. It is its shard's `ShardContext`.
+
+    Threads: `lock` guards the shard, its timers, `_appended_offset` and `_wrote`; it is held while a batch is appended,
+    and never while a reply is given. `shard` is set under it. `gone` and `failed` are set by any thread: once it is
+    gone nothing is appended any more. `leader_epoch` grows by one assignment when the broker goes on leading.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        internal_log: InternalLog,
+        surroundings: Surroundings,
+        *,
+        codec: Callable[[], int],
+        broken: "Callable[[ShardRunner[S]], None]",
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.log = internal_log
+        self.lock = threading.Lock()
+        self.shard: S | None = None
+        self.gone = False
+        self.failed = False
+        self._surroundings = surroundings
+        self._codec = codec
+        self._broken = broken
+        self._timers = ShardTimers(surroundings.delays, lambda: surroundings.execute(self._run_due))
+        self._appended_offset = 0
+        self._wrote = False
+
+    # What the shard sees.
+
+    @property
+    def timers(self) -> Timers:
+        return self._timers
+
+    @property
+    def topics(self) -> Topics:
+        return self._surroundings.topics
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self._surroundings.config()
+
+    @property
+    def now_ms(self) -> Callable[[], int]:
+        return self._surroundings.now_ms
+
+    @property
+    def count(self) -> Callable[[str], None]:
+        return self._surroundings.count
+
+    # What the runtime does with it.
+
+    @property
+    def state(self) -> ShardState:
+        """Any thread; it may change at any time."""
+        if self.gone:
+            return ShardState.GONE
+        if self.shard is not None:
+            return ShardState.ACTIVE
+        return ShardState.FAILED if self.failed else ShardState.LOADING
+
+    def run(self, operation: Callable[[S], Result], refused: Refused) -> None:
+        """Carry out what `operation` decides. No lock may be held. Raises what the operation raises, if no BrokerError.
+
+        `refused(error)` is called, without the lock, if the operation raises BrokerError, if the shard does not serve,
+        or if records can't be appended and the Result has no `failed`.
+        """
+        carried = _Carried()
+        if self.shard is None or self.gone:
+            refused(self._refusal())
+            return
+        with self.lock:
+            shard = self.shard
+            if shard is None or self.gone:
+                carried.error = self._refusal()
+            else:
+                self._wrote = False
+                try:
+                    self._carry_out(operation(shard), carried)
+                except BrokerError as error:
+                    carried.error = error
+                carried.wrote = self._wrote
+        self._deliver(carried, refused)
+
+    def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool, reply: EndReply) -> None:
+        """Append the marker that ends a producer's transaction, and have the shard take it in."""
+
+        def end(shard: S) -> Result:
+            self._write(end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed))
+            try:
+                shard.replay_end_marker(producer.producer_id, producer.producer_epoch, committed)
+            except Exception as failure:
+                raise self._broke(failure) from failure
+            return Result(replies=[(reply, None)], reads_committed=True)
+
+        self.run(end, reply)
+
+    def activate(self, shard: S) -> None:
+        """Everything has been replayed: serve."""
+        carried = _Carried()
+        with self.lock:
+            if self.gone:
+                return
+            self.shard = shard
+            self.failed = False
+            self._appended_offset = self.log.end_offset
+            self._wrote = False
+            try:
+                self._carry_out(shard.loaded(), carried)
+            except BrokerError as error:
+                carried.error = error
+            carried.wrote = self._wrote
+        self._deliver(carried, self._nobody_waits)
+        self._run_due()
+
+    def retire(self) -> None:
+        """Serve no more: timers end, and what waits is answered. No lock may be held."""
+        self.gone = True
+        replies: Iterable[tuple[Reply, Any]] = ()
+        with self.lock:
+            self._timers.cancel_all()
+            shard, self.shard = self.shard, None
+            if shard is not None:
+                replies = shard.unloaded().replies
+        _send(replies)
+
+    # How a decision is carried out. Under the lock.
+
+    def _carry_out(self, result: Result | None, carried: "_Carried") -> None:
+        """The result, and those that follow from it."""
+        while result is not None:
+            error = self._append(result) if result.records else None
+            if error is None:
+                if result.replies:
+                    waits = result.records or result.reads_committed
+                    carried.replies.append((self._appended_offset if waits else 0, result.replies))
+                result = None if result.appended is None else self._after_append(result.appended)
+            elif result.failed is not None:
+                result = result.failed(error)
+            else:
+                carried.error = error
+                return
+
+    def _append(self, result: Result) -> BrokerError | None:
+        """Append and replay; the error if nothing could be appended. Raises BrokerError where the replay fails."""
+        records = result.records
+        try:
+            batch = batch_of(records, self._surroundings.now_ms(), codec=self._codec(), producer=result.producer)
+            self._write(batch)
+        except BrokerError as error:
+            return error
+        except EncodeError as failure:
+            log.exception("records cannot be written partition=%d", self.partition)
+            return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+        if result.replays and self.shard is not None:
+            offset = self._appended_offset - len(records)
+            replay = self.shard.replay
+            try:
+                for record in records:
+                    replay(record, offset, result.producer)
+                    offset += 1
+            except Exception as failure:
+                raise self._broke(failure) from failure
+        return None
+
+    def _write(self, batch: bytearray) -> None:
+        """Raises BrokerError as clients are to be told."""
+        if self.gone:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        try:
+            self._appended_offset = self.log.append(batch, self.leader_epoch)
+        except BrokerError as error:
+            log.warning("an append failed partition=%d error=%r", self.partition, str(error))
+            raise told_to_clients(error) from error
+        self._wrote = True
+
+    def _after_append(self, appended: Callable[[], Result | None]) -> Result | None:
+        try:
+            return appended()
+        except BrokerError:
+            raise
+        except Exception as failure:
+            raise self._broke(failure) from failure
+
+    def _broke(self, failure: Exception) -> BrokerError:
+        """Memory is not what the log says, by a mistake of ours: load it anew."""
+        log.critical("a shard is broken, its log is loaded anew partition=%d", self.partition, exc_info=failure)
+        self.gone = True
+        self._surroundings.execute(partial(self._broken, self))
+        return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator's state had to be loaded anew")
+
+    # With no lock held.
+
+    def _deliver(self, carried: "_Carried", refused: Refused) -> None:
+        if carried.wrote:
+            self.log.appended()
+        for end_offset, replies in carried.replies:
+            if end_offset <= self.log.high_watermark:
+                _send(replies)
+            else:
+                self.log.when_committed(end_offset, partial(_committed, replies, refused))
+        if carried.error is not None:
+            (self._nobody_waits if carried.replies else refused)(carried.error)
+
+    def _refusal(self) -> BrokerError:
+        return BrokerError(_REFUSALS.get(self.state, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+
+    def _nobody_waits(self, error: BrokerError) -> None:
+        log.warning("an operation of the coordinator failed partition=%d error=%r", self.partition, str(error))
+
+    def _run_due(self) -> None:
+        """Carry out the timers' operations whose time has come, each under the lock by itself."""
+        while self.shard is not None and not self.gone and not self._timers.rest():
+            try:
+                self.run(self._due_operation, self._nobody_waits)
+            except Exception:
+                log.exception("a timer of the coordinator failed partition=%d", self.partition)
+
+    def _due_operation(self, _shard: S) -> Result:
+        operation = self._timers.next_due()
+        return NOTHING if operation is None else operation()
+
+
+class _Carried:
+    """What is left to do when the lock is free again."""
+
+    __slots__ = ("error", "replies", "wrote")
+
+    def __init__(self) -> None:
+        self.replies: list[tuple[int, Iterable[tuple[Reply, Any]]]] = []
+        """(the offset that the high watermark must have reached, who gets what)"""
+        self.error: BrokerError | None = None
+        self.wrote = False
+
+
+def _committed(replies: Iterable[tuple[Reply, Any]], refused: Refused, error: BrokerError | None) -> None:
+    """What waited for the high watermark is committed, or won't be in time."""
+    if error is None:
+        _send(replies)
+    else:
+        refused(told_to_clients(error))
+
+
+def _send(replies: Iterable[tuple[Reply, Any]]) -> None:
+    for reply, response in replies:
+        try:
+            reply(response)
+        except Exception:
+            # One client's broken connection must not keep the others from their answers.
+            log.exception("a reply failed")
+
+
+_REFUSALS: Final = {
+    ShardState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ShardState.FAILED: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ShardState.GONE: ErrorCode.NOT_COORDINATOR,
+}
