@@ -1,0 +1,121 @@
+"""What time does: transactions that last too long are aborted, ids that nobody uses are forgotten."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kavka.coordinator.runtime.result import NOTHING, Result
+from kavka.coordinator.transaction.metadata import VERSION_2, TransactionMetadata, tombstone_of
+from kavka.coordinator.transaction.states import AT_REST, TransactionState
+
+if TYPE_CHECKING:
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+EXPIRED_PER_APPEND: Final = 500
+EXPIRED_BYTES_PER_APPEND: Final = 256 * 1024
+TRANSACTIONS_TIMED_OUT: Final = "kavka_transaction_coordinator_timed_out"
+IDS_EXPIRED: Final = "kavka_transaction_coordinator_expired_ids"
+
+
+class Cleanup:
+    """The clocks of one shard. Under its lock.
+
+    `_ongoing`: the ids whose transaction runs, so that looking for late ones costs nothing for ids at rest.
+    """
+
+    def __init__(self, shard: "TransactionShard") -> None:
+        self._shard: Final = shard
+        self._ongoing: Final[dict[str, None]] = {}
+
+    def start(self) -> None:
+        """Look regularly from now on."""
+        self._look_for_late_soon()
+        self._look_for_unused_soon()
+
+    def changed(self, transaction: TransactionMetadata) -> None:
+        """Note which transactions run."""
+        if transaction.state is TransactionState.ONGOING:
+            self._ongoing[transaction.transactional_id] = None
+        else:
+            self._ongoing.pop(transaction.transactional_id, None)
+
+    def _look_for_late_soon(self) -> None:
+        context = self._shard.context
+        interval_ms = context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        context.timers.schedule("late transactions", interval_ms, self._abort_late)
+
+    def _abort_late(self) -> Result:
+        """Each in an operation of its own: what fails for one must not keep the others."""
+        shard = self._shard
+        now_ms = shard.context.now_ms()
+        for transactional_id in self._ongoing:
+            transaction = shard.transactions.get(transactional_id)
+            if transaction is not None and _is_late(transaction, now_ms):
+                shard.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
+        self._look_for_late_soon()
+        return NOTHING
+
+    def _aborting(self, transactional_id: str) -> Callable[[], Result]:
+        return lambda: self._abort(transactional_id)
+
+    def _abort(self, transactional_id: str) -> Result:
+        """Abort it with an epoch that its producer doesn't know, which fences the producer."""
+        shard = self._shard
+        now_ms = shard.context.now_ms()
+        transaction = shard.transactions.get(transactional_id)
+        if transaction is None or not _is_late(transaction, now_ms) or transactional_id in shard.waiting:
+            return NOTHING
+        shard.context.count(TRANSACTIONS_TIMED_OUT)
+        now = transaction.prepare_end(False, VERSION_2, now_ms)
+        result = shard.decide_end(transaction, now, _nobody, None)
+        result.failed = lambda _error: None
+        return result
+
+    def _look_for_unused_soon(self) -> None:
+        context = self._shard.context
+        interval_ms = context.config.transaction_remove_expired_transaction_cleanup_interval_ms
+        context.timers.schedule("unused ids", interval_ms, self._expire_unused)
+
+    def _expire_unused(self) -> Result:
+        shard = self._shard
+        context = shard.context
+        unused_since_ms = context.now_ms() - context.config.transactional_id_expiration_ms
+        expired = [
+            transaction.transactional_id
+            for transaction in shard.transactions.values()
+            if transaction.state in AT_REST
+            and transaction.last_update_ms <= unused_since_ms
+            and transaction.transactional_id not in shard.waiting
+        ]
+        self._look_for_unused_soon()
+        return self._forget(expired)
+
+    def _forget(self, expired: list[str]) -> Result:
+        if not expired:
+            return NOTHING
+        batch = _one_append(expired)
+        rest = expired[len(batch) :]
+        for _ in batch:
+            self._shard.context.count(IDS_EXPIRED)
+        return Result(
+            [tombstone_of(transactional_id) for transactional_id in batch],
+            appended=lambda: self._forget(rest),
+            failed=lambda _error: None,
+        )
+
+
+def _is_late(transaction: TransactionMetadata, now_ms: int) -> bool:
+    return transaction.state is TransactionState.ONGOING and transaction.start_ms + transaction.timeout_ms < now_ms
+
+
+def _one_append(expired: list[str]) -> list[str]:
+    """As many from the front as fit in a batch."""
+    size = 0
+    for count, transactional_id in enumerate(expired[:EXPIRED_PER_APPEND]):
+        size += len(transactional_id) * 4 + 16
+        if size > EXPIRED_BYTES_PER_APPEND and count:
+            return expired[:count]
+    return expired[:EXPIRED_PER_APPEND]
+
+
+def _nobody(_response: object) -> None:
+    """Takes the answer to what no client has asked for."""

@@ -1,0 +1,158 @@
+"""Carrying out what was decided: markers in all partitions, then the record that says so.
+
+A marker that fails is sent again, later and later, until it stands or has nowhere to stand. Leadership may be lost at
+any step: the shard that loads the decision sends all markers once more, and a marker that is there twice does no harm.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kavka.coordinator.runtime.result import NOTHING, Reply, Result
+from kavka.coordinator.transaction.metadata import TopicPartition, TransactionMetadata, Transition, record_of
+from kavka.coordinator.transaction.ports import MarkersWanted
+from kavka.coordinator.transaction.states import TransactionState
+from kavka.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+RETRY_FIRST_MS: Final = 50
+RETRY_LONGEST_MS: Final = 1_000
+MARKERS_RETRIED: Final = "kavka_transaction_coordinator_markers_retried"
+MARKERS_DROPPED: Final = "kavka_transaction_coordinator_markers_dropped"
+
+NOWHERE: Final = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+"""A marker that got this has no place: the partition knows a later epoch or coordinator, or cannot hold transactions,
+or is gone (UNKNOWN_TOPIC_ID is what the broker's side says of topics that were deleted). All else is tried again.
+"""
+
+log = logging.getLogger(__name__)
+
+
+class MarkerAnswer(NamedTuple):
+    """What a partition's leader says of its marker."""
+
+    topic: str
+    partition: int
+    code: ErrorCode
+
+
+class Completion:
+    """Sees decided transactions through. Under the shard's lock."""
+
+    def __init__(self, shard: "TransactionShard") -> None:
+        self._shard: Final = shard
+
+    def decide(self, transaction: TransactionMetadata, now: Transition, reply: Reply, response: object) -> Result:
+        """Log the decision, answer, and have the markers written."""
+        transactional_id = transaction.transactional_id
+        replies: list[tuple[Reply, Any]] = [(reply, response)]
+        if now.partitions:
+            replies.append((self._shard.ports.write_markers, self._wanted(transactional_id, now, now.partitions)))
+
+        def appended() -> Result | None:
+            self._shard.make(transactional_id, now)
+            return None if now.partitions else self._complete(transaction)
+
+        return Result([record_of(transactional_id, now)], replies, replays=False, appended=appended)
+
+    def resumed(self) -> list[tuple[Reply, Any]]:
+        """After loading: send the markers of all that was decided."""
+        replies: list[tuple[Reply, Any]] = []
+        for transaction in self._shard.transactions.values():
+            if not transaction.is_decided:
+                continue
+            if transaction.unmarked:
+                replies.append((self._shard.ports.write_markers, self._still_wanted(transaction)))
+            else:
+                self._retry(transaction)
+        return replies
+
+    def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
+        """See TransactionShard.markers_answered."""
+        transaction = self._shard.transactions.get(wanted.transactional_id)
+        if (
+            transaction is None
+            or not transaction.is_decided
+            or transaction.producer_id != wanted.producer_id
+            or transaction.producer_epoch != wanted.producer_epoch
+        ):
+            return NOTHING
+        for topic, partition, code in answers:
+            if code is ErrorCode.NONE:
+                transaction.unmarked.discard((topic, partition))
+            elif code in NOWHERE:
+                self._drop(transaction, topic, partition, code)
+        if not transaction.unmarked:
+            return self._complete(transaction)
+        self._shard.context.count(MARKERS_RETRIED)
+        self._retry(transaction)
+        return NOTHING
+
+    def _complete(self, transaction: TransactionMetadata) -> Result:
+        transactional_id = transaction.transactional_id
+        now = transaction.prepare_complete(self._shard.context.now_ms())
+
+        def failed(_error: object) -> None:
+            self._retry(transaction)
+
+        return Result(
+            [record_of(transactional_id, now)],
+            replays=False,
+            appended=lambda: self._shard.make(transactional_id, now),
+            failed=failed,
+        )
+
+    def _retry(self, transaction: TransactionMetadata) -> None:
+        delay_ms = min(RETRY_FIRST_MS << min(transaction.attempts, 10), RETRY_LONGEST_MS)
+        transaction.attempts += 1
+        transactional_id = transaction.transactional_id
+        self._shard.context.timers.schedule(
+            ("markers", transactional_id), delay_ms, lambda: self._try_again(transactional_id)
+        )
+
+    def _try_again(self, transactional_id: str) -> Result:
+        transaction = self._shard.transactions.get(transactional_id)
+        if transaction is None or not transaction.is_decided:
+            return NOTHING
+        if not transaction.unmarked:
+            return self._complete(transaction)
+        return Result(replies=[(self._shard.ports.write_markers, self._still_wanted(transaction))])
+
+    def _drop(self, transaction: TransactionMetadata, topic: str, partition: int, code: ErrorCode) -> None:
+        log.warning(
+            "a transaction's marker is dropped transactional_id=%r topic=%s partition=%d error=%s",
+            transaction.transactional_id,
+            topic,
+            partition,
+            code.name,
+        )
+        self._shard.context.count(MARKERS_DROPPED)
+        transaction.unmarked.discard((topic, partition))
+
+    def _still_wanted(self, transaction: TransactionMetadata) -> MarkersWanted:
+        return self._wanted(transaction.transactional_id, transaction, transaction.unmarked)
+
+    def _wanted(
+        self, transactional_id: str, now: Transition | TransactionMetadata, partitions: Iterable[TopicPartition]
+    ) -> MarkersWanted:
+        context = self._shard.context
+        return MarkersWanted(
+            context.partition,
+            transactional_id,
+            now.producer_id,
+            now.producer_epoch,
+            context.leader_epoch,
+            now.state is TransactionState.PREPARE_COMMIT,
+            now.client_transaction_version,
+            tuple(sorted(partitions)),
+        )

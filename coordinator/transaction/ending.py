@@ -1,0 +1,109 @@
+"""EndTxn: commit or abort."""
+
+from typing import TYPE_CHECKING, Final
+
+from kavka.coordinator.runtime.result import Reply, Result
+from kavka.coordinator.transaction.metadata import (
+    LAST_CLIENT_EPOCH,
+    NO_PRODUCER_ID,
+    VERSION_2,
+    TransactionMetadata,
+    Transition,
+)
+from kavka.coordinator.transaction.ports import ProducerIdWanted
+from kavka.coordinator.transaction.states import END_V1, END_V2, END_V2_AGAIN, ENDED, EndOutcome, EndTable
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+
+class Ending:
+    """Decides how transactions end. Under the shard's lock."""
+
+    def __init__(self, shard: "TransactionShard") -> None:
+        self._shard: Final = shard
+
+    def end(self, request: EndTxnRequest, client_version: int, reply: Reply, spare_id: int = NO_PRODUCER_ID) -> Result:
+        """Decide; `spare_id` is a producer id of which nobody knows yet, once one was needed."""
+        shard = self._shard
+        try:
+            transaction, outcome = self._look(request, client_version)
+        except BrokerError as refusal:
+            return shard.answer(reply, refusal.code)
+        if outcome is EndOutcome.ENDED_SO:
+            return shard.answer(reply, _ended(transaction.producer_id, transaction.producer_epoch))
+        needs_id = client_version >= VERSION_2 and transaction.is_exhausted
+        if needs_id and spare_id == NO_PRODUCER_ID:
+            return self._want_id(request, client_version, reply)
+        now = transaction.prepare_end(
+            request.committed, client_version, shard.context.now_ms(), spare_id if needs_id else NO_PRODUCER_ID
+        )
+        return shard.decide_end(transaction, now, reply, _ended(*_producer_after(now)))
+
+    def _look(self, request: EndTxnRequest, client_version: int) -> tuple[TransactionMetadata, EndOutcome]:
+        """The transaction and what becomes of the request. Raises BrokerError."""
+        shard = self._shard
+        transaction = shard.transactions.get(request.transactional_id)
+        if transaction is None:
+            raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        check = _check_v2 if client_version >= VERSION_2 else _check_v1
+        table = check(request, transaction)
+        if shard.is_busy(transaction):
+            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        outcome = table.get((transaction.state, request.committed), EndOutcome.INVALID)
+        if outcome is EndOutcome.INVALID:
+            raise BrokerError(ErrorCode.INVALID_TXN_STATE)
+        return transaction, outcome
+
+    def _want_id(self, request: EndTxnRequest, client_version: int, reply: Reply) -> Result:
+        return self._shard.wait_for_producer_id(
+            ProducerIdWanted(
+                self._shard.context.partition,
+                request.transactional_id,
+                lambda shard, producer_id: Ending(shard).end(request, client_version, reply, producer_id),
+                lambda error: reply(error.code),
+            )
+        )
+
+
+def _check_v1(request: EndTxnRequest, transaction: TransactionMetadata) -> EndTable:
+    if request.producer_id != transaction.producer_id:
+        raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if request.producer_epoch != transaction.producer_epoch:
+        raise BrokerError(ErrorCode.PRODUCER_FENCED)
+    return END_V1
+
+
+def _check_v2(request: EndTxnRequest, transaction: TransactionMetadata) -> EndTable:
+    """Each end bumps the epoch: who names the current one speaks of a new transaction, the one before asks again."""
+    wrapped = (
+        transaction.producer_epoch == 0
+        and request.producer_id == transaction.previous_producer_id
+        and request.producer_epoch == LAST_CLIENT_EPOCH
+    )
+    if request.producer_id != transaction.producer_id and not wrapped:
+        raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    bumped = request.producer_epoch + 1 == transaction.producer_epoch
+    is_current = request.producer_epoch == transaction.producer_epoch
+    if transaction.is_decided:
+        is_valid = bumped
+    elif transaction.state in ENDED:
+        is_valid = bumped or wrapped or is_current
+    else:
+        is_valid = is_current
+    if not is_valid:
+        raise BrokerError(ErrorCode.PRODUCER_FENCED)
+    return END_V2_AGAIN if bumped or wrapped else END_V2
+
+
+def _ended(producer_id: int, producer_epoch: int) -> EndTxnResponse:
+    return EndTxnResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+def _producer_after(now: Transition) -> tuple[int, int]:
+    """The producer id and epoch with which the client goes on when this transition is complete."""
+    if now.next_producer_id != NO_PRODUCER_ID:
+        return now.next_producer_id, 0
+    return now.producer_id, now.producer_epoch

@@ -1,0 +1,52 @@
+"""What a transaction shard needs of the broker beyond its context: producer ids, and markers at partitions' leaders.
+
+Both are called as replies are: once, with no lock held, when the high watermark has passed what they follow from. The
+outcome comes back as an operation on the shard of that partition, if this broker still coordinates it.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kavka.protocol.errors import BrokerError
+
+if TYPE_CHECKING:
+    from kavka.coordinator.runtime.result import Result
+    from kavka.coordinator.transaction.metadata import TopicPartition
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+
+class ProducerIdWanted(NamedTuple):
+    """A decision that waits for a producer id. Answered by `TransactionShard.producer_id_given`, once."""
+
+    partition: int
+    """Of the shard."""
+    transactional_id: str
+    decide: "Callable[[TransactionShard, int], Result]"
+    """What was asked, to be decided anew with the id at hand."""
+    refuse: Callable[[BrokerError], None]
+    """Answers that there is none, or that this broker no longer coordinates the id."""
+
+
+class MarkersWanted(NamedTuple):
+    """Markers to be written. Answered by `TransactionShard.markers_answered` for all partitions, once."""
+
+    partition: int
+    """Of the shard."""
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    """The markers carry it; together with the producer id it says which transaction it was."""
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+    partitions: "tuple[TopicPartition, ...]"
+
+
+class TransactionPorts(Protocol):
+    """The broker, as transaction shards see it. Any thread; no lock is held."""
+
+    def give_producer_id(self, wanted: ProducerIdWanted) -> None:
+        """Get a producer id of its own for this."""
+
+    def write_markers(self, wanted: MarkersWanted) -> None:
+        """Have the partitions' leaders write the markers; each is tried once."""
