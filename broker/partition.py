@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+from kavka.storage.appending import Origin
 
 if TYPE_CHECKING:
     from kavka.storage.appending import AppendResult
@@ -110,7 +111,7 @@ class Partition:
         raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def make_leader(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
-        """Lead from now on; True when this broker did not lead before. The first append starts the new epoch.
+        """Lead from now on; True when this broker did not lead before, or under another epoch.
 
         The caller wakes who waits, by `wake_all`, when it holds no lock.
         """
@@ -128,7 +129,7 @@ class Partition:
             self.leader_id = self._broker_id
             self.is_leader = True
             self._advance_high_watermark(log)
-        return not was_leader
+        return new_epoch or not was_leader
 
     def make_follower(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
         """Follow `state.leader` from now on; True when the leader or its epoch is new. Wake as for `make_leader`."""
@@ -140,8 +141,10 @@ class Partition:
             self.followers = {}
         return changed
 
-    def append(self, records: memoryview, acks: int, produce_version: int, now_ms: int) -> "AppendResult":
-        """Append a client's batch to the log as its leader; the caller then wakes those who wait by `appended`.
+    def append(
+        self, records: memoryview, acks: int, produce_version: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> "AppendResult":
+        """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
@@ -158,8 +161,27 @@ class Partition:
             records,
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
+            origin=origin,
             single_v2_batch=produce_version >= 3,
             zstd_allowed=not 3 <= produce_version < 7,
+            guard=guard,
+        )
+        if isr_size == 1:
+            log.advance_high_watermark(log.log_end_offset)
+        return result
+
+    def append_marker(self, marker: bytearray, transaction_version: int, now_ms: int) -> "AppendResult":
+        """Append the marker that ends a transaction, with acks=all; the caller wakes as for `append`. Raises alike."""
+        log = self.leader_log()
+        isr_size = len(self.isr)
+        if self.is_under_min_isr:
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        result = log.append_as_leader(
+            marker,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
         )
         if isr_size == 1:
             log.advance_high_watermark(log.log_end_offset)

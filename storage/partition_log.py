@@ -27,6 +27,7 @@ from kavka.storage.recovery import marker_of
 from kavka.storage.rewrite import convert_old_format, fit
 from kavka.storage.segment import Segment
 from kavka.storage.validate import CheckedBatch, check_batch, is_v2, recheck
+from kavka.storage.verification import NEEDS_NO_VERIFICATION
 
 
 class PartitionLog(ManagedLog):
@@ -90,10 +91,13 @@ class PartitionLog(ManagedLog):
         origin: Origin = Origin.CLIENT,
         single_v2_batch: bool = True,
         zstd_allowed: bool = True,
+        guard: int = NEEDS_NO_VERIFICATION,
+        transaction_version: int = 0,
     ) -> AppendResult:
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
         `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
+        `guard`: for a client's batch that may begin a transaction (`verify`). `transaction_version`: of a marker.
         A batch that repeats one of its producer's last five isn't written: the result says where it is.
         Raises AppendError with the protocol's code; nothing was written then, but for an UnflushedError.
         """
@@ -108,7 +112,7 @@ class PartitionLog(ManagedLog):
                 self.check_open()
             base_offset, position, segments, bases = self.published
             if producer_id >= 0:
-                placed, marker = self._check_producer(records, batch, origin)
+                placed, marker = self._check_producer(records, batch, origin, guard, transaction_version)
                 if placed is not None:
                     return self._repeated(placed)
             last_offset = base_offset + last_delta
@@ -140,6 +144,16 @@ class PartitionLog(ManagedLog):
             self._flush_after_append(rolled)
         stamp = now_ms if self.rules.log_append_time else -1
         return _new_tuple(AppendResult, (base_offset, last_offset, stamp, self.log_start_offset, False))
+
+    def verify(self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool) -> int:
+        """A guard for a batch that begins a transaction, to be taken before the coordinator is asked (KIP-890)."""
+        with self.lock:
+            return self.producers.verifications.begin(producer_id, epoch, sequence, starts_at_zero, now_ms)
+
+    def withdraw(self, producer_id: int, guard: int) -> None:
+        """The coordinator said that the partition takes no part in the producer's transaction."""
+        with self.lock:
+            self.producers.verifications.withdraw(producer_id, guard)
 
     def append_as_follower(self, records: bytearray | memoryview | bytes) -> AppendResult:
         """Append batches as the leader has them; a cut last one is left out.
@@ -206,20 +220,25 @@ class PartitionLog(ManagedLog):
         return batch, records
 
     def _check_producer(
-        self, records: bytearray | memoryview, batch: CheckedBatch, origin: Origin
+        self,
+        records: bytearray | memoryview,
+        batch: CheckedBatch,
+        origin: Origin,
+        guard: int,
+        transaction_version: int,
     ) -> tuple[BatchPlaced | None, tuple[bool, int] | None]:
         """(the place of the batch that this one repeats, (aborted, coordinator epoch) of an end marker). Lock held."""
         _, attributes, last_delta, _, producer_id, epoch, sequence = batch
         if attributes & CONTROL_BIT:
             marker = marker_of(ScannedBatch(0, read_header(records), records, 0))
             if marker is not None:
-                self.producers.check_marker(producer_id, epoch, marker[1])
+                self.producers.check_marker(producer_id, epoch, marker[1], transaction_version)
             return None, marker
         if origin is not Origin.CLIENT and sequence < 0:
             self.producers.check_epoch(producer_id, epoch)
             return None, None
         transactional = attributes & TRANSACTIONAL_BIT != 0
-        return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional), None
+        return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional, guard), None
 
     def _note_producer(
         self, segment: Segment, batch: CheckedBatch, marker: tuple[bool, int] | None, first: int, last: int

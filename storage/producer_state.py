@@ -4,6 +4,8 @@ A producer's batches carry its id, epoch and sequence numbers. The last five of 
 sent again is answered with the offset that it got the first time, and a gap is refused. Sequences wrap to 0 after
 2^31 - 1. An id that isn't known (expired, or its records deleted) may begin with any sequence (KIP-360).
 
+A transaction is begun by a batch that was verified (`verification`, KIP-890), and goes on with batches of its epoch.
+
 Threads: everything is changed under the log's lock. `first_unstable_offset` is a plain number that any thread reads.
 """
 
@@ -14,10 +16,17 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
 from kavka.storage.appending import AppendError
 from kavka.storage.log_slice import ProducerStatus
+from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verifications
 
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = (1 << 31) - 1
 NO_TRANSACTION: Final = -1
+STRICT_SINCE: Final = 2
+"""From this transaction version on each transaction has an epoch of its own."""
+
+
+class UnverifiedError(AppendError):
+    """A batch that would begin a transaction, without a guard that holds."""
 
 
 class BatchPlaced(NamedTuple):
@@ -69,9 +78,10 @@ class ProducerStates:
     that is open, or ended at or above the high watermark; -1 when there is none.
     """
 
-    __slots__ = ("_ongoing", "_producers", "_unreplicated", "first_unstable_offset", "map_end_offset")
+    __slots__ = ("_ongoing", "_producers", "_unreplicated", "first_unstable_offset", "map_end_offset", "verifications")
 
     def __init__(self) -> None:
+        self.verifications: Final = Verifications()
         self.map_end_offset = 0
         self.first_unstable_offset = -1
         self._producers: dict[int, ProducerEntry] = {}
@@ -89,8 +99,19 @@ class ProducerStates:
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._producers.get(producer_id)
 
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether that producer has one with that epoch: its batches need no verification. Any thread."""
+        entry = self._producers.get(producer_id)
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+
     def check(
-        self, producer_id: int, epoch: int, first_sequence: int, record_count: int, transactional: bool
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        record_count: int,
+        transactional: bool,
+        guard: int = NEEDS_NO_VERIFICATION,
     ) -> BatchPlaced | None:
         """Check a client's data batch; the place of the batch that it repeats, or None if it is the next one.
 
@@ -98,6 +119,8 @@ class ProducerStates:
         """
         entry = self._producers.get(producer_id)
         if entry is None:
+            if transactional and guard != NEEDS_NO_VERIFICATION:
+                self._check_verified(producer_id, epoch, first_sequence, guard)
             return None
         batches = entry.batches
         if epoch == entry.epoch:
@@ -115,7 +138,10 @@ class ProducerStates:
             raise _stale_epoch(entry, epoch)
         elif first_sequence != 0:
             raise _out_of_order(entry, first_sequence)
-        if not transactional and entry.txn_first_offset >= 0:
+        if transactional:
+            if (entry.txn_first_offset < 0 or epoch != entry.epoch) and guard != NEEDS_NO_VERIFICATION:
+                self._check_verified(producer_id, epoch, first_sequence, guard)
+        elif entry.txn_first_offset >= 0:
             raise AppendError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {producer_id} has an open transaction; the batch isn't part of it",
@@ -128,12 +154,18 @@ class ProducerStates:
         if entry is not None and epoch < entry.epoch:
             raise _stale_epoch(entry, epoch)
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0) -> None:
+        """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+
+        From transactions of version 2 on a marker has a later epoch than what it ends: one with the epoch of the open
+        transaction is late, and meant for the transaction before (KIP-890, KIP-1228).
+        """
         entry = self._producers.get(producer_id)
         if entry is None:
             return
-        if epoch < entry.epoch:
+        if epoch < entry.epoch or (
+            epoch == entry.epoch and transaction_version >= STRICT_SINCE and entry.txn_first_offset >= 0
+        ):
             raise _stale_epoch(entry, epoch)
         if coordinator_epoch < entry.coordinator_epoch:
             raise AppendError(
@@ -171,6 +203,7 @@ class ProducerStates:
             entry.txn_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
             self._find_first_unstable()
+            self.verifications.end(producer_id)
 
     def complete(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp_ms: int, aborted: bool
@@ -188,6 +221,7 @@ class ProducerStates:
         first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_TRANSACTION
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
+        self.verifications.end(producer_id)
         if first_offset < 0:
             return None
         self._ongoing.pop(first_offset, None)
@@ -246,6 +280,7 @@ class ProducerStates:
         self._producers.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+        self.verifications.clear()
         self.map_end_offset = offset
         self.first_unstable_offset = -1
 
@@ -258,6 +293,7 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._producers[producer_id]
+        self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
 
     def entries(self) -> Iterator[ProducerEntry]:
@@ -276,6 +312,20 @@ class ProducerStates:
             )
             for entry in self._producers.values()
         ]
+
+    def _check_verified(self, producer_id: int, epoch: int, first_sequence: int, guard: int) -> None:
+        """Check the batch that begins a transaction here."""
+        known = self.verifications.find(producer_id, guard) if guard != NOT_VERIFIED else None
+        if known is None or known.epoch != epoch:
+            raise UnverifiedError(
+                ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction here, or it has ended"
+            )
+        is_new = producer_id not in self._producers
+        if first_sequence > known.lowest_sequence or (is_new and known.starts_at_zero and first_sequence != 0):
+            raise AppendError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} begins with sequence {first_sequence}, {known.lowest_sequence} comes first",
+            )
 
     def _find_first_unstable(self) -> None:
         ongoing, unreplicated = self._ongoing, self._unreplicated
