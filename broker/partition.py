@@ -11,6 +11,7 @@ from kavka.broker.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.appending import Origin
+from kavka.storage.verification import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.storage.appending import AppendResult
@@ -142,10 +143,20 @@ class Partition:
         return changed
 
     def append(
-        self, records: memoryview, acks: int, produce_version: int, now_ms: int, origin: Origin = Origin.CLIENT
+        self,
+        records: memoryview,
+        acks: int,
+        produce_version: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        *,
+        guard: int = NOT_VERIFIED,
+        transaction_version: int = 0,
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
+        A client's batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`: of
+        a coordinator's marker.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         log = self.log
@@ -165,22 +176,6 @@ class Partition:
             single_v2_batch=produce_version >= 3,
             zstd_allowed=not 3 <= produce_version < 7,
             guard=guard,
-        )
-        if isr_size == 1:
-            log.advance_high_watermark(log.log_end_offset)
-        return result
-
-    def append_marker(self, marker: bytearray, transaction_version: int, now_ms: int) -> "AppendResult":
-        """Append the marker that ends a transaction, with acks=all; the caller wakes as for `append`. Raises alike."""
-        log = self.leader_log()
-        isr_size = len(self.isr)
-        if self.is_under_min_isr:
-            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        result = log.append_as_leader(
-            marker,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=Origin.COORDINATOR,
             transaction_version=transaction_version,
         )
         if isr_size == 1:
