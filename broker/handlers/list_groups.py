@@ -1,0 +1,56 @@
+"""ListGroups v0-5.
+
+Behaviour
+- The groups that this broker coordinates and the client may describe; all of them for who may describe the cluster.
+- While a shard loads its groups aren't known: COORDINATOR_LOAD_IN_PROGRESS, and no groups at all.
+- Not done: nothing.
+
+Versions
+- v4: a filter by states (KIP-518). v5: one by types (KIP-848). Case does not matter, unknown names match nothing.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kavka.broker.gathering import Gathering
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import CLUSTER, Operation, group
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+ShardAnswer = list[ListedGroup] | BrokerError
+
+
+@handles(ListGroupsRequest, versions="0-5")
+def list_groups(request: ListGroupsRequest, context: Context, services: "Services") -> Promise[ListGroupsResponse]:
+    promise: Promise[ListGroupsResponse] = Promise(effects_complete=True)
+
+    def done(answers: list[ShardAnswer]) -> None:
+        promise.complete(_response(answers, context))
+
+    runtime = services.groups.existing_runtime
+    partitions = [] if runtime is None else list(runtime.states())
+    gathering = Gathering[ShardAnswer](len(partitions), done)
+    for index, partition in enumerate(partitions):
+        put = partial(gathering.put, index)
+        assert runtime is not None
+        runtime.run(
+            partition, lambda shard, put=put: shard.list_groups(request.states_filter, request.types_filter, put), put
+        )
+    return promise
+
+
+def _response(answers: list[ShardAnswer], context: Context) -> ListGroupsResponse:
+    groups: list[ListedGroup] = []
+    for answer in answers:
+        if not isinstance(answer, BrokerError):
+            groups += answer
+        elif answer.code is not ErrorCode.NOT_COORDINATOR:
+            return ListGroupsResponse(error_code=answer.code, groups=[])
+    if not context.allows(Operation.DESCRIBE, CLUSTER):
+        groups = [each for each in groups if context.allows(Operation.DESCRIBE, group(each.group_id))]
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)

@@ -1,0 +1,89 @@
+"""TxnOffsetCommit v0-5.
+
+Behaviour
+- Offsets that stand once the producer's transaction is committed. Topics and partitions are refused as in OffsetCommit;
+  what concerns the whole group or transaction is answered for every partition.
+- Before they are written, the transaction's coordinator is asked whether the group's partition of `__consumer_offsets`
+  belongs to a transaction of this producer that is going on (KIP-890).
+- Not done: nothing.
+
+Versions
+- v0-1: COORDINATOR_LOAD_IN_PROGRESS is said as COORDINATOR_NOT_AVAILABLE, which old producers survive (KAFKA-7296).
+- v3: member, generation and instance, which fence a consumer that lost its partitions (KIP-447).
+- v4: TRANSACTION_ABORTABLE. v5: the partition joins the transaction by itself (transaction protocol v2).
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.offset_topics import existing_topics, merged
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, group, transactional_id
+from kavka.coordinator.group.group import Client
+from kavka.coordinator.runtime.append_errors import is_too_large
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+FIRST_VERSION_THAT_KNOWS_LOADING: Final = 2
+
+
+def _refused(request: TxnOffsetCommitRequest, code: ErrorCode, _message: str | None) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[_refusal(each, [part.partition_index for part in each.partitions], code) for each in request.topics]
+    )
+
+
+@handles(TxnOffsetCommitRequest, versions="0-5", error_answer=_refused)
+def txn_offset_commit(
+    request: TxnOffsetCommitRequest, context: Context, services: "Services"
+) -> TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]:
+    context.require(Operation.WRITE, transactional_id(request.transactional_id))
+    context.require(Operation.READ, group(request.group_id))
+    refused_topics: list[TxnOffsetCommitResponseTopic] = []
+
+    def refuse(asked: TxnOffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> None:
+        refused_topics.append(_refusal(asked, indexes, code))
+
+    request.topics = existing_topics(request.topics, context, services.metadata.current, refuse)
+    if not request.topics:
+        return TxnOffsetCommitResponse(topics=refused_topics)
+    if not request.group_id:
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    promise: Promise[TxnOffsetCommitResponse] = Promise()
+    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+
+    def answer(response: TxnOffsetCommitResponse) -> None:
+        response.topics = merged(refused_topics, response.topics)
+        promise.complete(response)
+
+    def refused(error: BrokerError) -> None:
+        answer(_refused(request, _code_for(error, context.api_version), None))
+
+    # VERIFY
+    services.groups.run(request.group_id, lambda shard: shard.txn_commit(request, client, answer), refused)
+    return promise
+
+
+def _code_for(error: BrokerError, api_version: int) -> ErrorCode:
+    if is_too_large(error):
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and api_version < FIRST_VERSION_THAT_KNOWS_LOADING:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error.code
+
+
+def _refusal(
+    asked: TxnOffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode
+) -> TxnOffsetCommitResponseTopic:
+    partitions = [TxnOffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes]
+    return TxnOffsetCommitResponseTopic(name=asked.name, partitions=partitions)
