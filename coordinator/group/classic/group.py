@@ -165,7 +165,7 @@ class ClassicGroup:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
 
     def validate_offset_delete(self) -> None:
-        """Raise BrokerError (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND) unless it's empty or has consumers: their topics tell."""
+        """Raise BrokerError (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND) unless it's empty or has consumers."""
         self._require_alive()
         if self.state in _WITH_MEMBERS and not self.uses_consumer_protocol:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP)

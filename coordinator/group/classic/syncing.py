@@ -1,4 +1,4 @@
-"""SyncGroup: members wait for their assignments, which the leader brings and which are written before anybody has one."""
+"""SyncGroup: members wait for their assignments, which the leader brings; nobody has one before it is written."""
 
 import logging
 from typing import TYPE_CHECKING

@@ -1,0 +1,56 @@
+"""JoinGroup v0-9.
+
+Behaviour
+- A member joins a group, or joins again; the answer comes when the rebalance's join phase is over, and takes no room in
+  the connection's queue meanwhile. The leader is told of all members.
+- From v4 on a dynamic member is given its id first: MEMBER_ID_REQUIRED (KIP-394).
+- INVALID_GROUP_ID, and INVALID_SESSION_TIMEOUT outside group.min/max.session.timeout.ms, before anything else.
+- Not done: nothing.
+
+Versions
+- v0 has no rebalance timeout: it's the session's. v5: static members (KIP-345). v7: the protocol type in the answer,
+  whose protocol name is null in errors. v8: the reason (KIP-800). v9: skip_assignment (KIP-814).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, group
+from kavka.coordinator.group.group import Client
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+NO_GENERATION: Final = -1
+
+
+def _refused(request: JoinGroupRequest, code: ErrorCode, _message: str | None) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=code,
+        generation_id=NO_GENERATION,
+        protocol_name="",
+        leader="",
+        member_id=request.member_id,
+        members=[],
+    )
+
+
+@handles(JoinGroupRequest, versions="0-9", error_answer=_refused)
+def join_group(request: JoinGroupRequest, context: Context, services: "Services") -> Promise[JoinGroupResponse]:
+    context.require(Operation.READ, group(request.group_id))
+    if not request.group_id:
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    config = services.config.current
+    if not (config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms):
+        raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
+    promise: Promise[JoinGroupResponse] = Promise(effects_complete=True)
+    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+    services.groups.run(
+        request.group_id,
+        lambda shard: shard.join(request, client, promise.complete),
+        lambda error: promise.complete(_refused(request, error.code, None)),
+    )
+    return promise
