@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 class ReplicaManager:
     """All partitions of this broker by (topic, index).
 
+    `on_leadership(partition, is_leader)` hears of each leadership that begins, goes on under another epoch, or ends. It
+    is called under the lock, so that it hears the controller's orders in order, and must not wait for anything.
+
     Threads: `partitions` is replaced whole under `_lock` by the controller's orders and read without it by any
     thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
     """
@@ -127,6 +130,7 @@ class ReplicaManager:
             for partition in stopped:
                 # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
                 partition.resign()
+                self._tell(partition, False)
             failures = self._logs.delete(doomed)
         for partition in stopped:
             partition.wake_all()
@@ -139,6 +143,7 @@ class ReplicaManager:
         for partition in self.partitions.values():
             if partition.log is not None and partition.log.directory.parent in parents:
                 partition.take_offline()
+                self._tell(partition, False)
                 hit.append(partition)
         return hit
 
@@ -179,9 +184,13 @@ class ReplicaManager:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:
             changed = partition.make_follower(state, controller_epoch, hosted_log)
-        if changed and self._on_leadership is not None:
-            self._on_leadership(partition, partition.is_leader)
+        if changed:
+            self._tell(partition, partition.is_leader)
         return ErrorCode.NONE
+
+    def _tell(self, partition: Partition, is_leader: bool) -> None:
+        if self._on_leadership is not None:
+            self._on_leadership(partition, is_leader)
 
 
 def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kavka.broker.background import schedule_passes
+from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.dynamic_config import DynamicConfig
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.fetch_sessions import FetchSessions
@@ -209,9 +210,12 @@ class Broker:
         known_producer_id = services.logs.highest_producer_id()
         if known_producer_id >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
-        services.replicas = ReplicaManager(self.broker_id, services.logs)
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
         services.metadata.on_change(self._metadata_changed)
+        coordinators = self._coordinators = Coordinators(services, self._timer, self._scheduler.soon, self._thread_died)
+        services.metadata.on_change(coordinators.metadata_changed)
+        self._undo.append(coordinators.stop)
+        services.replicas = ReplicaManager(self.broker_id, services.logs, coordinators.leadership_changed)
         schedule_passes(self._scheduler, services.logs, services.config)
         self._sockets.start()
         self._undo.append(self._sockets.stop)
@@ -271,6 +275,7 @@ class Broker:
     def _finish_requests(self) -> None:
         self._sockets.stop_accepting()
         self._sockets.stop_running()
+        self._coordinators.stop()
         self.services.purgatory.expire_all()
 
     def _settings_changed(self, old: BrokerConfig, new: BrokerConfig, changed: frozenset[str]) -> None:

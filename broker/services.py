@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kavka.broker.coordination.coordination import AnyCoordination
+    from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.dynamic_config import DynamicConfig
     from kavka.broker.fetch_sessions import FetchSessions
     from kavka.broker.metadata_cache import MetadataCache
@@ -25,6 +27,7 @@ class Services:
         "config",
         "controller",
         "fetch_sessions",
+        "groups",
         "logs",
         "metadata",
         "metrics",
@@ -33,6 +36,7 @@ class Services:
         "purgatory",
         "registry",
         "replicas",
+        "transactions",
     )
 
     broker_id: int
@@ -40,6 +44,7 @@ class Services:
     config: "DynamicConfig"
     controller: "Controller"
     fetch_sessions: "FetchSessions"
+    groups: "GroupCoordination"
     logs: "LogManager"
     metadata: "MetadataCache"
     metrics: "Metrics"
@@ -48,3 +53,4 @@ class Services:
     purgatory: "Purgatory"
     registry: "Registry"
     replicas: "ReplicaManager"
+    transactions: "AnyCoordination"

@@ -55,7 +55,7 @@ class Surroundings(NamedTuple):
     now_ms: Callable[[], int]
     config: "Callable[[], BrokerConfig]"
     topics: "Topics"
-    count: Callable[[str], None]
+    count_event: Callable[[str], None]
     delays: Delays
     execute: Callable[[Callable[[], None]], None]
     """Runs a piece of work soon, on a thread that may wait for locks and the disk."""

@@ -1,62 +1,122 @@
 """FindCoordinator v0-6.
 
 Behaviour
-- Which broker coordinates a consumer group or a transactional id.
-- Not done: there are no coordinators on this broker. Each key is answered COORDINATOR_NOT_AVAILABLE, which clients
-  retry; consumers that assign partitions themselves and commit nothing never ask.
+- Which broker coordinates a consumer group or a transactional id: the leader of the internal topic's partition that its
+  name hashes to, at its endpoint on the client's listener.
+- An internal topic that does not exist yet is created. The answer waits up to CREATION_WAIT_MS for that, then says
+  COORDINATOR_NOT_AVAILABLE, which clients retry.
+- Not done: share groups (KIP-932).
 
 Versions
 - v1: transactional ids too. v4: several keys in one request (KIP-699). v6: keys of share groups, refused as
   INVALID_REQUEST.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.awaiting import answer_within
 from kavka.broker.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
+from kavka.broker.topic_views import reached_endpoint
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
+    from kavka.broker.coordination.coordination import AnyCoordination
     from kavka.broker.services import Services
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
 NO_NODE: Final = -1
+CREATION_WAIT_MS: Final = 10_000
+FIRST_BATCHED: Final = 4
 
 
 @handles(FindCoordinatorRequest, versions="0-6")
-def find_coordinator(
-    request: FindCoordinatorRequest, context: Context, services: "Services"
-) -> FindCoordinatorResponse:
-    if context.api_version >= 4:
-        keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[_coordinator(key, request.key_type, context) for key in keys])
-    answer = _coordinator(request.key, request.key_type, context)
-    return FindCoordinatorResponse(
-        error_code=answer.error_code,
-        error_message=answer.error_message,
-        node_id=answer.node_id,
-        host=answer.host,
-        port=answer.port,
+def find_coordinator(request: FindCoordinatorRequest, context: Context, services: "Services") -> Any:
+    # A response, or a promise of one.
+    keys = request.coordinator_keys if context.api_version >= FIRST_BATCHED else [request.key]
+    coordination = _coordination(request.key_type, services)
+    allowed = {key: _is_allowed(key, request.key_type, context) for key in keys}
+    if coordination is None or coordination.creation.exists or not any(allowed.values()):
+        return _answer(keys, allowed, coordination, context, services)
+    return answer_within(
+        services.purgatory,
+        coordination.creation.start(),
+        CREATION_WAIT_MS,
+        done=lambda _: _answer(keys, allowed, coordination, context, services),
+        late=lambda: _answer(keys, allowed, coordination, context, services),
     )
 
 
-def _coordinator(key: str, key_type: int, context: Context) -> Coordinator:
-    try:
-        if key_type == GROUP:
-            context.require(Operation.DESCRIBE, group(key))
-        elif key_type == TRANSACTION:
-            context.require(Operation.DESCRIBE, transactional_id(key))
-        else:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"there is no coordinator for keys of type {key_type}")
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    except BrokerError as error:
-        return Coordinator(
-            key=key,
-            node_id=NO_NODE,
-            host="",
-            port=NO_NODE,
-            error_code=error.code,
-            error_message=error.message or error.code.message,
+def _coordination(key_type: int, services: "Services") -> "AnyCoordination | None":
+    if key_type == GROUP:
+        return services.groups
+    return services.transactions if key_type == TRANSACTION else None
+
+
+def _is_allowed(key: str, key_type: int, context: Context) -> bool:
+    resource = transactional_id(key) if key_type == TRANSACTION else group(key)
+    return context.allows(Operation.DESCRIBE, resource)
+
+
+def _answer(
+    keys: list[str],
+    allowed: dict[str, bool],
+    coordination: "AnyCoordination | None",
+    context: Context,
+    services: "Services",
+) -> FindCoordinatorResponse:
+    answers = []
+    for key in keys:
+        try:
+            answers.append(_coordinator(key, allowed[key], coordination, context, services))
+        except BrokerError as error:
+            answers.append(
+                Coordinator(
+                    key=key,
+                    node_id=NO_NODE,
+                    host="",
+                    port=NO_NODE,
+                    error_code=error.code,
+                    error_message=error.message or error.code.message,
+                )
+            )
+    if context.api_version >= FIRST_BATCHED:
+        return FindCoordinatorResponse(coordinators=answers)
+    only = answers[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _coordinator(
+    key: str, is_allowed: bool, coordination: "AnyCoordination | None", context: Context, services: "Services"
+) -> Coordinator:
+    """Raises BrokerError: what is wrong with that key."""
+    if coordination is None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "there is no coordinator for keys of that type")
+    if not is_allowed:
+        is_group = coordination is services.groups
+        raise BrokerError(
+            ErrorCode.GROUP_AUTHORIZATION_FAILED if is_group else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         )
+    snapshot = services.metadata.current
+    partition = snapshot.partition(coordination.topic.name, coordination.partition_of(key))
+    endpoint = None
+    if partition is not None and partition.leader >= 0:
+        endpoint = snapshot.endpoint(partition.leader, context.listener_name, reached_endpoint(context))
+    if partition is None or endpoint is None:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(
+        key=key,
+        node_id=partition.leader,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+    )

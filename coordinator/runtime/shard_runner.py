@@ -97,7 +97,7 @@ class ShardRunner(Generic[S]):
 
     @property
     def count(self) -> Callable[[str], None]:
-        return self._surroundings.count
+        return self._surroundings.count_event
 
     # What the runtime does with it.
 

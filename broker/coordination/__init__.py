@@ -1,0 +1,1 @@
+"""The coordinators' place in the broker: their logs, leaderships, topics, and who may reach them."""

@@ -1,0 +1,47 @@
+"""The group coordinator in its broker."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kavka.broker.coordination.coordination import Coordination
+from kavka.broker.coordination.internal_topics import GROUP_METADATA
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+    from kavka.coordinator.group.shard import GroupShard
+    from kavka.coordinator.ports import ShardContext, Surroundings
+    from kavka.coordinator.runtime.runtime import CoordinatorRuntime
+
+
+class GroupCoordination(Coordination["GroupShard"]):
+    """Consumer groups: `run(group_id, operation, refused)`. See Coordination."""
+
+    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]") -> None:
+        super().__init__(GROUP_METADATA, services, surroundings, _group_runtime)
+
+
+def _group_runtime(
+    surroundings: "Surroundings", partition_count: Callable[[], int]
+) -> "CoordinatorRuntime[GroupShard]":
+    from kavka.coordinator.runtime.runtime import CoordinatorRuntime
+    from kavka.protocol.internal.group_records import GROUP_RECORDS
+
+    return CoordinatorRuntime(
+        "group-coordinator",
+        GROUP_METADATA.name,
+        GROUP_RECORDS,
+        _group_shard,
+        surroundings,
+        partition_count=partition_count,
+        load_buffer_bytes=lambda: surroundings.config().offsets_load_buffer_size,
+        codec=lambda: surroundings.config().offsets_topic_compression_codec,
+    )
+
+
+def _group_shard(context: "ShardContext") -> "GroupShard":
+    """On the loader's thread, which is where the state machines' modules are imported first."""
+    from kavka.coordinator.group.classic.groups import ClassicGroups
+    from kavka.coordinator.group.consumer.groups import ConsumerGroups
+    from kavka.coordinator.group.shard import GroupShard
+
+    return GroupShard(context, ClassicGroups, ConsumerGroups)
