@@ -31,9 +31,12 @@ def heartbeat(request: HeartbeatRequest, context: Context, services: "Services")
     promise: Promise[HeartbeatResponse] = Promise(effects_complete=True)
     client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
 
+    def answer(response: HeartbeatResponse) -> None:
+        promise.complete(response)
+
     def refused(error: BrokerError) -> None:
         is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        promise.complete(HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code))
+        answer(HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code))
 
-    services.groups.run(request.group_id, lambda shard: shard.heartbeat(request, client, promise.complete), refused)
+    services.groups.run(request.group_id, lambda shard: shard.heartbeat(request, client, answer), refused)
     return promise

@@ -48,9 +48,13 @@ def join_group(request: JoinGroupRequest, context: Context, services: "Services"
         raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
     promise: Promise[JoinGroupResponse] = Promise(effects_complete=True)
     client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+
+    def answer(response: JoinGroupResponse) -> None:
+        promise.complete(response)
+
     services.groups.run(
         request.group_id,
-        lambda shard: shard.join(request, client, promise.complete),
-        lambda error: promise.complete(_refused(request, error.code, None)),
+        lambda shard: shard.join(request, client, answer),
+        lambda error: answer(_refused(request, error.code, None)),
     )
     return promise

@@ -30,9 +30,13 @@ def leave_group(request: LeaveGroupRequest, context: Context, services: "Service
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[LeaveGroupResponse] = Promise(effects_complete=True)
     client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+
+    def answer(response: LeaveGroupResponse) -> None:
+        promise.complete(response)
+
     services.groups.run(
         request.group_id,
-        lambda shard: shard.leave(request, client, promise.complete),
-        lambda error: promise.complete(LeaveGroupResponse(error_code=error.code, members=[])),
+        lambda shard: shard.leave(request, client, answer),
+        lambda error: answer(LeaveGroupResponse(error_code=error.code, members=[])),
     )
     return promise

@@ -38,9 +38,13 @@ def sync_group(request: SyncGroupRequest, context: Context, services: "Services"
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[SyncGroupResponse] = Promise(effects_complete=True)
     client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+
+    def answer(response: SyncGroupResponse) -> None:
+        promise.complete(response)
+
     services.groups.run(
         request.group_id,
-        lambda shard: shard.sync(request, client, promise.complete),
-        lambda error: promise.complete(_refused(request, error.code, None)),
+        lambda shard: shard.sync(request, client, answer),
+        lambda error: answer(_refused(request, error.code, None)),
     )
     return promise
