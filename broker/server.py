@@ -38,6 +38,7 @@ from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
 from kavka.cluster.config_changes import ConfigChanges, read_configs
 from kavka.cluster.controller import Controller
 from kavka.cluster.controller.producer_id_blocks import reserve_through
+from kavka.cluster.features import finalize
 from kavka.cluster.ports import LocalChannels
 from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
@@ -183,6 +184,7 @@ class Broker:
         prepare_tree(registry)
         self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
         services.broker_id = self.broker_id
+        services.features = finalize(registry)
         adopt_topics(static.log_dirs, self._files, registry, self.broker_id)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_change(self._settings_changed)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kavka.broker.purgatory import Purgatory
     from kavka.broker.replica_manager import ReplicaManager
     from kavka.cluster.controller import Controller
+    from kavka.cluster.features import FinalizedFeatures
     from kavka.cluster.registry.base import Registry
     from kavka.storage.log_manager import LogManager
 
@@ -26,6 +27,7 @@ class Services:
         "cluster_id",
         "config",
         "controller",
+        "features",
         "fetch_sessions",
         "groups",
         "logs",
@@ -43,6 +45,7 @@ class Services:
     cluster_id: str
     config: "DynamicConfig"
     controller: "Controller"
+    features: "FinalizedFeatures"
     fetch_sessions: "FetchSessions"
     groups: "GroupCoordination"
     logs: "LogManager"

@@ -38,7 +38,7 @@ class CoordinatedLog:
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
 
-    def append(self, batch: bytearray, leader_epoch: int) -> int:
+    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
         """See InternalLog."""
         partition = self.partition
         if partition.leader_epoch != leader_epoch:
@@ -48,7 +48,12 @@ class CoordinatedLog:
             )
         try:
             result = partition.append(
-                memoryview(batch), REQUIRED_ACKS, LATEST_PRODUCE_VERSION, self._now_ms(), Origin.COORDINATOR
+                memoryview(batch),
+                REQUIRED_ACKS,
+                LATEST_PRODUCE_VERSION,
+                self._now_ms(),
+                Origin.COORDINATOR,
+                transaction_version=transaction_version,
             )
         except UnflushedError as failure:
             # It is in the log, and whoever reads the log will see it: taking it for failed would be wrong for good.

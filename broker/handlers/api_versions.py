@@ -6,18 +6,27 @@ Behaviour
 - Not done: nothing.
 
 Versions
-- v3: the client names its software; features in the answer (KIP-584). v4: features whose lowest version is 0 are shown.
+- v3: the client names its software; features in the answer (KIP-584), a lowest version of 0 shown as 1, because old
+  clients stumble over it. v4: shown as it is.
 """
 
 import re
 from typing import Final
 
 from kavka.broker.handling import Context, Handler, Services, handles, registered_handlers
+from kavka.cluster.features import SUPPORTED
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kavka.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+SHOWS_ZERO: Final = 4
 
 
 def _own_versions(_request: object, code: ErrorCode, _message: str | None) -> ApiVersionsResponse:
@@ -33,7 +42,22 @@ def api_versions(request: ApiVersionsRequest, context: Context, services: Servic
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         context.connection.client_software = names
     handlers = registered_handlers()
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=[_shown(handlers[key]) for key in sorted(handlers)])
+    agreed = services.features
+    lowest_shown = 1 if context.api_version < SHOWS_ZERO else 0
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=[_shown(handlers[key]) for key in sorted(handlers)],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=max(lowest, lowest_shown), max_version=highest)
+            for name, (lowest, highest) in SUPPORTED.items()
+        ],
+        finalized_features_epoch=agreed.epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in agreed.levels.items()
+            if level > 0
+        ],
+    )
 
 
 def _shown(handler: Handler) -> ApiVersion:

@@ -101,6 +101,15 @@ class Fields:
             replicas[int(key)] = self._integers(name, brokers)
         return replicas
 
+    def object(self, name: str) -> Fields:
+        value = self._values.get(name)
+        if not isinstance(value, dict):
+            raise ZnodeError(self.path, f"{name} must be an object")
+        return Fields(self.path, value)
+
+    def names(self) -> list[str]:
+        return list(self._values)
+
     def objects(self, name: str) -> list[Fields]:
         values = self._values.get(name)
         if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):

@@ -94,7 +94,13 @@ class CoordinatorRuntime(Generic[S]):
         return count
 
     def end_transaction(
-        self, partition: int, producer: Producer, coordinator_epoch: int, committed: bool, reply: EndReply
+        self,
+        partition: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        committed: bool,
+        reply: EndReply,
+        transaction_version: int = 0,
     ) -> None:
         """Write the marker that ends a producer's transaction to a partition, and have its shard take it in.
 
@@ -104,7 +110,7 @@ class CoordinatorRuntime(Generic[S]):
         if runner is None:
             reply(BrokerError(ErrorCode.NOT_COORDINATOR))
         else:
-            runner.end_transaction(producer, coordinator_epoch, committed, reply)
+            runner.end_transaction(producer, coordinator_epoch, committed, reply, transaction_version)
 
     def partition_of(self, key: str) -> int:
         """Where a group or transactional id belongs. Raises BrokerError COORDINATOR_NOT_AVAILABLE without a topic."""

@@ -133,11 +133,19 @@ class ShardRunner(Generic[S]):
                 carried.wrote = self._wrote
         self._deliver(carried, refused)
 
-    def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool, reply: EndReply) -> None:
+    def end_transaction(
+        self,
+        producer: Producer,
+        coordinator_epoch: int,
+        committed: bool,
+        reply: EndReply,
+        transaction_version: int = 0,
+    ) -> None:
         """Append the marker that ends a producer's transaction, and have the shard take it in."""
 
         def end(shard: S) -> Result:
-            self._write(end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed))
+            marker = end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed)
+            self._write(marker, transaction_version)
             try:
                 shard.replay_end_marker(producer.producer_id, producer.producer_epoch, committed)
             except Exception as failure:
@@ -214,12 +222,12 @@ class ShardRunner(Generic[S]):
                 raise self._broke(failure) from failure
         return None
 
-    def _write(self, batch: bytearray) -> None:
+    def _write(self, batch: bytearray, transaction_version: int = 0) -> None:
         """Raises BrokerError as clients are to be told."""
         if self.gone:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
         try:
-            self._appended_offset = self.log.append(batch, self.leader_epoch)
+            self._appended_offset = self.log.append(batch, self.leader_epoch, transaction_version)
         except BrokerError as error:
             log.warning("an append failed partition=%d error=%r", self.partition, str(error))
             raise told_to_clients(error) from error

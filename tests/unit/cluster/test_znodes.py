@@ -13,6 +13,7 @@ from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
 from kavka.cluster.znodes.cluster_id import ClusterId
 from kavka.cluster.znodes.config import ConfigChange, EntityConfig
 from kavka.cluster.znodes.controller import ControllerEpoch, ControllerLease
+from kavka.cluster.znodes.feature import FeatureLevels
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import IsrChange, LogDirEvent
 from kavka.cluster.znodes.producer_id_block import LatestProducerIdBlock
@@ -54,6 +55,7 @@ WRITTEN_BY_KAFKA = {
     "config change": (ConfigChange.encode("topics/T"), b'{"version":2,"entity_path":"topics/T"}'),
     "isr change": (IsrChange.encode([("t", 0)]), b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'),
     "log dir event": (LogDirEvent.encode(1), b'{"version":1,"broker":1,"event":1}'),
+    "feature": (FeatureLevels({}).encode(), b'{"features":{},"version":2,"status":1}'),
     "producer ids": (
         LatestProducerIdBlock(1, 0, 999).encode(),
         b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
@@ -71,6 +73,7 @@ DECODERS: dict[str, Callable[[bytes], Any]] = {
     "config change": lambda data: ConfigChange.decode("config_change_0000000000", data),
     "isr change": lambda data: IsrChange.decode("isr_change_0000000000", data),
     "log dir event": lambda data: LogDirEvent.decode("log_dir_event_0000000000", data),
+    "feature": FeatureLevels.decode,
     "producer ids": LatestProducerIdBlock.decode,
 }
 

@@ -1,0 +1,259 @@
+"""Transaction markers on their way: from the coordinator to the partitions' leaders, and there into the logs.
+
+MarkerDispatch   finds each partition's leader, asks each leader once, and gathers the answers
+MarkerChannel    the way to a leader; `LocalMarkerChannel` is the one to this broker
+MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.gathering import Gathering
+from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kavka.coordinator.runtime.result import Producer
+from kavka.coordinator.transaction.completion import MarkerAnswer
+from kavka.coordinator.transaction.metadata import TopicPartition
+from kavka.coordinator.transaction.ports import MarkersWanted
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kavka.protocol.records.builder import ControlType, build_control_batch
+from kavka.storage.appending import Origin, UnflushedError
+
+if TYPE_CHECKING:
+    from kavka.broker.partition import Partition
+    from kavka.broker.services import Services
+
+NO_LEADER: Final = -1
+ACKS_ALL: Final = -1
+PRODUCE_VERSION: Final = 12
+
+Answered = Callable[[WriteTxnMarkersResponse | BrokerError], None]
+
+log = logging.getLogger(__name__)
+
+
+class MarkerChannel(Protocol):
+    """The way to partitions' leaders. Any thread; no lock is held."""
+
+    def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered) -> None:
+        """Have that broker write markers. `done` is called once, by any thread, with no lock held."""
+
+
+class LocalMarkerChannel:
+    """The way to this broker, which is the only one there is."""
+
+    def __init__(self, broker_id: int, writer: "MarkerWriter") -> None:
+        self._broker_id: Final = broker_id
+        self._writer: Final = writer
+
+    def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered) -> None:
+        """See MarkerChannel."""
+        if broker_id == self._broker_id:
+            self._writer.write(request, done)
+        else:
+            done(BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}"))
+
+
+class MarkerDispatch:
+    """Sends markers to the leaders. Any thread."""
+
+    def __init__(self, services: "Services", channel: MarkerChannel) -> None:
+        self._services: Final = services
+        self._channel: Final = channel
+
+    def send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
+        """Try each marker once. `done` gets an answer for each partition, by any thread, with no lock held."""
+        answers: list[MarkerAnswer] = []
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for topic, index in wanted.partitions:
+            leader = self._leader_of(topic, index)
+            if isinstance(leader, ErrorCode):
+                answers.append(MarkerAnswer(topic, index, leader))
+            else:
+                by_leader.setdefault(leader, []).append((topic, index))
+
+        def gathered(of_leaders: list[list[MarkerAnswer]]) -> None:
+            done(answers + [answer for of_leader in of_leaders for answer in of_leader])
+
+        gathering: Gathering[list[MarkerAnswer]] = Gathering(len(by_leader), gathered)
+        for place, (leader, partitions) in enumerate(by_leader.items()):
+            self._ask(wanted, leader, partitions, partial(gathering.put, place))
+
+    def _leader_of(self, topic: str, index: int) -> int | ErrorCode:
+        """The leader's id. UNKNOWN_TOPIC_ID: the partition is gone; other codes: to be tried again."""
+        snapshot = self._services.metadata.current
+        if TRANSACTION_STATE_TOPIC not in snapshot.topics:
+            # The broker has just started, and doesn't know the cluster yet.
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        partition = snapshot.partition(topic, index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        leader = partition.leader
+        return ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else leader
+
+    def _ask(
+        self,
+        wanted: MarkersWanted,
+        leader: int,
+        partitions: list[TopicPartition],
+        done: Callable[[list[MarkerAnswer]], None],
+    ) -> None:
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        marker = WritableTxnMarker(
+            producer_id=wanted.producer_id,
+            producer_epoch=wanted.producer_epoch,
+            transaction_result=wanted.committed,
+            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
+            coordinator_epoch=wanted.coordinator_epoch,
+            transaction_version=wanted.transaction_version,
+        )
+
+        def answered(response: WriteTxnMarkersResponse | BrokerError) -> None:
+            codes = response.code if isinstance(response, BrokerError) else _codes(response)
+            done([MarkerAnswer(topic, index, _code_of(codes, (topic, index))) for topic, index in partitions])
+
+        self._channel.write_markers(leader, WriteTxnMarkersRequest(markers=[marker]), answered)
+
+
+class MarkerWriter:
+    """Writes markers into the partitions that this broker leads. Any thread; no lock may be held."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services: Final = services
+
+    def write(self, request: WriteTxnMarkersRequest, done: Answered) -> None:
+        """Write each marker where it can be written; `done` when all are committed or have failed."""
+        places = [
+            (marker, topic.name, index)
+            for marker in request.markers
+            for topic in marker.topics
+            for index in topic.partition_indexes
+        ]
+        gathering: Gathering[ErrorCode] = Gathering(len(places), lambda codes: done(_response(request, codes)))
+        for place, (marker, name, index) in enumerate(places):
+            self._write_one(marker, name, index, partial(gathering.put, place))
+
+    def _write_one(self, marker: WritableTxnMarker, topic: str, index: int, done: Callable[[ErrorCode], None]) -> None:
+        services = self._services
+        partition = services.replicas.partitions.get((topic, index))
+        if partition is None:
+            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif topic == GROUP_METADATA_TOPIC:
+            # Through the group coordinator, whose pending offsets the marker decides.
+            services.groups.runtime.end_transaction(
+                index,
+                Producer(marker.producer_id, marker.producer_epoch),
+                marker.coordinator_epoch,
+                marker.transaction_result,
+                lambda error: done(ErrorCode.NONE if error is None else _of_coordinator(error)),
+            )
+        else:
+            self._append(partition, marker, done)
+
+    def _append(self, partition: "Partition", marker: WritableTxnMarker, done: Callable[[ErrorCode], None]) -> None:
+        services = self._services
+        now_ms = services.now_ms()
+        batch = build_control_batch(
+            ControlType.COMMIT if marker.transaction_result else ControlType.ABORT,
+            timestamp_ms=now_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        try:
+            result = partition.append(
+                memoryview(bytearray(batch)),
+                ACKS_ALL,
+                PRODUCE_VERSION,
+                now_ms,
+                Origin.COORDINATOR,
+                transaction_version=marker.transaction_version,
+            )
+            end_offset = result.last_offset + 1
+        except UnflushedError as failure:
+            # It is in the log, and readers see it.
+            log.error("a marker is not flushed topic=%s error=%r", partition.topic, str(failure))
+            end_offset = partition.leader_log().log_end_offset
+        except BrokerError as failure:
+            done(failure.code)
+            return
+        partition.appended()
+        committed = CoordinatedLog(
+            partition, services.purgatory, services.now_ms, lambda: services.config.current.request_timeout_ms
+        )
+        if committed.high_watermark >= end_offset:
+            done(ErrorCode.NONE)
+        else:
+            committed.when_committed(end_offset, lambda error: done(ErrorCode.NONE if error is None else error.code))
+
+
+_MOVED: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def _of_coordinator(error: BrokerError) -> ErrorCode:
+    """What the group coordinator's refusal is called between brokers: come again, maybe elsewhere."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _MOVED else error.code
+
+
+def _codes(response: WriteTxnMarkersResponse) -> dict[TopicPartition, ErrorCode]:
+    return {
+        (topic.name, partition.partition_index): _known(partition.error_code)
+        for marker in response.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+    }
+
+
+def _code_of(codes: dict[TopicPartition, ErrorCode] | ErrorCode, partition: TopicPartition) -> ErrorCode:
+    if isinstance(codes, ErrorCode):
+        return codes
+    return codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _known(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _response(request: WriteTxnMarkersRequest, codes: Iterable[ErrorCode]) -> WriteTxnMarkersResponse:
+    """The codes in the order of the request's partitions."""
+    rest = iter(codes)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=next(rest))
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

@@ -1,0 +1,206 @@
+"""The transaction coordinator in its broker, and what Produce and TxnOffsetCommit ask of it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kavka.broker.coordination.coordination import Coordination
+from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
+from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.broker.coordination.markers import MarkerDispatch, MarkerWriter
+    from kavka.broker.services import Services
+    from kavka.coordinator.ports import ShardContext, Surroundings
+    from kavka.coordinator.runtime.result import Producer, Reply, Result
+    from kavka.coordinator.runtime.runtime import CoordinatorRuntime
+    from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+TopicPartition: TypeAlias = tuple[str, int]
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
+
+VERSION_2: Final = 2
+RETRY_MS: Final = 20
+RETRIES: Final = 5
+ADDS_SINCE_TXN_OFFSET_COMMIT: Final = 5
+ABORTABLE_SINCE_TXN_OFFSET_COMMIT: Final = 4
+
+
+class TransactionCoordination(Coordination["TransactionShard"]):
+    """Transactions: `run(transactional_id, operation, refused)`, see Coordination; and the shards' ports.
+
+    Threads: any. `_markers` is made on first use; two threads that make it at once do no harm.
+    """
+
+    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]") -> None:
+        super().__init__(TRANSACTION_STATE, services, surroundings, self._make_transaction_runtime)
+        self._given_surroundings = surroundings
+        self._markers: tuple[MarkerWriter, MarkerDispatch] | None = None
+
+    @property
+    def marker_writer(self) -> "MarkerWriter":
+        """What writes markers into this broker's partitions."""
+        return self._marker_parts()[0]
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer: "Producer",
+        partitions: Iterable[TopicPartition],
+        done: Callable[[Codes], None],
+    ) -> None:
+        """Whether partitions take part in the producer's transaction; see `TransactionShard.verify`.
+
+        `done` is called once, at once where that is possible, with no lock held; with the coordinator's refusal
+        (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, ...) for all partitions where it cannot be asked.
+        """
+        asked = frozenset(partitions)
+        self._ask(
+            transactional_id,
+            lambda shard: shard.verify(transactional_id, producer, asked, done),
+            lambda error: done(dict.fromkeys(asked, error.code)),
+        )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: "Producer",
+        partitions: Iterable[TopicPartition],
+        done: Callable[[Codes], None],
+    ) -> None:
+        """Have partitions take part in the producer's transaction (of version 2); see `TransactionShard.add`.
+
+        `done` as for `verify_partitions`. Where the transaction before is being completed it is tried again for a
+        moment, so that the client need not.
+        """
+        asked = frozenset(partitions)
+
+        def attempt(retries: int) -> None:
+            def answered(code: ErrorCode) -> None:
+                if code is ErrorCode.CONCURRENT_TRANSACTIONS and retries > 0:
+                    around = self._given_surroundings()
+                    around.delays.schedule(lambda: around.execute(lambda: attempt(retries - 1)), RETRY_MS)
+                else:
+                    done(dict.fromkeys(asked, code))
+
+            self._ask(
+                transactional_id,
+                lambda shard: shard.add(transactional_id, producer, asked, VERSION_2, answered),
+                lambda error: done(dict.fromkeys(asked, error.code)),
+            )
+
+        attempt(RETRIES)
+
+    def admit_offsets(
+        self,
+        transactional_id: str,
+        producer: "Producer",
+        group_partition: int,
+        api_version: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        """Whether a TxnOffsetCommit of that version may write to a partition of `__consumer_offsets`.
+
+        From v5 on it joins the transaction by this. `done` as for `verify_partitions`, with the client's error code.
+        """
+        adds = api_version >= ADDS_SINCE_TXN_OFFSET_COMMIT
+        if not adds and not self._services.config.current.transaction_partition_verification_enable:
+            done(ErrorCode.NONE)
+            return
+        key = (GROUP_METADATA_TOPIC, group_partition)
+        partition = self._services.replicas.partitions.get(key)
+        log = None if partition is None else partition.log
+        if log is not None and log.producers.has_open_transaction(*producer):
+            done(ErrorCode.NONE)
+            return
+        ask = self.add_partitions if adds else self.verify_partitions
+        tells_abortable = api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT
+        ask(transactional_id, producer, [key], lambda codes: done(told_to_producer(codes[key], tells_abortable)))
+
+    # The shards' ports.
+
+    def give_producer_id(self, wanted: "ProducerIdWanted") -> None:
+        """See TransactionPorts."""
+        try:
+            self._services.producer_ids.next_id().add_done_callback(lambda future: self._given(wanted, future))
+        except BrokerError as refusal:
+            self._refuse_id(wanted, refusal)
+
+    def write_markers(self, wanted: "MarkersWanted") -> None:
+        """See TransactionPorts."""
+        self._marker_parts()[1].send(
+            wanted,
+            lambda answers: self.runtime.run(
+                wanted.partition, lambda shard: shard.markers_answered(wanted, answers), _moved_away
+            ),
+        )
+
+    def _given(self, wanted: "ProducerIdWanted", future: "Future[int]") -> None:
+        error = future.exception()
+        if error is not None:
+            refusal = error if isinstance(error, BrokerError) else BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            self._refuse_id(wanted, refusal)
+            return
+        producer_id = future.result()
+        self.runtime.run(wanted.partition, lambda shard: shard.producer_id_given(wanted, producer_id), wanted.refuse)
+
+    def _refuse_id(self, wanted: "ProducerIdWanted", refusal: BrokerError) -> None:
+        self.runtime.run(wanted.partition, lambda shard: shard.producer_id_refused(wanted, refusal), wanted.refuse)
+
+    def _ask(
+        self,
+        transactional_id: str,
+        operation: "Callable[[TransactionShard], Result]",
+        refused: Callable[[BrokerError], None],
+    ) -> None:
+        try:
+            self.run(transactional_id, operation, refused)
+        except BrokerError as refusal:
+            refused(refusal)
+
+    def _marker_parts(self) -> "tuple[MarkerWriter, MarkerDispatch]":
+        parts = self._markers
+        if parts is None:
+            from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
+
+            writer = MarkerWriter(self._services)
+            channel = LocalMarkerChannel(self._services.broker_id, writer)
+            parts = self._markers = (writer, MarkerDispatch(self._services, channel))
+        return parts
+
+    def _make_transaction_runtime(
+        self, surroundings: "Surroundings", partition_count: Callable[[], int]
+    ) -> "CoordinatorRuntime[TransactionShard]":
+        from kavka.coordinator.runtime.runtime import CoordinatorRuntime
+        from kavka.protocol.internal.transaction_records import TRANSACTION_RECORDS
+
+        return CoordinatorRuntime(
+            "transaction-coordinator",
+            TRANSACTION_STATE.name,
+            TRANSACTION_RECORDS,
+            self._make_shard,
+            surroundings,
+            partition_count=partition_count,
+            load_buffer_bytes=lambda: surroundings.config().transaction_state_log_load_buffer_size,
+        )
+
+    def _make_shard(self, context: "ShardContext") -> "TransactionShard":
+        """On the loader's thread, which is where the state machine's modules are imported first."""
+        from kavka.coordinator.transaction.shard import TransactionShard
+
+        return TransactionShard(context, self)
+
+
+def told_to_producer(code: ErrorCode, tells_abortable: bool) -> ErrorCode:
+    """What the coordinator's refusal to a broker is called towards the broker's client (KIP-890)."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not tells_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def _moved_away(_error: BrokerError) -> None:
+    """The markers' answers are of no use here any more: whoever coordinates now sends the markers itself."""
