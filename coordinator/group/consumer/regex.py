@@ -1,0 +1,100 @@
+"""Subscriptions by regular expression: checked when they come, resolved in slices, off the heartbeat's path.
+
+The expressions are clients', so they run in RE2, in time linear in the topic's name whatever they say, with bounds on
+their length and on the memory they may take; never in Python's own `re`, where one of them could run for ever.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.coordinator.group.consumer.state import LoggedState
+
+MAX_LENGTH: Final = 2_000
+MAX_MEMORY_BYTES: Final = 256 * 1024
+"""Of a compiled expression with its automaton."""
+MATCHES_PER_SLICE: Final = 128
+"""About half a millisecond."""
+NEW_REGEX_INTERVAL_MS: Final = 1_000
+"""Between two looks at the topics, where a member has brought an expression that nobody has resolved yet."""
+REFRESH_INTERVAL_MS: Final = 10_000
+"""Between two looks at the topics, where topics have come or gone."""
+FORCED_REFRESH_INTERVAL_MS: Final = 600_000
+"""When the topics are looked at in any case."""
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Not consumed by mistake: a subscription must name them."""
+
+
+def check_regex(regex: str) -> None:
+    """Raise BrokerError (INVALID_REGULAR_EXPRESSION) unless that is an expression of RE2 within the bounds."""
+    _compile(regex)
+
+
+class Resolution:
+    """A look at all topics for a group's regular expressions, done in slices.
+
+    Made and stepped under the shard's lock; the names are those of the moment at which it was made.
+    """
+
+    __slots__ = ("_left", "_patterns", "found", "started_ms", "version")
+
+    def __init__(self, regexes: Sequence[str], names: Iterable[str], version: int, started_ms: int) -> None:
+        self.version = version
+        self.started_ms = started_ms
+        self.found: dict[str, set[str]] = {regex: set() for regex in regexes}
+        self._patterns = [(self.found[regex], _compile(regex)) for regex in regexes]
+        self._left: Iterator[str] = iter([name for name in names if name not in INTERNAL_TOPICS])
+
+    def step(self) -> bool:
+        """Look at some more topics; True when all have been looked at."""
+        names = list(islice(self._left, max(1, MATCHES_PER_SLICE // len(self._patterns))))
+        for name in names:
+            encoded = name.encode()
+            for found, pattern in self._patterns:
+                if pattern.fullmatch(encoded) is not None:
+                    found.add(name)
+        return not names
+
+
+def is_due(logged: "LoggedState", looked_at_ms: int, now_ms: int, version: int) -> bool:
+    """Whether a group's expressions should be resolved (again) now."""
+    if not logged.regexes:
+        return False
+    since_ms = now_ms - looked_at_ms
+    if since_ms < NEW_REGEX_INTERVAL_MS:
+        return False
+    if any(regex not in logged.resolved for regex in logged.regexes):
+        return True
+    if since_ms < REFRESH_INTERVAL_MS:
+        return False
+    resolved = logged.resolved.values()
+    return since_ms >= FORCED_REFRESH_INTERVAL_MS or any(each.version != version for each in resolved)
+
+
+def _compile(regex: str) -> Any:
+    if len(regex) > MAX_LENGTH:
+        raise _invalid(regex, f"it is longer than {MAX_LENGTH} characters")
+    import re2
+
+    options = re2.Options()
+    options.max_mem = MAX_MEMORY_BYTES
+    options.never_capture = True
+    options.log_errors = False
+    try:
+        return re2.compile(regex.encode(), options)
+    except UnicodeEncodeError:
+        raise _invalid(regex, "it is not Unicode text") from None
+    except re2.error as error:
+        reason = error.args[0] if error.args else b""
+        raise _invalid(regex, reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+
+
+def _invalid(regex: str, reason: str) -> BrokerError:
+    shown = regex if len(regex) <= 200 else f"{regex[:200]}..."
+    return BrokerError(
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {reason}.",
+    )

@@ -1,0 +1,60 @@
+"""When regular expressions are resolved, and what follows."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kavka.coordinator.group.consumer import records
+from kavka.coordinator.group.consumer.group import ConsumerGroup
+from kavka.coordinator.group.consumer.regex import Resolution, is_due
+from kavka.coordinator.runtime.result import NOTHING, Result
+
+if TYPE_CHECKING:
+    from kavka.coordinator.group.consumer.decisions import Decisions
+
+
+class Resolutions:
+    """Runs a group's resolution in slices, each an operation of its own; guarded by the shard's lock."""
+
+    __slots__ = ("_decisions",)
+
+    def __init__(self, decisions: "Decisions") -> None:
+        self._decisions = decisions
+
+    def look(self, group: ConsumerGroup) -> None:
+        """Begin a resolution if one is due and none is under way. Cheap if not."""
+        context, known = self._decisions.context, self._decisions.known
+        now_ms, version = context.now_ms(), known.version
+        if group.regex_resolution is not None or not is_due(group.logged, group.regex_looked_at_ms, now_ms, version):
+            return
+        group.regex_resolution = Resolution(list(group.logged.regexes), known.names(), version, now_ms)
+        group.regex_looked_at_ms = now_ms
+        self._go_on(group)
+
+    def _go_on(self, group: ConsumerGroup) -> None:
+        key = ("consumer-regex", group.group_id)
+        self._decisions.context.timers.schedule(key, 0, partial(self._slice, group.group_id))
+
+    def _slice(self, group_id: str) -> Result:
+        group = self._decisions.table.get(group_id)
+        if not isinstance(group, ConsumerGroup) or (resolution := group.regex_resolution) is None:
+            return NOTHING
+        if not resolution.step():
+            self._go_on(group)
+            return NOTHING
+        group.regex_resolution = None
+        return self._resolved(group, resolution)
+
+    def _resolved(self, group: ConsumerGroup, resolution: Resolution) -> Result:
+        """Write down what was found; the group gets an epoch if that is not what it was."""
+        change = self._decisions.change(group.logged)
+        differs = False
+        for regex, topics in resolution.found.items():
+            if regex not in group.logged.regexes:
+                continue
+            known = group.logged.resolved.get(regex)
+            differs = differs or (known.topics if known is not None else frozenset()) != topics
+            change.write(
+                records.resolved_regex(group.group_id, regex, topics, resolution.version, resolution.started_ms)
+            )
+        change.look_at_topics(bump=differs)
+        return self._decisions.decided(change, (), "regular expressions were resolved", lambda _: None)
