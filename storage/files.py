@@ -83,6 +83,10 @@ class Files:
         """When the file was last written, in milliseconds since the epoch."""
         return self.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified(self, path: AnyPath, modified_ms: int) -> None:
+        """Say when the file was last written."""
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     def fsync_directory(self, path: AnyPath) -> None:
         """Make creations, renames and removals in `path` durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,0 +1,140 @@
+"""Where the records of many batches start: each one's length says where the next one is.
+
+That chain can't be cut, but there are many of them: where there are many batches, one record of each is found at a
+time, for all at once. A few large batches are walked one after the other, and runs of records of one size in one step.
+"""
+
+from array import array
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kavka.protocol.records.errors import CorruptRecordsError
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+PADDING_BYTES: Final = 16
+"""Behind the data, so that eight bytes can be loaded from anywhere inside."""
+
+_NARROW: Final = 40
+"""Fewer batches than that cost less one by one."""
+_SAME: Final = 8
+"""So many records of one size in a row raise the hope for more."""
+
+
+def find_records(body: bytes, starts: Integers, ends: Integers, counts: Integers) -> Integers:
+    """The start of each record of all batches, in order.
+
+    A batch's records lie from its start to its end in `body`, which is padded; they must fill it, or
+    CorruptRecordsError is raised. Lengths with other than 1 to 5 bytes are for the caller to refuse.
+    """
+    if (counts > ends - starts).any():
+        raise CorruptRecordsError("a batch claims more records than it has bytes")
+    first = np.cumsum(counts) - counts
+    found: Integers = np.empty(int(counts.sum()), np.int64)
+    order = np.argsort(-counts, kind="stable")
+    widths = np.searchsorted(-counts[order], -np.arange(1, int(counts.max(initial=0)) + 1), side="right").tolist()
+    position = starts[order]
+    place = first[order]
+    view = np.frombuffer(body, np.uint8)
+    for step, width in enumerate(widths):
+        if width < _NARROW:
+            # Writes where they end into the view of `position`.
+            _walk_rest(body, found, position[:width], place[:width], counts[order[:width]], step)
+            break
+        here = position[:width]
+        found[place[:width] + step] = here
+        position[:width] = here + _sizes_at(view, here)
+    if (position != ends[order]).any():
+        raise CorruptRecordsError("the records of a batch don't end where it does")
+    return found
+
+
+def _sizes_at(view: Bytes, positions: Integers) -> Integers:
+    """The sizes of the records there, with their lengths; nonsense may lead anywhere."""
+    byte = view.take(positions, mode="clip").astype(np.int64)
+    size = 1 + (byte >> 1)
+    more = np.flatnonzero(byte & 0x80)
+    if not len(more):
+        return size
+    value = byte[more] & 0x7F
+    at = positions[more]
+    for index in range(1, 5):
+        byte = view.take(at + index, mode="clip").astype(np.int64)
+        value |= (byte & 0x7F) << 7 * index
+        size[more] = index + 1 + (value >> 1)
+        longer = np.flatnonzero(byte & 0x80)
+        if not len(longer):
+            break
+        more, value, at = more[longer], value[longer], at[longer]
+    return size
+
+
+def _walk_rest(
+    body: bytes, found: Integers, positions: Integers, places: Integers, counts: Integers, step: int
+) -> None:
+    """Find the records from number `step` on, batch by batch; `positions` is where each ends afterwards."""
+    for number, (position, place, count) in enumerate(
+        zip(positions.tolist(), places.tolist(), counts.tolist(), strict=True)
+    ):
+        rest, positions[number] = _walk(body, position, count - step)
+        found[place + step : place + count] = rest
+
+
+def _walk(body: bytes, position: int, count: int) -> tuple[Integers, int]:
+    """(where the next `count` records start, where the last one ends)"""
+    pieces: list[Integers] = []
+    starts = array("q")
+    append = starts.append
+    limit = len(body) - PADDING_BYTES
+    left = count
+    before = same = 0
+    while left:
+        if position >= limit:
+            raise CorruptRecordsError("the records of a batch lead beyond it")
+        append(position)
+        left -= 1
+        byte = body[position]
+        if byte < 0x80:
+            size = 1 + (byte >> 1)
+        else:
+            second = body[position + 1]
+            size = 2 + ((byte & 0x7F | second << 7) >> 1) if second < 0x80 else _long_size(body, position)
+        position += size
+        if size != before:
+            before, same = size, 0
+        elif (same := same + 1) == _SAME and left > _SAME:
+            run = _run(body, position, size, min(left, (limit - position) // size))
+            pieces += (np.frombuffer(starts, np.int64), np.arange(run, dtype=np.int64) * size + position)
+            starts = array("q")
+            append = starts.append
+            position += run * size
+            left -= run
+            same = 0
+    return np.concatenate([*pieces, np.frombuffer(starts, np.int64)]), position
+
+
+def _run(body: bytes, position: int, size: int, most: int) -> int:
+    """How many records from `position` on have this size, as their lengths are written."""
+    if most <= 0:
+        return 0
+    view = np.frombuffer(body, np.uint8)
+    width = next(index for index in range(5) if body[position - size + index] < 0x80 or index == 4) + 1
+    same = np.ones(most, np.bool_)
+    for index in range(width):
+        same &= view[position + index :: size][:most] == body[position - size + index]
+    return most if same.all() else int(np.argmin(same))
+
+
+def _long_size(body: bytes, position: int) -> int:
+    """The size of a record whose length takes three bytes or more."""
+    value = 0
+    for index in range(5):
+        byte = body[position + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return index + 1 + (value >> 1)
+    return 6
