@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kavka.broker.coordination.coordination import AnyCoordination
     from kavka.broker.coordination.groups import GroupCoordination
+    from kavka.broker.coordination.transactions import TransactionCoordination
     from kavka.broker.dynamic_config import DynamicConfig
     from kavka.broker.fetch_sessions import FetchSessions
     from kavka.broker.metadata_cache import MetadataCache
@@ -56,4 +56,4 @@ class Services:
     purgatory: "Purgatory"
     registry: "Registry"
     replicas: "ReplicaManager"
-    transactions: "AnyCoordination"
+    transactions: "TransactionCoordination"

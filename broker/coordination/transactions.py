@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kavka.broker.coordination.markers import MarkerDispatch, MarkerWriter
     from kavka.broker.services import Services
     from kavka.coordinator.ports import ShardContext, Surroundings
-    from kavka.coordinator.runtime.result import Producer, Reply, Result
+    from kavka.coordinator.runtime.result import Producer, Result
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
     from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
     from kavka.coordinator.transaction.shard import TransactionShard

@@ -3,16 +3,17 @@
 Behaviour
 - An idempotent producer (no transactional id) gets a new producer id with epoch 0, from this broker's block; also one
   that brings an id of its own, whose sequence it could not save (KIP-360).
+- A transactional producer gets the id's producer id with an epoch of its own, which fences those before it. A
+  transaction that it finds is aborted first; until that is complete the answer is CONCURRENT_TRANSACTIONS.
 - The answer waits when the controller has to hand out a new block; the connection's next request waits with it.
-- Not done: transactional ids. They are refused with COORDINATOR_NOT_AVAILABLE as long as no coordinator of transactions
-  runs.
+- Not done: nothing.
 
 Versions
 - v3: the producer's id and epoch, both or neither (KIP-360). v4: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH.
 - v6 (two-phase commit, KIP-939) is not stable and not served.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
@@ -22,6 +23,8 @@ from kavka.protocol.messages.init_producer_id import InitProducerIdRequest, Init
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
+
+FENCED_SINCE: Final = 4
 
 
 def _refused(_request: InitProducerIdRequest, code: ErrorCode, _message: str | None) -> InitProducerIdResponse:
@@ -36,14 +39,35 @@ def init_producer_id(
         context.require(Operation.WRITE, transactional_id(request.transactional_id))
         if not request.transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    context.require(Operation.IDEMPOTENT_WRITE, CLUSTER)
+    else:
+        context.require(Operation.IDEMPOTENT_WRITE, CLUSTER)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not at all")
+    if request.transactional_id is not None:
+        return _transactional(request, request.transactional_id, context.api_version, services)
     next_id = services.producer_ids.next_id()
     if next_id.done():
         return _granted(next_id.result())
     return Promise.of_future(next_id, _granted)
+
+
+def _transactional(
+    request: InitProducerIdRequest, transactional_id: str, api_version: int, services: "Services"
+) -> Promise[InitProducerIdResponse]:
+    promise: Promise[InitProducerIdResponse] = Promise()
+
+    def reply(answer: InitProducerIdResponse | ErrorCode) -> None:
+        if not isinstance(answer, ErrorCode):
+            promise.complete(answer)
+        elif answer is ErrorCode.PRODUCER_FENCED and api_version < FENCED_SINCE:
+            promise.complete(_refused(request, ErrorCode.INVALID_PRODUCER_EPOCH, None))
+        else:
+            promise.complete(_refused(request, answer, None))
+
+    services.transactions.run(
+        transactional_id, lambda shard: shard.init_producer_id(request, reply), lambda error: reply(error.code)
+    )
+    return promise
 
 
 def _granted(producer_id: int) -> InitProducerIdResponse:

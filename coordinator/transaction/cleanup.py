@@ -8,8 +8,10 @@ from kavka.coordinator.transaction.metadata import VERSION_2, TransactionMetadat
 from kavka.coordinator.transaction.states import AT_REST, TransactionState
 
 if TYPE_CHECKING:
+    from kavka.coordinator.transaction.completion import Completion
     from kavka.coordinator.transaction.shard import TransactionShard
 
+DECIDED_FOR_LONG_MS: Final = 10_000
 EXPIRED_PER_APPEND: Final = 500
 EXPIRED_BYTES_PER_APPEND: Final = 256 * 1024
 TRANSACTIONS_TIMED_OUT: Final = "kavka_transaction_coordinator_timed_out"
@@ -19,12 +21,15 @@ IDS_EXPIRED: Final = "kavka_transaction_coordinator_expired_ids"
 class Cleanup:
     """The clocks of one shard. Under its lock.
 
-    `_ongoing`: the ids whose transaction runs, so that looking for late ones costs nothing for ids at rest.
+    `_ongoing`, `_decided`: the ids whose transaction runs, or is ending, so that looking for late ones costs nothing
+    for ids at rest.
     """
 
-    def __init__(self, shard: "TransactionShard") -> None:
+    def __init__(self, shard: "TransactionShard", completion: "Completion") -> None:
         self._shard: Final = shard
+        self._completion: Final = completion
         self._ongoing: Final[dict[str, None]] = {}
+        self._decided: Final[dict[str, None]] = {}
 
     def start(self) -> None:
         """Look regularly from now on."""
@@ -37,6 +42,10 @@ class Cleanup:
             self._ongoing[transaction.transactional_id] = None
         else:
             self._ongoing.pop(transaction.transactional_id, None)
+        if transaction.is_decided:
+            self._decided[transaction.transactional_id] = None
+        else:
+            self._decided.pop(transaction.transactional_id, None)
 
     def _look_for_late_soon(self) -> None:
         context = self._shard.context
@@ -51,6 +60,10 @@ class Cleanup:
             transaction = shard.transactions.get(transactional_id)
             if transaction is not None and _is_late(transaction, now_ms):
                 shard.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
+        for transactional_id in self._decided:
+            transaction = shard.transactions[transactional_id]
+            if now_ms - transaction.last_update_ms >= DECIDED_FOR_LONG_MS:
+                self._completion.nudge(transaction)
         self._look_for_late_soon()
         return NOTHING
 

@@ -77,6 +77,11 @@ class Completion:
                 self._retry(transaction)
         return replies
 
+    def nudge(self, transaction: TransactionMetadata) -> None:
+        """A decision that nobody seems to be carrying out: the replies that were to do it got lost on their way."""
+        if not self._shard.context.timers.is_scheduled(("markers", transaction.transactional_id)):
+            self._retry(transaction)
+
     def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
         """See TransactionShard.markers_answered."""
         transaction = self._shard.transactions.get(wanted.transactional_id)
@@ -126,7 +131,10 @@ class Completion:
             return NOTHING
         if not transaction.unmarked:
             return self._complete(transaction)
-        return Result(replies=[(self._shard.ports.write_markers, self._still_wanted(transaction))])
+        # Not before the decision is committed, which this may be the first to wait for.
+        return Result(
+            replies=[(self._shard.ports.write_markers, self._still_wanted(transaction))], reads_committed=True
+        )
 
     def _drop(self, transaction: TransactionMetadata, topic: str, partition: int, code: ErrorCode) -> None:
         log.warning(

@@ -73,6 +73,11 @@ def unknown_states(request: ListTransactionsRequest) -> list[str]:
     return [text for text in request.state_filters if text not in BY_TEXT]
 
 
+def check_pattern(pattern: str | None) -> None:
+    """Raises BrokerError INVALID_REGULAR_EXPRESSION."""
+    _matcher(pattern)
+
+
 def _matcher(pattern: str | None) -> Callable[[str], bool]:
     if not pattern:
         return lambda _: True

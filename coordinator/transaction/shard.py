@@ -56,7 +56,7 @@ class TransactionShard:
         self._joining: Final = Joining(self)
         self._ending: Final = Ending(self)
         self._completion: Final = Completion(self)
-        self._cleanup: Final = Cleanup(self)
+        self._cleanup: Final = Cleanup(self, self._completion)
 
     def init_producer_id(self, request: "InitProducerIdRequest", reply: Reply) -> Result:
         """A producer comes. Replies with an InitProducerIdResponse, or with an ErrorCode.

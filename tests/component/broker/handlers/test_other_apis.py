@@ -95,7 +95,6 @@ def test_a_producer_that_brings_its_id_gets_a_new_one() -> None:
         ({"producer_id": 7}, ErrorCode.INVALID_REQUEST),
         ({"producer_epoch": 3}, ErrorCode.INVALID_REQUEST),
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
-        ({"transactional_id": "t"}, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (
             {"transactional_id": "t", "authorizer": Denying((Operation.WRITE, "t"))},
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

@@ -1,0 +1,78 @@
+"""ListTransactions v0-2.
+
+Behaviour
+- The transactional ids that this broker coordinates and the client may describe, filtered (KIP-664). As long as one of
+  its shards is being loaded: COORDINATOR_LOAD_IN_PROGRESS.
+- Not done: nothing.
+
+Versions
+- v1: transactions that have lasted longer than a time (KIP-994). v2: ids that match a pattern as a whole (KIP-1152), in
+  a linear-time engine, of RE2's syntax as in Kafka.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kavka.broker.gathering import Gathering
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, transactional_id
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+    from kavka.coordinator.runtime.result import Reply, Result
+    from kavka.coordinator.transaction.shard import TransactionShard
+
+
+def _refused(_request: ListTransactionsRequest, code: ErrorCode, _message: str | None) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=code, unknown_state_filters=[], transaction_states=[])
+
+
+@handles(ListTransactionsRequest, versions="0-2", error_answer=_refused)
+def list_transactions(
+    request: ListTransactionsRequest, context: Context, services: "Services"
+) -> ListTransactionsResponse | Promise[ListTransactionsResponse]:
+    from kavka.coordinator.transaction.listing import check_pattern, unknown_states
+
+    check_pattern(request.transactional_id_pattern)
+    unknown = unknown_states(request)
+    promise: Promise[ListTransactionsResponse] = Promise()
+
+    def gathered(of_shards: list[list[TransactionState] | ErrorCode]) -> None:
+        found: list[TransactionState] = []
+        for of_shard in of_shards:
+            if not isinstance(of_shard, ErrorCode):
+                found.extend(of_shard)
+            elif of_shard is not ErrorCode.NOT_COORDINATOR:
+                promise.complete(_refused(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None))
+                return
+        allowed = [
+            state for state in found if context.allows(Operation.DESCRIBE, transactional_id(state.transactional_id))
+        ]
+        promise.complete(
+            ListTransactionsResponse(
+                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=allowed
+            )
+        )
+
+    runtime = services.transactions.runtime
+    partitions = list(runtime.states())
+    gathering: Gathering[list[TransactionState] | ErrorCode] = Gathering(len(partitions), gathered)
+    for place, partition in enumerate(partitions):
+        reply = partial(gathering.put, place)
+        runtime.run(partition, partial(_list, request, reply), partial(_not_listed, reply))
+    return promise
+
+
+def _list(request: ListTransactionsRequest, reply: "Reply", shard: "TransactionShard") -> "Result":
+    return shard.list(request, reply)
+
+
+def _not_listed(reply: "Reply", error: BrokerError) -> None:
+    reply(error.code)

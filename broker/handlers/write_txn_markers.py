@@ -1,0 +1,64 @@
+"""WriteTxnMarkers v0-2.
+
+Behaviour
+- A transaction coordinator has the leader of partitions write the markers that end transactions there. Each partition
+  fails by itself; the answer comes when all markers are on every in-sync replica.
+- On `__consumer_offsets` the group coordinator takes the marker in: it decides the pending offsets.
+- Not done: nothing.
+
+Versions
+- v1: flexible. v2: the transaction's version (KIP-1228): from 2 on a marker's epoch must be later than what it ends.
+"""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+
+def _refused(request: WriteTxnMarkersRequest, code: ErrorCode, _message: str | None) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+@handles(WriteTxnMarkersRequest, versions="0-2", error_answer=_refused)
+def write_txn_markers(
+    request: WriteTxnMarkersRequest, context: Context, services: "Services"
+) -> Promise[WriteTxnMarkersResponse]:
+    if not context.allows(Operation.ALTER, CLUSTER):
+        context.require(Operation.CLUSTER_ACTION, CLUSTER)
+    promise: Promise[WriteTxnMarkersResponse] = Promise()
+
+    def written(response: WriteTxnMarkersResponse | BrokerError) -> None:
+        promise.complete(_refused(request, response.code, None) if isinstance(response, BrokerError) else response)
+
+    services.transactions.marker_writer.write(request, written)
+    return promise
