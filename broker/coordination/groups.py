@@ -40,8 +40,6 @@ def _group_runtime(
 
 def _group_shard(context: "ShardContext") -> "GroupShard":
     """On the loader's thread, which is where the state machines' modules are imported first."""
-    from kavka.coordinator.group.classic.groups import ClassicGroups
-    from kavka.coordinator.group.consumer.groups import ConsumerGroups
     from kavka.coordinator.group.shard import GroupShard
 
-    return GroupShard(context, ClassicGroups, ConsumerGroups)
+    return GroupShard(context)

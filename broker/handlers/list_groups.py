@@ -21,6 +21,8 @@ from kavka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, 
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
+    from kavka.coordinator.group.shard import GroupShard
+    from kavka.coordinator.runtime.result import Reply, Result
 
 ShardAnswer = list[ListedGroup] | BrokerError
 
@@ -36,12 +38,14 @@ def list_groups(request: ListGroupsRequest, context: Context, services: "Service
     partitions = [] if runtime is None else list(runtime.states())
     gathering = Gathering[ShardAnswer](len(partitions), done)
     for index, partition in enumerate(partitions):
-        put = partial(gathering.put, index)
         assert runtime is not None
-        runtime.run(
-            partition, lambda shard, put=put: shard.list_groups(request.states_filter, request.types_filter, put), put
-        )
+        put = partial(gathering.put, index)
+        runtime.run(partition, partial(_list, request, put), put)
     return promise
+
+
+def _list(request: ListGroupsRequest, put: "Reply", shard: "GroupShard") -> "Result":
+    return shard.list_groups(request.states_filter, request.types_filter, put)
 
 
 def _response(answers: list[ShardAnswer], context: Context) -> ListGroupsResponse:

@@ -134,9 +134,11 @@ class _GroupFetch:
 def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
     if version >= FIRST_VERSION_WITH_GROUPS:
         return request.groups
-    topics = request.topics
-    if topics is not None:
-        topics = [OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes) for each in topics]
+    if request.topics is None:
+        return [OffsetFetchRequestGroup(group_id=request.group_id, topics=None)]
+    topics = [
+        OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes) for each in request.topics
+    ]
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 

@@ -22,6 +22,7 @@ from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group, transactional_id
 from kavka.coordinator.group.group import Client
 from kavka.coordinator.runtime.append_errors import is_too_large
+from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -69,8 +70,19 @@ def txn_offset_commit(
     def refused(error: BrokerError) -> None:
         answer(_refused(request, _code_for(error, context.api_version), None))
 
-    # VERIFY
-    services.groups.run(request.group_id, lambda shard: shard.txn_commit(request, client, answer), refused)
+    def admitted(code: ErrorCode) -> None:
+        if code is ErrorCode.NONE:
+            services.groups.run(request.group_id, lambda shard: shard.txn_commit(request, client, answer), refused)
+        else:
+            refused(BrokerError(code))
+
+    services.transactions.admit_offsets(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        services.groups.partition_of(request.group_id),
+        context.api_version,
+        admitted,
+    )
     return promise
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kavka.coordinator.group.group import GroupType
+from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.offsets.records import in_batches
 from kavka.coordinator.runtime.result import Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -58,7 +58,7 @@ class GroupListing:
         described = []
         for group_id in group_ids:
             group = self._table.get(group_id)
-            if group is not None and group.type is GroupType.CLASSIC:
+            if isinstance(group, ClassicGroup):
                 described.append(self._classic.describe(group))
             else:
                 missing = "not found" if group is None else "is not a classic group"

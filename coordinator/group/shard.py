@@ -5,9 +5,11 @@ classic protocol, groups of the consumer protocol. A classic member's request go
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.group.classic.group import ClassicGroup
+from kavka.coordinator.group.classic.groups import ClassicGroups
+from kavka.coordinator.group.consumer.groups import ConsumerGroups
 from kavka.coordinator.group.group import GroupType
 from kavka.coordinator.group.listing import GroupListing
 from kavka.coordinator.group.offsets.commit import OffsetCommits
@@ -17,7 +19,12 @@ from kavka.coordinator.group.offsets.store import OffsetStore
 from kavka.coordinator.group.table import GroupTable
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Reply, Result
 from kavka.protocol.errors import BrokerError
-from kavka.protocol.internal.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from kavka.protocol.internal.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.group import Client
@@ -38,7 +45,6 @@ class GroupShard:
     __slots__ = (
         "_context",
         "_deletions",
-        "_replays",
         "classic",
         "commit",
         "consumer",
@@ -52,13 +58,11 @@ class GroupShard:
         "txn_commit",
     )
 
-    def __init__(
-        self, context: "ShardContext", make_classic: Callable[..., Any], make_consumer: Callable[..., Any]
-    ) -> None:
+    def __init__(self, context: "ShardContext") -> None:
         self._context = context
         self.groups: Final = GroupTable()
-        self.classic = make_classic(context, self.groups)
-        self.consumer = make_consumer(context, self.groups, self.classic)
+        self.classic: Final = ClassicGroups(context, self.groups)
+        self.consumer: Final = ConsumerGroups(context, self.groups, self.classic)
         self.offsets: Final = OffsetStore(self._topic_entered)
         self._deletions = OffsetDeletions(context, self.groups, self.offsets)
         commits = OffsetCommits(context, self.groups)
@@ -114,7 +118,9 @@ class GroupShard:
                 self.groups.put(ClassicGroup(key.group, self._context.now_ms))
             self.offsets.replay(key, value, offset, producer)
         elif type(key) is GroupMetadataKey:
-            self.classic.replay(key, record.value)
+            group = record.value
+            assert group is None or type(group) is GroupMetadataValue
+            self.classic.replay(key, group)
         else:
             self.consumer.replay(record)
 

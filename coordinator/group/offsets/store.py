@@ -199,7 +199,10 @@ class OffsetStore:
 
 
 def _unpacked(packed: bytes) -> CommittedOffset:
-    return CommittedOffset(*_FIXED.unpack_from(packed), packed[36:].decode())
+    offset, log_offset, leader_epoch, commit_timestamp_ms, expire_timestamp_ms = _FIXED.unpack_from(packed)
+    return CommittedOffset(
+        offset, log_offset, leader_epoch, commit_timestamp_ms, expire_timestamp_ms, packed[_FIXED.size :].decode()
+    )
 
 
 _FIXED: Final = Struct(">qqiqq")
