@@ -1,0 +1,106 @@
+"""ConsumerGroupDescribe v0-1.
+
+Behaviour
+- State, epochs and members of groups of the consumer protocol (KIP-848), each as its own coordinator knows it: what a
+  member is subscribed to, what it has, and what it shall have.
+- A group that doesn't exist, or is of the classic protocol, is answered GROUP_ID_NOT_FOUND.
+- A group with topics that the client may not describe is answered TOPIC_AUTHORIZATION_FAILED, without members.
+- Not done: nothing.
+
+Versions
+- v1: whether a member speaks the classic (0) or the consumer protocol (1) (KIP-1099).
+"""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.gathering import Gathering
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, group, topic
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
+
+def _refused(
+    request: ConsumerGroupDescribeRequest, code: ErrorCode, message: str | None
+) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(groups=[_error(each, code, message) for each in request.group_ids])
+
+
+@handles(ConsumerGroupDescribeRequest, versions="0-1", error_answer=_refused)
+def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: Context, services: "Services"
+) -> Promise[ConsumerGroupDescribeResponse]:
+    if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+    promise: Promise[ConsumerGroupDescribeResponse] = Promise(effects_complete=True)
+    denied = [
+        _error(each, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        for each in request.group_ids
+        if not context.allows(Operation.DESCRIBE, group(each))
+    ]
+    refused = {each.group_id for each in denied}
+    allowed = [each for each in request.group_ids if each not in refused]
+
+    def done(groups: list[DescribedGroup]) -> None:
+        shown = [_as_allowed(each, context) for each in groups]
+        if request.include_authorized_operations:
+            for each in shown:
+                if each.error_code == ErrorCode.NONE:
+                    each.authorized_operations = context.authorized_operations(group(each.group_id))
+        promise.complete(ConsumerGroupDescribeResponse(groups=denied + shown))
+
+    gathering = Gathering(len(allowed), done)
+    for index, group_id in enumerate(allowed):
+        _describe(index, group_id, gathering, services)
+    return promise
+
+
+def _describe(index: int, group_id: str, gathering: Gathering[DescribedGroup], services: "Services") -> None:
+    if not group_id:
+        gathering.put(index, _error(group_id, ErrorCode.INVALID_GROUP_ID))
+        return
+
+    def answer(described: list[DescribedGroup]) -> None:
+        gathering.put(index, described[0])
+
+    def refused(error: BrokerError) -> None:
+        gathering.put(index, _error(group_id, error.code, error.message))
+
+    services.groups.run(group_id, lambda shard: shard.consumer.describe([group_id], answer), refused)
+
+
+def _as_allowed(described: DescribedGroup, context: Context) -> DescribedGroup:
+    """The group, if the client may describe all topics that its members' assignments name."""
+    names = {
+        each.topic_name
+        for member in described.members
+        for assignment in (member.assignment, member.target_assignment)
+        for each in assignment.topic_partitions
+    }
+    names.update(name for member in described.members for name in member.subscribed_topic_names)
+    if all(context.allows(Operation.DESCRIBE, topic(name)) for name in names):
+        return described
+    return _error(described.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS)
+
+
+def _error(group_id: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=code,
+        error_message=message or code.message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )

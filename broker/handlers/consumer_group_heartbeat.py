@@ -1,0 +1,59 @@
+"""ConsumerGroupHeartbeat v0-1.
+
+Behaviour
+- A member joins a group of the consumer protocol (epoch 0), stays in it, or leaves (-1; -2 for a static member that
+  will be back); it says what it is subscribed to and owns, and is told its epoch and what it shall own (KIP-848).
+- Answered at once: nobody waits for others to join. UNSUPPORTED_VERSION if the protocol is switched off by
+  `group.coordinator.rebalance.protocols`.
+- Topics that are named must be visible to the client, or the whole request is refused.
+- Not done: topics that a regular expression matches aren't checked against the client's rights.
+
+Versions
+- v1: subscription by regular expression (RE2's syntax), member ids made by the client (KIP-1082).
+"""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.handling import Context, handles
+from kavka.broker.promise import Promise
+from kavka.broker.security.acl import Operation, group, topic
+from kavka.coordinator.group.group import Client
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+
+def _refused(
+    _request: ConsumerGroupHeartbeatRequest, code: ErrorCode, message: str | None
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=code, error_message=message or code.message, member_epoch=0, heartbeat_interval_ms=0
+    )
+
+
+@handles(ConsumerGroupHeartbeatRequest, versions="0-1", error_answer=_refused)
+def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: Context, services: "Services"
+) -> Promise[ConsumerGroupHeartbeatResponse]:
+    if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+    context.require(Operation.READ, group(request.group_id))
+    for name in request.subscribed_topic_names or ():
+        context.require(Operation.DESCRIBE, topic(name))
+    promise: Promise[ConsumerGroupHeartbeatResponse] = Promise(effects_complete=True)
+    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+
+    def answer(response: ConsumerGroupHeartbeatResponse) -> None:
+        promise.complete(response)
+
+    services.groups.run(
+        request.group_id,
+        lambda shard: shard.consumer_heartbeat(request, client, answer),
+        lambda error: answer(_refused(request, error.code, error.message)),
+    )
+    return promise
