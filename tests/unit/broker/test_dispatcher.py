@@ -2,12 +2,14 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Handler, load_handlers
+from kavka.cluster.features import FinalizedFeatures
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -157,14 +159,22 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: in
     assert [(row.api_key, row.max_version) for row in response.api_keys] == [(18, 4)]
 
 
-def test_api_versions_lists_every_handler() -> None:
-    stage = Stage(handlers=load_handlers())
-    body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), 3)
-    socket, _ = served(framed(encode_request_header(18, 3, 7, "c") + body), stage=stage)
+@pytest.mark.parametrize(("version", "lowest"), [(3, 1), (4, 0)])
+def test_api_versions_lists_every_handler_and_the_features(version: int, lowest: int) -> None:
+    services: Any = SimpleNamespace(features=FinalizedFeatures({"transaction.version": 2, "group.version": 0}, 5))
+    stage = Stage(handlers=load_handlers(), services=services)
+    body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), version)
+    socket, _ = served(framed(encode_request_header(18, version, 7, "c") + body), stage=stage)
 
-    response = decode(ApiVersionsResponse, 3, memoryview(bytes(socket.taken))[8:])
+    response = decode(ApiVersionsResponse, version, memoryview(bytes(socket.taken))[8:])
 
     assert {row.api_key for row in response.api_keys} == set(load_handlers())
+    assert {(row.name, row.min_version, row.max_version) for row in response.supported_features} == {
+        ("group.version", lowest, 1),
+        ("transaction.version", lowest, 2),
+    }
+    assert response.finalized_features_epoch == 5
+    assert [(row.name, row.max_version_level) for row in response.finalized_features] == [("transaction.version", 2)]
 
 
 def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> None:

@@ -1,0 +1,279 @@
+"""Shards come and go with their partitions: loads, races between them, broken logs."""
+
+import struct
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from kavka.coordinator.runtime import loading
+from kavka.coordinator.runtime.batches import batch_of, end_marker
+from kavka.coordinator.runtime.loading import Slices, replay_log
+from kavka.coordinator.runtime.record_decoding import RecordDecoder
+from kavka.coordinator.runtime.result import CoordinatorRecord, Producer
+from kavka.coordinator.runtime.shard_runner import ShardState
+from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
+from kavka.protocol.internal.group_records import GROUP_RECORDS
+from kavka.protocol.records.batch import Codec, Record, build_batch
+from tests.support.internal_log import MemoryLog
+from tests.support.processes import wait_until
+from tests.support.tiny_shard import NOW_MS, Answers, TinyShard, TinyWorld, bare_shard, record_of
+
+
+@pytest.fixture
+def world() -> Iterator[TinyWorld]:
+    world = TinyWorld()
+    yield world
+    world.loading.set()
+    world.runtime.stop()
+    assert world.died == []
+
+
+def log_of(*records: CoordinatorRecord, codec: int = Codec.NONE, per_batch: int = 1) -> MemoryLog:
+    log = MemoryLog()
+    for first in range(0, len(records), per_batch):
+        log.append(batch_of(records[first : first + per_batch], NOW_MS, codec=codec), 0)
+    return log
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize("per_batch", [1, 7])
+@pytest.mark.parametrize("buffer_bytes", [1, 200, 1 << 20])
+def test_a_load_replays_the_log_in_order(world: TinyWorld, codec: int, per_batch: int, buffer_bytes: int) -> None:
+    world.load_buffer_bytes = buffer_bytes
+    log = log_of(
+        *(record_of(f"g{n % 5}", None if n % 11 == 10 else n) for n in range(100)), codec=codec, per_batch=per_batch
+    )
+
+    world.lead(log)
+
+    # 98 % 11 is 10, so that g3's last record is a tombstone.
+    assert world.offsets() == {"g0": 95, "g1": 96, "g2": 97, "g4": 99}
+    (shard,) = world.runtime.shards()
+    assert (shard.is_loaded, shard.replayed) == (True, 100)
+
+
+def test_a_partition_is_refused_until_it_is_loaded_and_after_it_is_gone(world: TinyWorld) -> None:
+    assert world.get("g").errors == [ErrorCode.NOT_COORDINATOR]
+    world.loading.clear()
+    world.runtime.leads(0, 0, log_of(record_of("g", 5)))
+    assert world.get("g").errors == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    world.loading.set()
+    world.wait_for(ShardState.ACTIVE)
+    assert world.get("g").replies == [5]
+
+    world.runtime.resigns(0)
+
+    assert world.get("g").errors == [ErrorCode.NOT_COORDINATOR]
+    assert world.runtime.states() == {}
+
+
+def test_what_waits_is_answered_when_the_partition_goes(world: TinyWorld) -> None:
+    world.lead(log_of())
+    waiting = Answers()
+    world.runtime.run(0, lambda shard: shard.wait(waiting.reply), waiting.refuse)
+
+    world.runtime.resigns(0)
+    assert waiting.replies == [], "whoever gives the leadership away must not wait for that"
+    world.run_jobs()
+
+    assert waiting.replies == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_pending_transactions_are_replayed_with_their_ends(world: TinyWorld) -> None:
+    log = MemoryLog()
+    for producer, group in ((Producer(1, 0), "kept"), (Producer(2, 0), "dropped"), (Producer(3, 0), "open")):
+        log.append(batch_of([record_of(group, 5)], NOW_MS, producer=producer), 0)
+    log.append(end_marker(Producer(1, 0), 0, NOW_MS, committed=True), 0)
+    log.append(end_marker(Producer(2, 0), 0, NOW_MS, committed=False), 0)
+
+    world.lead(log)
+
+    (shard,) = world.runtime.shards()
+    assert (shard.offsets, shard.pending) == ({"kept": 5}, {3: {"open": 5}})
+
+
+def test_records_of_a_later_kafka_are_skipped_and_others_kept(world: TinyWorld) -> None:
+    log = log_of(record_of("a", 1))
+    unknown = Record(timestamp_ms=NOW_MS, key=struct.pack(">h", 77) + b"?", value=b"?")
+    log.append(bytearray(build_batch([unknown])), 0)
+    log.append(batch_of([record_of("b", 2)], NOW_MS), 0)
+
+    loaded = replay_log(log, bare_shard(), RecordDecoder(GROUP_RECORDS), 1 << 20, lambda: True, Slices())
+
+    assert loaded is not None
+    assert (loaded.records, loaded.unknown_records) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Record(key=None, value=b"x"),
+        Record(key=b"", value=b"x"),
+        Record(key=b"\0\1\0", value=b"x"),
+        Record(key=b"\0\2\0\1g", value=b"\0\3"),
+        Record(key=b"\0\2\0\1g", value=b"\x7f\0"),
+        Record(key=b"\0\1\0\1g\0\1t\0\0\0\0", value=b"\0\3" + bytes(12) + b"\x7f\xff" + bytes(8)),
+        Record(key=b"\0\1\0\1g\0\1t\0\0\0\0", value=b"\0\3" + bytes(12) + b"\0\1\xff" + bytes(8)),
+    ],
+    ids=["no key", "empty key", "cut key", "cut value", "value of version 32512", "lying length", "not UTF-8"],
+)
+def test_a_broken_record_ends_the_load_rather_than_half_of_the_state_being_served(broken: Record) -> None:
+    log = MemoryLog()
+    log.append(bytearray(build_batch([broken])), 0)
+
+    with pytest.raises(DecodeError):
+        replay_log(log, bare_shard(), RecordDecoder(GROUP_RECORDS), 1 << 20, lambda: True, Slices())
+
+
+def test_a_load_that_fails_is_tried_again_and_refused_meanwhile(world: TinyWorld) -> None:
+    log = log_of(record_of("g", 5))
+    log.read_failures.append(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR))
+
+    world.runtime.leads(0, 0, log)
+    world.wait_for(ShardState.FAILED)
+    assert world.get("g").errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    world.wait_for(ShardState.ACTIVE)
+
+    assert world.get("g").replies == [5]
+
+
+def test_a_failed_load_of_a_partition_that_is_gone_is_not_tried_again(world: TinyWorld) -> None:
+    log = log_of(record_of("poison", 5))
+    world.runtime.leads(0, 0, log)
+    world.wait_for(ShardState.FAILED)
+
+    world.runtime.resigns(0)
+    world.lead(log_of(record_of("g", 1)))
+
+    assert world.get("g").replies == [1]
+    assert log.reads == 1
+
+
+def test_leadership_lost_half_way_ends_the_load(world: TinyWorld) -> None:
+    world.load_buffer_bytes = 1
+    log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
+    log.before_read = lambda: world.runtime.resigns(0) if log.reads == 10 else None
+
+    world.runtime.leads(0, 0, log)
+    wait_until(lambda: log.reads == 10, 10, "never read")
+    world.lead(log_of(record_of("h", 1)), partition=1)
+
+    assert log.reads == 10
+    assert world.runtime.states() == {1: ShardState.ACTIVE}
+
+
+def test_of_two_loads_the_later_leadership_wins(world: TinyWorld) -> None:
+    world.loading.clear()
+    old, new = log_of(record_of("g", 1)), log_of(record_of("g", 2))
+    new.leader_epoch = 3
+    world.runtime.leads(0, 1, old)
+    world.runtime.resigns(0)
+    world.runtime.leads(0, 3, new)
+    world.loading.set()
+    world.wait_for(ShardState.ACTIVE)
+
+    assert world.offsets() == {"g": 2}
+    assert world.put("g", 7).replies == [7]
+    assert (old.end_offset, new.end_offset) == (1, 2)
+
+
+def test_a_leader_that_goes_on_under_another_epoch_keeps_its_state_and_appends_with_the_new_one(
+    world: TinyWorld,
+) -> None:
+    log = log_of(record_of("g", 1))
+    world.lead(log)
+    (shard,) = world.runtime.shards()
+    log.leader_epoch = 4
+    assert world.put("g", 2).errors == [ErrorCode.NOT_COORDINATOR]
+
+    world.runtime.leads(0, 4, log)
+
+    assert world.runtime.shards() == [shard]
+    assert shard.context.leader_epoch == 4
+    assert world.put("g", 2).replies == [2]
+
+
+def test_what_is_gone_appends_nothing_even_while_an_operation_decides(world: TinyWorld) -> None:
+    log = log_of()
+    world.lead(log)
+    answers = Answers()
+
+    def lose_it_and_write(shard: TinyShard) -> object:
+        world.runtime.resigns(0)
+        return shard.put("g", 1, answers.reply)
+
+    world.runtime.run(0, lose_it_and_write, answers.refuse)  # type: ignore[arg-type]
+
+    assert (answers.replies, answers.errors, log.end_offset) == ([], [ErrorCode.NOT_COORDINATOR], 0)
+
+
+def test_records_that_were_deleted_meanwhile_are_passed_over(world: TinyWorld) -> None:
+    world.load_buffer_bytes = 1
+    log = log_of(*(record_of(f"g{n}", n) for n in range(10)))
+
+    def delete_records() -> None:
+        if log.reads == 3:
+            log.start_offset = 7
+
+    log.before_read = delete_records
+    world.lead(log)
+
+    assert sorted(world.offsets()) == ["g0", "g1", "g7", "g8", "g9"]
+
+
+def test_all_loaded_shards_are_asked_and_the_others_refuse(world: TinyWorld) -> None:
+    world.lead(log_of(record_of("a", 1)), partition=0)
+    world.lead(log_of(record_of("b", 2)), partition=1)
+    world.loading.clear()
+    world.runtime.leads(2, 0, log_of())
+    answers = Answers()
+
+    asked = world.runtime.run_all(lambda shard: shard.get(next(iter(shard.offsets)), answers.reply), answers.refuse)
+
+    assert (asked, sorted(answers.replies)) == (2, [1, 2])
+    assert answers.errors == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+def test_a_stop_ends_a_load_and_answers_what_waits(world: TinyWorld) -> None:
+    waiting = Answers()
+    world.lead(log_of(), partition=1)
+    world.runtime.run(1, lambda shard: shard.wait(waiting.reply), waiting.refuse)
+    world.load_buffer_bytes = 1
+    log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
+    reached = []
+    log.before_read = partial(reached.append, 1)
+    world.runtime.leads(0, 0, log)
+    wait_until(lambda: reached, 10, "never read")
+
+    world.runtime.stop()
+
+    assert waiting.replies == [ErrorCode.NOT_COORDINATOR]
+    assert world.get("g").errors == [ErrorCode.NOT_COORDINATOR]
+    world.runtime.leads(0, 1, log)
+    assert world.runtime.states() == {}
+
+
+def test_shards_hear_of_topics_once_for_many_changes(world: TinyWorld) -> None:
+    world.lead(log_of())
+    world.topics.add("t")
+
+    world.runtime.topics_changed()
+    world.topics.add("u")
+    world.runtime.topics_changed()
+    assert len(world.jobs) == 1
+    world.run_jobs()
+
+    assert world.runtime.shards()[0].topics_seen == 2
+
+
+def test_a_load_gives_the_interpreter_away_after_each_slice() -> None:
+    clock = iter(range(0, 10**12, 20_000))
+    pauses: list[float] = []
+    log = log_of(*(record_of(f"g{n % 3}", n) for n in range(6400)), per_batch=640)
+
+    slices = Slices(lambda: next(clock), pauses.append)
+    replay_log(log, bare_shard(), RecordDecoder(GROUP_RECORDS), 1 << 20, lambda: True, slices)
+
+    # A look at the clock, which here moves by 20 us each time, comes with every 32 records.
+    assert len(pauses) >= 6400 // 32 * 20_000 // loading.SLICE_NS
