@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.groups import GroupCoordination
 from kavka.broker.coordination.topics import KnownTopics
 from kavka.broker.coordination.transactions import TransactionCoordination
+from kavka.broker.coordination.transactions import TransactionCoordination
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.coordination import AnyCoordination
@@ -35,6 +36,7 @@ class Coordinators:
         self._thread_died = thread_died
         self._topics = KnownTopics(services.metadata)
         services.groups = GroupCoordination(services, self._surroundings)
+        services.transactions = TransactionCoordination(services, self._surroundings)
         services.transactions = TransactionCoordination(services, self._surroundings)
         self._by_topic: Final[dict[str, AnyCoordination]] = {
             coordination.topic.name: coordination for coordination in (services.groups, services.transactions)
