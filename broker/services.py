@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.transactions import TransactionCoordination
-    from kavka.broker.coordination.transactions import TransactionCoordination
     from kavka.broker.dynamic_config import DynamicConfig
     from kavka.broker.fetch_sessions import FetchSessions
     from kavka.broker.metadata_cache import MetadataCache

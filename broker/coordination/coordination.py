@@ -63,12 +63,12 @@ class Coordination(Generic[S]):
         """The shards, if there ever were some."""
         return self._runtime
 
-    def run(self, key: str, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], None]") -> None:
+    def run(self, key: str, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> None:
         """Carry out an operation on the shard of that group or transactional id; see `CoordinatorRuntime.run`."""
         runtime = self.runtime
         runtime.run(runtime.partition_of(key), operation, refused)
 
-    def run_all(self, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], None]") -> int:
+    def run_all(self, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> int:
         """Carry out an operation on each shard; see `CoordinatorRuntime.run_all`."""
         return self.runtime.run_all(operation, refused)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.groups import GroupCoordination
 from kavka.broker.coordination.topics import KnownTopics
 from kavka.broker.coordination.transactions import TransactionCoordination
-from kavka.broker.coordination.transactions import TransactionCoordination
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.coordination import AnyCoordination

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.schema import Record
 
-Reply: TypeAlias = Callable[[Any], None]
+Reply: TypeAlias = Callable[[Any], object]
 """Takes the response; kept by whoever waits. Called by the runtime, once, with no lock held."""
 
 

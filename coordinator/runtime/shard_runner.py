@@ -23,8 +23,8 @@ from kavka.coordinator.runtime.shard_timers import ShardTimers
 from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 
 S = TypeVar("S", bound=Shard)
-Refused = Callable[[BrokerError], None]
-EndReply = Callable[[BrokerError | None], None]
+Refused = Callable[[BrokerError], object]
+EndReply = Callable[[BrokerError | None], object]
 
 log = logging.getLogger(__name__)
 
