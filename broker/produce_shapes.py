@@ -4,7 +4,8 @@ Producers send the same request again and again: client id, acks, timeout, topic
 correlation id and the records differ. A connection remembers the bytes in front of the records (the shape) and what
 they mean, so that the next such request costs a dictionary look-up instead of a decode, a look-up of the partition
 and an encode. What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same
-again and says what is wrong: an append that raised has written nothing.
+again and says what is wrong: an append that raised has written nothing. A batch of a transaction goes the short way
+where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
 
     request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
     empty
@@ -55,6 +56,7 @@ class ProduceShape:
         "acks",
         "answer_size_bytes",
         "is_flexible",
+        "is_transactional",
         "key_version",
         "pack",
         "partition",
@@ -63,10 +65,12 @@ class ProduceShape:
         "version",
     )
 
-    def __init__(self, version: int, acks: int, partition: "Partition", answer: bytes, tagged_header: bool) -> None:
+    def __init__(self, request: ProduceRequest, version: int, partition: "Partition", answer: bytes) -> None:
+        tagged_header = version >= FLEXIBLE_SINCE
         self.key_version = version  # the key of Produce is 0, so both together are the version
         self.version = version
-        self.acks = acks
+        self.acks = request.acks
+        self.is_transactional = request.transactional_id is not None
         self.partition = partition
         self.is_flexible = version >= FLEXIBLE_SINCE
         marks = struct.pack(">qqq", *MARKS)
@@ -95,7 +99,7 @@ class ProduceShapes:
         """Remember the shape of a request that was appended, if it is one that can be remembered."""
         frame = context.frame
         version = context.api_version
-        if version < OLDEST_VERSION or request.transactional_id is not None or frame is None:
+        if version < OLDEST_VERSION or frame is None:
             return
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             return
@@ -126,7 +130,7 @@ class ProduceShapes:
             ),
             version,
         )
-        shape = ProduceShape(version, request.acks, partition, answer, version >= FLEXIBLE_SINCE)
+        shape = ProduceShape(request, version, partition, answer)
         self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
         if end not in self._lengths:
             self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
@@ -149,7 +153,9 @@ class ProduceShapes:
         partition = shape.partition
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None
-        if len(records) < HEADER_SIZE_BYTES or records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
+        if len(records) < HEADER_SIZE_BYTES or (
+            records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not shape.is_transactional
+        ):
             return None
         try:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(

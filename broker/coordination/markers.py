@@ -159,6 +159,7 @@ class MarkerWriter:
                 marker.coordinator_epoch,
                 marker.transaction_result,
                 lambda error: done(ErrorCode.NONE if error is None else _of_coordinator(error)),
+                marker.transaction_version,
             )
         else:
             self._append(partition, marker, done)

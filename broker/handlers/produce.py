@@ -5,12 +5,15 @@ Behaviour
   it for acks -1; for acks 0 there is no answer, and an error closes the connection, the only thing such a client can
   see.
 - Partitions fail one by one; what was appended to the others stands.
-- Not done: transactions' verification (KIP-890), which comes with the transaction coordinator.
+- A transaction's first batch on a partition waits until its coordinator has verified that the partition takes part, or
+  from v12 on has added it (KIP-890). The connection's next request waits with it.
+- Not done: nothing.
 
 Versions
 - v0-2: message sets of magic 0 and 1, converted to batches; v3+: exactly one batch of magic 2 a partition.
 - v7: zstd (KIP-110). v8: the records at fault (KIP-467). v10: the leader, where it is another (KIP-951). v13: topic
   ids.
+- v11: TRANSACTION_ABORTABLE. v12: partitions join the transaction by themselves (KIP-890).
 - Versions below 3 are served; ApiVersions shows 0 on (KAFKA-18659).
 """
 
@@ -21,6 +24,7 @@ from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.partition import Partition
 from kavka.broker.produce_shapes import ProduceShapes
+from kavka.broker.produce_verification import LaterAnswer, Unverified, Verification, is_transactional
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.cluster.topic_names import is_internal
@@ -36,15 +40,11 @@ from kavka.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kavka.protocol.records.batch import HEADER_SIZE_BYTES
-from kavka.protocol.records.header import TRANSACTIONAL_BIT
 from kavka.storage.appending import MalformedRequestError
+from kavka.storage.verification import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
-MAGIC_POSITION: Final = 16
-ATTRIBUTES_POSITION: Final = 22
-"""Of the byte with the bits that are in use."""
 LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -74,35 +74,11 @@ def produce(
         context.require(Operation.WRITE, transactional_id(request.transactional_id))
     elif any([is_transactional(data.records) for asked in request.topic_data for data in asked.partition_data]):
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    run = _Produce(context, services, acks)
+    run = _Produce(context, services, request)
     response = ProduceResponse(responses=[run.append_topic(asked) for asked in request.topic_data])
-    for partition in run.appended:
-        partition.appended()
-    if acks == 0:
-        if run.failure is not None:
-            raise CloseConnection(f"a produce with acks=0 failed: {run.failure}")
-        run.learn_shape(request)
-        return None
-    if run.endpoints:
-        response.node_endpoints = list(run.endpoints.values())
-    if acks == -1 and not all([awaited.look() for awaited in run.awaited]):
-        operation = DelayedProduce(run.awaited, response, context.connection)
-        context.connection.parked[operation] = None
-        watching = [awaited.partition.high_watermark_moved for awaited in run.awaited]
-        services.purgatory.park(operation, watching, request.timeout_ms)
-        return operation.promise
-    run.learn_shape(request)
-    return response
-
-
-def is_transactional(records: memoryview | None) -> bool:
-    """Whether the batch belongs to a transaction; looks at one byte of its attributes."""
-    return (
-        records is not None
-        and len(records) >= HEADER_SIZE_BYTES
-        and records[MAGIC_POSITION] == 2
-        and records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
-    )
+    if run.verification is not None and run.verification.unverified:
+        return run.answer_when_verified(request, response)
+    return run.finish(response, request)
 
 
 class _Produce:
@@ -114,17 +90,20 @@ class _Produce:
         "_context",
         "_now_ms",
         "_services",
+        "_timeout_ms",
         "_version",
         "appended",
         "awaited",
         "endpoints",
         "failure",
+        "verification",
     )
 
-    def __init__(self, context: Context, services: Services, acks: int) -> None:
+    def __init__(self, context: Context, services: Services, request: ProduceRequest) -> None:
         self._context = context
         self._services = services
-        self._acks = acks
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
         self._version = context.api_version
         self._now_ms = services.now_ms()
         self._cells = services.metrics.mine("io")
@@ -132,8 +111,54 @@ class _Produce:
         self.awaited: list[Awaited] = []
         self.endpoints: dict[int, NodeEndpoint] = {}
         self.failure: BrokerError | None = None
+        self.verification: Verification | None = None
+        if request.transactional_id is not None:
+            self.verification = Verification(services, request, self._version)
 
-    def learn_shape(self, request: ProduceRequest) -> None:
+    def finish(
+        self, response: ProduceResponse, request: ProduceRequest | None
+    ) -> ProduceResponse | Promise[ProduceResponse] | None:
+        """Everything is appended that will be: the answer, or a promise of it. `request`: to learn its shape."""
+        for partition in self.appended:
+            partition.appended()
+        if self._acks == 0:
+            if self.failure is not None:
+                raise CloseConnection(f"a produce with acks=0 failed: {self.failure}")
+            if request is not None:
+                self._learn_shape(request)
+            return None
+        if self.endpoints:
+            response.node_endpoints = list(self.endpoints.values())
+        if self._acks == -1 and not all([awaited.look() for awaited in self.awaited]):
+            connection = self._context.connection
+            operation = DelayedProduce(self.awaited, response, connection)
+            connection.parked[operation] = None
+            watching = [awaited.partition.high_watermark_moved for awaited in self.awaited]
+            self._services.purgatory.park(operation, watching, self._timeout_ms)
+            return operation.promise
+        if request is not None:
+            self._learn_shape(request)
+        return response
+
+    def answer_when_verified(
+        self, request: ProduceRequest, response: ProduceResponse
+    ) -> ProduceResponse | Promise[ProduceResponse] | None:
+        """Ask the coordinator, append what it lets pass, and answer: at once if the coordinator answers at once."""
+        verification = self.verification
+        assert verification is not None
+        assert request.transactional_id is not None
+        later: LaterAnswer[ProduceResponse] = LaterAnswer(lambda: self._finish_later(response))
+        verification.ask(request.transactional_id, self._append_verified, later.come)
+        return self.finish(response, request) if later.has_come() else later.promise
+
+    def _finish_later(self, response: ProduceResponse) -> ProduceResponse | Promise[ProduceResponse] | None:
+        try:
+            return self.finish(response, None)
+        except CloseConnection as wish:
+            self._context.connection.close(str(wish))
+            return None
+
+    def _learn_shape(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
         connection = self._context.connection
         if self.failure is not None or len(self.appended) != 1 or connection.authorizer is not None:
@@ -155,23 +180,61 @@ class _Produce:
             return self._refuse_topic(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         is_closed = is_internal(name) and context.client_id != ADMIN_CLIENT_ID
         partitions = self._services.replicas.partitions
-        answers = []
+        answers: list[PartitionProduceResponse] = []
         for data in asked.partition_data:
             partition = partitions.get((name, data.index))
             if partition is None:
                 answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
             elif is_closed:
                 answers.append(self._refuse(data, BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)))
+            elif self.verification is not None:
+                answers.append(self._append_in_transaction(partition, data, answers))
             else:
                 answers.append(self._append(partition, data))
         return TopicProduceResponse(name=name, topic_id=asked.topic_id, partition_responses=answers)
 
-    def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+    def _append_in_transaction(
+        self, partition: Partition, data: PartitionProduceData, answers: list[PartitionProduceResponse]
+    ) -> PartitionProduceResponse:
+        """Append, unless the coordinator has to be asked first: then the answer is put into `answers` in its time."""
+        verification = self.verification
+        if verification is None or not is_transactional(data.records):
+            return self._append(partition, data)
+        try:
+            guard = verification.guard_of(partition, data.records)
+        except BrokerError as failure:
+            return self._refuse_unverified(partition, data, failure)
+        if guard <= NOT_VERIFIED:
+            return self._append(partition, data, guard)
+        verification.unverified.append(Unverified(partition, data, answers, len(answers), guard))
+        return _refused(data.index, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+    def _append_verified(self, batch: Unverified, code: ErrorCode) -> None:
+        """The coordinator has spoken. By any thread."""
+        partition, data = batch.partition, batch.data
+        self._cells = self._services.metrics.mine("io")
+        if code is ErrorCode.NONE:
+            answer = self._append(partition, data, batch.guard)
+        else:
+            answer = self._refuse_unverified(partition, data, BrokerError(code))
+        batch.answers[batch.place] = answer
+
+    def _refuse_unverified(
+        self, partition: Partition, data: PartitionProduceData, failure: BrokerError
+    ) -> PartitionProduceResponse:
+        cells = self._cells.topic(partition.topic)
+        cells.produce_requests += 1
+        cells.failed_produce_requests += 1
+        return self._refuse(data, failure)
+
+    def _append(
+        self, partition: Partition, data: PartitionProduceData, guard: int = NOT_VERIFIED
+    ) -> PartitionProduceResponse:
         records = data.records if data.records is not None else memoryview(bytearray())
         cells = self._cells.topic(partition.topic)
         cells.produce_requests += 1
         try:
-            result = partition.append(records, self._acks, self._version, self._now_ms)
+            result = partition.append(records, self._acks, self._version, self._now_ms, guard=guard)
         except BrokerError as failure:
             cells.failed_produce_requests += 1
             if failure.code in _REJECTED_BYTES:

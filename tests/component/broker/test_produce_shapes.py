@@ -101,7 +101,6 @@ def test_repeated_requests_take_the_short_way_and_read_the_same(
     [
         lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 1): one(2)}),
         lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("other", 0): one(2)}),
-        lambda v: produce_frame(v, 1, {("visits", 0): one(1)}, transactional_id="t"),
         lambda v: produce_frame(v, 1, {("visits", 0): None}),
         lambda v: produce_frame(v, 1, {("visits", 0): b""}),
         lambda v: produce_frame(v, 1, {("visits", 99): one(1)}),
@@ -114,7 +113,6 @@ def test_repeated_requests_take_the_short_way_and_read_the_same(
     ids=[
         "partitions",
         "topics",
-        "transactional",
         "null",
         "empty",
         "no partition",
