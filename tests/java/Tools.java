@@ -1,0 +1,62 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.util.Arrays;
+
+import org.apache.kafka.common.utils.Exit;
+
+/**
+ * Runs Kafka's command line tools one after the other in one JVM: most of a tool's seconds are the JVM's start.
+ *
+ * <p>A line on stdin is a command, its words separated by tabs, the first the tool's class. The answer is a line with
+ * the exit code and the number of bytes that follow: what the tool wrote to stdout and stderr.
+ */
+public class Tools {
+    private static class Exited extends RuntimeException {
+        final int code;
+
+        Exited(int code) {
+            this.code = code;
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream answers = System.out;
+        Exit.setExitProcedure((code, message) -> {
+            throw new Exited(code);
+        });
+        Exit.setHaltProcedure((code, message) -> {
+            throw new Exited(code);
+        });
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        String line;
+        while ((line = commands.readLine()) != null) {
+            ByteArrayOutputStream written = new ByteArrayOutputStream();
+            PrintStream output = new PrintStream(written, true, "UTF-8");
+            System.setOut(output);
+            System.setErr(output);
+            int code = run(line.split("\t", -1));
+            output.flush();
+            answers.println(code + " " + written.size());
+            written.writeTo(answers);
+            answers.flush();
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static int run(String[] words) throws Exception {
+        try {
+            Class.forName(words[0]).getMethod("main", String[].class)
+                .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
+            return 0;
+        } catch (InvocationTargetException thrown) {
+            if (thrown.getCause() instanceof Exited) {
+                return ((Exited) thrown.getCause()).code;
+            }
+            thrown.getCause().printStackTrace();
+            return 1;
+        }
+    }
+}
