@@ -23,7 +23,7 @@ class ProducerIdWanted(NamedTuple):
     transactional_id: str
     decide: "Callable[[TransactionShard, int], Result]"
     """What was asked, to be decided anew with the id at hand."""
-    refuse: Callable[[BrokerError], None]
+    refuse: Callable[[BrokerError], object]
     """Answers that there is none, or that this broker no longer coordinates the id."""
 
 
