@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
 from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.coordinator.partitioning import partition_for
 
 if TYPE_CHECKING:
     from kavka.broker.partition import Partition
@@ -23,7 +24,7 @@ S = TypeVar("S", bound="Shard")
 
 
 class Coordination(Generic[S]):
-    """One coordinator. `make_runtime(surroundings, partition_count)` is called once, when it is first needed.
+    """One coordinator. `make_runtime(surroundings)` is called once, when it is first needed.
 
     Threads: any. `_lock` guards the making of the runtime, and `_logs`: the log of each partition that was ever led.
     """
@@ -33,7 +34,7 @@ class Coordination(Generic[S]):
         topic: InternalTopic,
         services: "Services",
         surroundings: "Callable[[], Surroundings]",
-        make_runtime: "Callable[[Surroundings, Callable[[], int]], CoordinatorRuntime[S]]",
+        make_runtime: "Callable[[Surroundings], CoordinatorRuntime[S]]",
     ) -> None:
         self.topic: Final = topic
         self.creation: Final = TopicCreation(topic, services)
@@ -53,7 +54,7 @@ class Coordination(Generic[S]):
             with self._lock:
                 runtime = self._runtime
                 if runtime is None:
-                    runtime = self._runtime = self._make_runtime(self._surroundings(), self.partition_count)
+                    runtime = self._runtime = self._make_runtime(self._surroundings())
                     if self._stopped:
                         runtime.stop()
         return runtime
@@ -65,8 +66,7 @@ class Coordination(Generic[S]):
 
     def run(self, key: str, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> None:
         """Carry out an operation on the shard of that group or transactional id; see `CoordinatorRuntime.run`."""
-        runtime = self.runtime
-        runtime.run(runtime.partition_of(key), operation, refused)
+        self.runtime.run(self.partition_of(key), operation, refused)
 
     def run_all(self, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> int:
         """Carry out an operation on each shard; see `CoordinatorRuntime.run_all`."""
@@ -74,7 +74,7 @@ class Coordination(Generic[S]):
 
     def partition_of(self, key: str) -> int:
         """The partition of the internal topic that a group or transactional id belongs to."""
-        return self.runtime.partition_of(key)
+        return partition_for(key, self.partition_count())
 
     def partition_count(self) -> int:
         """Of the topic as it is, or as it would be created."""

@@ -20,9 +20,7 @@ class GroupCoordination(Coordination["GroupShard"]):
         super().__init__(GROUP_METADATA, services, surroundings, _group_runtime)
 
 
-def _group_runtime(
-    surroundings: "Surroundings", partition_count: Callable[[], int]
-) -> "CoordinatorRuntime[GroupShard]":
+def _group_runtime(surroundings: "Surroundings") -> "CoordinatorRuntime[GroupShard]":
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
     from kavka.protocol.internal.group_records import GROUP_RECORDS
 
@@ -32,7 +30,6 @@ def _group_runtime(
         GROUP_RECORDS,
         _group_shard,
         surroundings,
-        partition_count=partition_count,
         load_buffer_bytes=lambda: surroundings.config().offsets_load_buffer_size,
         codec=lambda: surroundings.config().offsets_topic_compression_codec,
     )

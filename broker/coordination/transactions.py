@@ -170,9 +170,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             parts = self._markers = (writer, MarkerDispatch(self._services, channel))
         return parts
 
-    def _make_transaction_runtime(
-        self, surroundings: "Surroundings", partition_count: Callable[[], int]
-    ) -> "CoordinatorRuntime[TransactionShard]":
+    def _make_transaction_runtime(self, surroundings: "Surroundings") -> "CoordinatorRuntime[TransactionShard]":
         from kavka.coordinator.runtime.runtime import CoordinatorRuntime
         from kavka.protocol.internal.transaction_records import TRANSACTION_RECORDS
 
@@ -182,7 +180,6 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             TRANSACTION_RECORDS,
             self._make_shard,
             surroundings,
-            partition_count=partition_count,
             load_buffer_bytes=lambda: surroundings.config().transaction_state_log_load_buffer_size,
         )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from kavka.coordinator.partitioning import partition_for
 from kavka.coordinator.ports import InternalLog, Shard, ShardContext, Surroundings
 from kavka.coordinator.runtime.loader import Loader
 from kavka.coordinator.runtime.loading import Slices, replay_log
@@ -55,7 +54,6 @@ class CoordinatorRuntime(Generic[S]):
         make_shard: Callable[[ShardContext], S],
         surroundings: Surroundings,
         *,
-        partition_count: Callable[[], int],
         load_buffer_bytes: Callable[[], int],
         codec: Callable[[], int] = lambda: Codec.NONE,
     ) -> None:
@@ -65,7 +63,6 @@ class CoordinatorRuntime(Generic[S]):
         self._record_types = record_types
         self._make_shard = make_shard
         self._surroundings = surroundings
-        self._partition_count = partition_count
         self._load_buffer_bytes = load_buffer_bytes
         self._codec = codec
         self._lock = threading.Lock()
@@ -111,13 +108,6 @@ class CoordinatorRuntime(Generic[S]):
             reply(BrokerError(ErrorCode.NOT_COORDINATOR))
         else:
             runner.end_transaction(producer, coordinator_epoch, committed, reply, transaction_version)
-
-    def partition_of(self, key: str) -> int:
-        """Where a group or transactional id belongs. Raises BrokerError COORDINATOR_NOT_AVAILABLE without a topic."""
-        partition_count = self._partition_count()
-        if partition_count <= 0:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} does not exist yet")
-        return partition_for(key, partition_count)
 
     def leads(self, partition: int, leader_epoch: int, internal_log: InternalLog) -> None:
         """This broker leads that partition: load its shard. Never waits."""

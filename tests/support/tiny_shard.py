@@ -152,7 +152,6 @@ class TinyWorld:
             GROUP_RECORDS,
             self._make_shard,
             self.surroundings,
-            partition_count=lambda: 3,
             load_buffer_bytes=lambda: self.load_buffer_bytes,
             codec=lambda: codec,
         )

@@ -1,4 +1,4 @@
-"""The small APIs: epochs, producer ids, DeleteRecords, the cluster, log directories, coordinators, reassignments."""
+"""The small APIs: epochs, producer ids, DeleteRecords, the cluster, log directories, reassignments."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +10,6 @@ from kavka.broker.handlers import (
     delete_records,
     describe_cluster,
     describe_log_dirs,
-    find_coordinator,
     init_producer_id,
     list_partition_reassignments,
     offset_for_leader_epoch,
@@ -20,7 +19,6 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kavka.protocol.messages.describe_cluster import DescribeClusterRequest
 from kavka.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
 from kavka.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kavka.protocol.messages.offset_for_leader_epoch import (
@@ -34,7 +32,6 @@ HANDLERS = (
     delete_records,
     describe_cluster,
     describe_log_dirs,
-    find_coordinator,
     init_producer_id,
     list_partition_reassignments,
     offset_for_leader_epoch,
@@ -198,32 +195,6 @@ def test_who_may_not_describe_the_cluster_sees_no_directories(tmp_path: Path) ->
 
     assert (response.error_code, response.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
     assert broker.ask(DescribeLogDirsRequest(topics=None), 2, authorizer=forbids).results == []
-
-
-@pytest.mark.parametrize("version", range(4))
-def test_a_coordinator_is_not_available(version: int) -> None:
-    response = Broker().ask(FindCoordinatorRequest(key="g"), version)
-
-    assert (response.error_code, response.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-
-
-@pytest.mark.parametrize("version", [4, 5, 6])
-def test_each_of_several_coordinators_is_answered(version: int) -> None:
-    forbids = Denying((Operation.DESCRIBE, "secret"))
-    request = FindCoordinatorRequest(coordinator_keys=["g", "secret"])
-
-    response = Broker().ask(request, version, authorizer=forbids)
-
-    assert {each.key: each.error_code for each in response.coordinators} == {
-        "g": ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        "secret": ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    }
-
-
-def test_share_groups_have_no_coordinator() -> None:
-    (answer,) = Broker().ask(FindCoordinatorRequest(key_type=2, coordinator_keys=["s"]), 6).coordinators
-
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_no_reassignment_goes_on_and_only_the_controller_says_so() -> None:
