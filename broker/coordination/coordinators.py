@@ -36,7 +36,6 @@ class Coordinators:
         self._topics = KnownTopics(services.metadata)
         services.groups = GroupCoordination(services, self._surroundings)
         services.transactions = TransactionCoordination(services, self._surroundings)
-        services.transactions = TransactionCoordination(services, self._surroundings)
         self._by_topic: Final[dict[str, AnyCoordination]] = {
             coordination.topic.name: coordination for coordination in (services.groups, services.transactions)
         }
