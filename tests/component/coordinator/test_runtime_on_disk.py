@@ -1,0 +1,290 @@
+"""The runtime over real partitions and logs: what fails on disk, and leaderships that come and go."""
+
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.partition import Partition
+from kavka.broker.purgatory import Purgatory
+from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.timer import Timer
+from kavka.coordinator.runtime.result import Producer, Result
+from kavka.coordinator.runtime.shard_runner import ShardState
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from tests.support.broker_handlers import topic_id_of
+from tests.support.log_managers import FailingFiles, ManagerRig
+from tests.support.tiny_shard import NOW_MS, Answers, TinyWorld, record_of
+
+TOPIC = "__consumer_offsets"
+ME, OTHER = 1, 2
+COMMIT_TIMEOUT_MS = 5000
+
+
+class Rig:
+    """A runtime that hears of leaderships from a replica manager over logs in a directory."""
+
+    def __init__(self, directory: Path, *settings: str, files: FailingFiles | None = None, **configs: str) -> None:
+        self.directory, self.settings = directory, settings
+        self.files = files or FailingFiles()
+        self.configs = {"cleanup.policy": "compact"} | {name.replace("_", "."): text for name, text in configs.items()}
+        self.start()
+
+    def start(self) -> None:
+        self.logs = ManagerRig([self.directory], *self.settings, files=self.files)
+        self.logs.overrides[TOPIC] = self.configs
+        self.world = TinyWorld()
+        self.purgatory = Purgatory(Timer(self.world.died.append))
+        self.coordinated: dict[Partition, CoordinatedLog] = {}
+        self.replicas = ReplicaManager(ME, self.logs.start(), self._leadership_changed)
+        self.epoch = 0
+
+    def _leadership_changed(self, partition: Partition, is_leader: bool) -> None:
+        if not is_leader:
+            self.world.runtime.resigns(partition.index)
+            return
+        coordinated = self.coordinated.setdefault(
+            partition, CoordinatedLog(partition, self.purgatory, lambda: NOW_MS, lambda: COMMIT_TIMEOUT_MS)
+        )
+        self.world.runtime.leads(partition.index, partition.leader_epoch, coordinated)
+
+    def order(self, leader: int, isr: tuple[int, ...] = (ME,)) -> None:
+        """The controller gives partition 0 to `leader`, under the next epoch."""
+        self.epoch += 1
+        state = LeaderAndIsrPartitionState(
+            partition_index=0,
+            controller_epoch=1,
+            leader=leader,
+            leader_epoch=self.epoch,
+            isr=list(isr),
+            partition_epoch=0,
+            replicas=list(isr),
+        )
+        topic = LeaderAndIsrTopicState(topic_name=TOPIC, topic_id=topic_id_of(TOPIC), partition_states=[state])
+        self.replicas.leader_and_isr(
+            LeaderAndIsrRequest(
+                controller_id=ME, controller_epoch=1, broker_epoch=1, topic_states=[topic], live_leaders=[]
+            )
+        )
+
+    def lead(self, *isr: int) -> None:
+        self.order(ME, isr or (ME,))
+        self.world.wait_for(ShardState.ACTIVE)
+
+    @property
+    def partition(self) -> Partition:
+        return self.replicas.partition(TOPIC, 0)
+
+    def kill_and_restart(self) -> None:
+        """Load anew from what is on disk."""
+        self.world.runtime.stop()
+        self.logs.kill()
+        self.start()
+        self.lead()
+
+    def stop(self) -> None:
+        self.world.runtime.stop()
+        self.logs.manager.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+    rigs: list[Rig] = []
+
+    def make_one(*settings: str, **configs: str) -> Rig:
+        rig = Rig(tmp_path / "data", *settings, **configs)
+        rigs.append(rig)
+        return rig
+
+    yield make_one
+    for rig in rigs:
+        rig.stop()
+
+
+def test_what_was_answered_is_there_after_a_kill(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+    for number in range(50):
+        assert rig.world.put(f"g{number % 7}", number).replies == [number]
+    rig.world.put("g3", None)
+    before = dict(rig.world.offsets())
+
+    rig.kill_and_restart()
+
+    assert rig.world.offsets() == before
+    assert "g3" not in before
+
+
+def test_a_full_disk_leaves_memory_equal_to_the_log(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+    rig.world.put("g", 1)
+    rig.files.fail("pwrite", ".log", errno.ENOSPC)
+
+    refused = rig.world.put("g", 2)
+    told = Answers()
+    failed = rig.world.put("g", 3, failed=lambda error: Result(replies=[(told.reply, error.code)]))
+
+    assert refused.errors == [ErrorCode.NOT_COORDINATOR]
+    assert (failed.replies, failed.errors, told.replies) == ([], [], [ErrorCode.NOT_COORDINATOR])
+    assert rig.world.offsets() == {"g": 1}
+    rig.files.heal()
+    assert rig.world.put("g", 4).replies == [4]
+    rig.kill_and_restart()
+    assert rig.world.offsets() == {"g": 4}
+
+
+def test_records_that_are_too_large_are_refused_and_forgotten(make: Callable[..., Rig]) -> None:
+    rig = make(max_message_bytes="200")
+    rig.lead()
+
+    refused = rig.world.put("g" * 300, 1)
+
+    assert refused.errors == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert rig.world.offsets() == {}
+    assert rig.world.put("g", 1).replies == [1]
+
+
+def test_an_append_whose_flush_fails_counts_as_appended_but_is_not_acknowledged(make: Callable[..., Rig]) -> None:
+    rig = make(flush_messages="1")
+    rig.lead()
+    rig.files.fail("fsync", ".log", errno.EIO)
+
+    answers = rig.world.put("g", 1)
+    assert (answers.replies, answers.errors, rig.world.offsets()) == ([], [], {"g": 1})
+    assert rig.partition.leader_log().log_end_offset == 1
+    # The log directory has failed by that, which the broker hears of a moment later.
+    rig.replicas.directory_failed([rig.directory])
+
+    assert (answers.replies, answers.errors) == ([], [ErrorCode.NOT_COORDINATOR])
+
+
+def test_a_lost_leadership_answers_what_waits_and_a_regained_one_loads(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+    rig.world.put("g", 1)
+    waiting = Answers()
+    rig.world.runtime.run(0, lambda shard: shard.wait(waiting.reply), waiting.refuse)
+
+    rig.order(OTHER, (OTHER, ME))
+    rig.world.run_jobs()
+    assert (waiting.replies, rig.world.put("g", 2).errors) == (
+        [ErrorCode.NOT_COORDINATOR],
+        [ErrorCode.NOT_COORDINATOR],
+    )
+
+    rig.lead()
+    assert rig.world.offsets() == {"g": 1}
+    assert rig.world.put("g", 3).replies == [3]
+
+
+def test_a_partition_that_is_stopped_or_deleted_is_coordinated_no_more(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+    rig.world.put("g", 1)
+    state = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
+
+    rig.replicas.stop_replica(
+        StopReplicaRequest(
+            controller_id=ME,
+            controller_epoch=1,
+            broker_epoch=1,
+            topic_states=[StopReplicaTopicState(topic_name=TOPIC, partition_states=[state])],
+        )
+    )
+
+    assert rig.world.put("g", 2).errors == [ErrorCode.NOT_COORDINATOR]
+    rig.lead()
+    assert rig.world.offsets() == {}
+
+
+def test_a_failed_directory_takes_its_shards_along(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+
+    rig.replicas.directory_failed([rig.directory])
+
+    assert rig.world.put("g", 2).errors == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_too_few_replicas_in_sync_refuse_and_never_more_are_asked_for_than_there_are(make: Callable[..., Rig]) -> None:
+    rig = make(min_insync_replicas="2")
+    rig.lead(ME)
+    assert rig.world.put("g", 1).replies == [1]
+
+    rig.lead(ME, OTHER)
+    rig.partition.isr = (ME,)
+
+    assert rig.world.put("g", 2).errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert rig.world.offsets() == {"g": 1}
+
+
+def test_answers_wait_for_the_replicas(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead(ME, OTHER)
+
+    written, read = rig.world.put("g", 1), rig.world.get("g")
+    assert (written.replies, read.replies, rig.purgatory.size) == ([], [], 2)
+    rig.partition.follower_fetched(OTHER, 1, NOW_MS)
+
+    assert (written.replies, read.replies, rig.purgatory.size) == ([1], [1], 0)
+
+
+def test_answers_that_wait_too_long_or_lose_their_leader_are_refused(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead(ME, OTHER)
+    late = rig.world.put("g", 1)
+    rig.purgatory.expire_all()
+    assert late.errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+    deposed = rig.world.put("g", 2)
+    rig.order(OTHER, (OTHER, ME))
+
+    assert deposed.errors == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_transactional_offsets_survive_with_their_fate(make: Callable[..., Rig]) -> None:
+    rig = make()
+    rig.lead()
+    ended = Answers()
+    for producer_id, group in ((1, "kept"), (2, "dropped"), (3, "open")):
+        rig.world.runtime.run(
+            0,
+            lambda _, group=group, producer_id=producer_id: Result(
+                [record_of(group, 5)], producer=Producer(producer_id, 0)
+            ),
+            pytest.fail,
+        )
+    assert rig.partition.leader_log().last_stable_offset == 0
+    rig.world.runtime.end_transaction(0, Producer(1, 0), 0, True, ended.end)
+    rig.world.runtime.end_transaction(0, Producer(2, 0), 0, False, ended.end)
+
+    rig.kill_and_restart()
+
+    (shard,) = rig.world.runtime.shards()
+    assert (shard.offsets, shard.pending) == ({"kept": 5}, {3: {"open": 5}})
+    assert ended.replies == [None, None]
+    assert rig.partition.leader_log().last_stable_offset == 2
+
+
+def test_a_hundred_thousand_records_load_in_slices(make: Callable[..., Rig]) -> None:
+    rig = make(segment_bytes="1000000")
+    rig.lead()
+    for first in range(0, 100_000, 1000):
+        records = [record_of(f"g{number % 777}", number) for number in range(first, first + 1000)]
+        rig.world.runtime.run(0, lambda _, records=records: Result(records), pytest.fail)
+
+    rig.kill_and_restart()
+
+    assert rig.world.offsets() == {f"g{number % 777}": number for number in range(99_223, 100_000)}
+    (shard,) = rig.world.runtime.shards()
+    assert shard.replayed == 100_000
+    assert rig.world.runtime.load_times.count == 1
