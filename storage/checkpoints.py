@@ -86,6 +86,11 @@ class OffsetCheckpoint:
         self._written = offsets
         return True
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a file, as far as it was read or written."""
+        return self._written is not None
+
     def has(self, partition: TopicPartition) -> bool:
         """Whether the file, as last read or written, has an entry for the partition."""
         return self._written is not None and partition in self._written

@@ -22,12 +22,14 @@ class LogEnvironment:
     run_later         (delay_ms, job): the job unlinks files after `file.delete.delay.ms` (default: at once)
     on_io_failure     (directory, error): an error that takes the log directory offline (EIO, EROFS, a failed undo)
     on_refused        (directory, reason): a write that did not go through and may be tried again (a full disk)
+    on_clean_offset_lowered  (): a truncation took a part of what was compacted; the checkpoint should say so soon
     """
 
     __slots__ = (
         "_rules",
         "files",
         "now_ms",
+        "on_clean_offset_lowered",
         "on_io_failure",
         "on_refused",
         "pool",
@@ -48,6 +50,7 @@ class LogEnvironment:
         run_later: Callable[[int, Callable[[], None]], object] | None = None,
         on_io_failure: Callable[[Path, OSError], object] | None = None,
         on_refused: Callable[[Path, str], object] | None = None,
+        on_clean_offset_lowered: Callable[[], object] | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         validate_all_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
@@ -59,6 +62,7 @@ class LogEnvironment:
         self.run_later = run_later or _without_delay
         self.on_io_failure = on_io_failure or _nobody_to_tell
         self.on_refused = on_refused or _nobody_to_ask
+        self.on_clean_offset_lowered = on_clean_offset_lowered or _nobody_cares
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.validate_all_records = validate_all_records
         self.random_below = random_below
@@ -69,9 +73,11 @@ class LogEnvironment:
         latest = self._rules
         if latest is None or latest[0] is not config:
             append = AppendRules(config, validate_all_records=self.validate_all_records)
-            roll = RollRules(
-                config.segment_bytes, config.segment_ms, config.segment_index_bytes, config.index_interval_bytes
-            )
+            segment_ms = config.segment_ms
+            if config.is_compacted:
+                # The active segment isn't compacted: it must not stay active for longer.
+                segment_ms = min(segment_ms, max(config.max_compaction_lag_ms, 1))
+            roll = RollRules(config.segment_bytes, segment_ms, config.segment_index_bytes, config.index_interval_bytes)
             latest = self._rules = (config, append, roll)
         return latest[1:]
 
@@ -82,6 +88,10 @@ def _at_once(job: Callable[[], None]) -> None:
 
 def _without_delay(_delay_ms: int, job: Callable[[], None]) -> None:
     job()
+
+
+def _nobody_cares() -> None:
+    return
 
 
 def _nobody_to_ask(_directory: Path, _reason: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kavka.storage.checkpoints import (
+    CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
@@ -47,6 +48,7 @@ class LogDirectory:
         "_descriptor",
         "_files",
         "_real_path",
+        "clean_offsets",
         "failure",
         "high_watermarks",
         "log_start_offsets",
@@ -65,6 +67,7 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_FILE, files)
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_FILE, files)
         self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_FILE, files)
+        self.clean_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_FILE, files)
         self._files = files
         self._descriptor = -1
         self._real_path = ""
@@ -139,11 +142,17 @@ class LogDirectory:
         with self._checkpoint_lock:
             self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
 
+    def write_clean_offsets(self, logs: Iterable[PartitionLog]) -> None:
+        """Checkpoint where the dirty parts begin, of the logs that were ever compacted. Raises OSError."""
+        with self._checkpoint_lock:
+            offsets = {(log.topic, log.partition): clean for log in logs if (clean := log.clean_offset) is not None}
+            if offsets or self.clean_offsets.exists:
+                self.clean_offsets.write(offsets)
+
     def remembers(self, key: TopicPartition) -> bool:
         """Whether one of the checkpoints has an entry for the partition."""
-        return any(
-            checkpoint.has(key) for checkpoint in (self.recovery_points, self.log_start_offsets, self.high_watermarks)
-        )
+        checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
+        return any(checkpoint.has(key) for checkpoint in checkpoints)
 
     def mark_clean(self, broker_epoch: int = -1) -> None:
         """Say that all is on the disk: the last thing that a clean stop writes. Raises OSError."""

@@ -44,6 +44,7 @@ class StoredOffsets(NamedTuple):
     recovery_points: Mapping[TopicPartition, int]
     log_start_offsets: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int]
+    clean_offsets: Mapping[TopicPartition, int]
 
 
 def find_folders(directory: Path, files: Files) -> FoundFolders:
@@ -72,6 +73,7 @@ def read_stored_offsets(directory: LogDirectory) -> StoredOffsets:
         _read_or_empty(directory.recovery_points),
         _read_or_empty(directory.log_start_offsets),
         _read_or_empty(directory.high_watermarks),
+        _read_or_empty(directory.clean_offsets),
     )
 
 
@@ -94,6 +96,7 @@ def load_logs(
             folders[key], key, clean, stored.recovery_points.get(key, 0), stored.log_start_offsets.get(key, 0)
         )
         logs.append(log)
+        log.clean_offset = stored.clean_offsets.get(key)
         if (high_watermark := stored.high_watermarks.get(key)) is not None:
             log.set_high_watermark(high_watermark)
 

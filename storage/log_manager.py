@@ -90,6 +90,10 @@ class LogManager:
         """Every log that is online."""
         return self._table.all()
 
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        """Where the log lies, or lay until its directory failed."""
+        return self._table.directory_of(log)
+
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         """The logs that lie in one directory."""
         return self._table.logs_in(directory)
@@ -238,6 +242,11 @@ class LogManager:
         for directory in self.directories.online:
             self._checkpoint(directory, high_watermarks=True)
 
+    def checkpoint_clean_offsets(self, directory: LogDirectory) -> None:
+        """Write where the dirty parts of the directory's compacted logs begin, if that changed."""
+        if directory.online:
+            self._checkpoint(directory, clean_offsets=True)
+
     # Stop
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
@@ -290,7 +299,12 @@ class LogManager:
             self._files.fsync_directory(directory.path)
 
     def _checkpoint(
-        self, directory: LogDirectory, *, recovery_points: bool = False, high_watermarks: bool = False
+        self,
+        directory: LogDirectory,
+        *,
+        recovery_points: bool = False,
+        high_watermarks: bool = False,
+        clean_offsets: bool = False,
     ) -> None:
         logs = self.logs_in(directory)
         with self.directories.tried_again(directory, "could not write a checkpoint"):
@@ -298,6 +312,8 @@ class LogManager:
                 directory.write_recovery_points(logs)
             if high_watermarks:
                 directory.write_high_watermarks(logs)
+            if clean_offsets:
+                directory.write_clean_offsets(logs)
 
     # Opening
 
@@ -330,7 +346,7 @@ class LogManager:
             try:
                 if directory.remembers(key):
                     # Of a log that was deleted: this one must not start with its offsets after a crash.
-                    self._checkpoint(directory, recovery_points=True, high_watermarks=True)
+                    self._checkpoint(directory, recovery_points=True, high_watermarks=True, clean_offsets=True)
                 log = self._factory.create(directory, key, topic_id)
             except OSError as error:
                 self.directories.met(directory, what, error)
@@ -350,6 +366,7 @@ class LogManager:
             run_later=self.deferred.add,
             on_io_failure=lambda _path, error: self.directories.log_met(directory, error),
             on_refused=lambda _path, reason: self.directories.refused(directory, reason),
+            on_clean_offset_lowered=lambda: self._in_background(partial(self.checkpoint_clean_offsets, directory)),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )

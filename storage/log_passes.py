@@ -52,7 +52,7 @@ def yield_interpreter() -> None:
 
 def _over(logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int], pause: Pause) -> int:
     done = 0
-    for log in _paced(logs, pause):
+    for log in paced(logs, pause):
         try:
             done += work(log)
         except (OSError, BrokerError) as error:
@@ -60,7 +60,8 @@ def _over(logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int], pau
     return done
 
 
-def _paced(logs: Iterable[PartitionLog], pause: Pause) -> Iterator[PartitionLog]:
+def paced(logs: Iterable[PartitionLog], pause: Pause) -> Iterator[PartitionLog]:
+    """The logs, with a pause after every millisecond of what the caller does with them."""
     since = time.perf_counter_ns()
     for log in logs:
         yield log

@@ -35,6 +35,7 @@ class LogState:
 
     __slots__ = (
         "changes",
+        "clean_offset",
         "closed",
         "config",
         "directory",
@@ -57,6 +58,7 @@ class LogState:
         "rules",
         "saved_epochs",
         "snapshots",
+        "swapping",
         "topic",
         "topic_id",
         "topic_id_saved",
@@ -89,6 +91,10 @@ class LogState:
         self.log_start_offset = 0
         self.high_watermark = 0
         self.recovery_point = 0
+        self.clean_offset: int | None = None
+        """Everything below was compacted; None: nothing ever was."""
+        self.swapping: tuple[str, ...] = ()
+        """Files of a compacted segment that a crash would put in the place of those that it was made of."""
         self.truncations = 0
         self.changes = 0
         """How often files were made, cut or renamed; where `durable_changes` is behind, a close has to fsync."""
@@ -151,8 +157,11 @@ class LogState:
         segment.govern(self.roll_rules, self.jitter_ms())
         return segment
 
-    def drop_segments(self, dropped: Iterable[Segment]) -> None:
-        """Rename the files of segments that are no longer published, unlink them later. Lock held; raises OSError."""
+    def drop_segments(self, dropped: Iterable[Segment], *, replaced_from: int = -1) -> None:
+        """Rename the files of segments that are no longer published, unlink them later. Lock held; raises OSError.
+
+        `replaced_from`: where another segment begins that has taken their place; the producers' snapshot stays there.
+        """
         self.changes += 1
         for segment in dropped:
             segment.unpin()
@@ -164,9 +173,19 @@ class LogState:
                     renamed.append(path + DELETED_SUFFIX)
             segment.file.moved_to(segment.file.path + DELETED_SUFFIX)
             segment.file.retire()
-            if segment.base_offset in self.snapshots.offsets:
+            if segment.base_offset in self.snapshots.offsets and segment.base_offset != replaced_from:
                 self.snapshots.remove(segment.base_offset)
             self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
+
+    def abandon_swap(self) -> None:
+        """Truncation, before anything is cut: what was compacted holds what is cut. Lock held. Raises OSError."""
+        swapping, self.swapping = self.swapping, ()
+        for path in swapping:
+            if self.files.exists(path):
+                self.files.unlink(path)
+        if swapping:
+            # Else a crash might put back what is cut now.
+            self.files.fsync_directory(self.folder)
 
     def save_indexes(self, segment: Segment) -> None:
         """Write what the index files lack. Lock held. A full disk is no error: the next time writes it all."""

@@ -234,6 +234,17 @@ class Segment:
             self.max_timestamp_ms, self.max_timestamp_offset = self.time_index.last_entry()
         return self.max_timestamp_ms, self.max_timestamp_offset
 
+    def first_timestamp_ms(self) -> int:
+        """The largest timestamp of the first batch; -1 if there is none. Raises OSError."""
+        first = self._first_timestamp_ms
+        if first is None and self.size_bytes:
+            fd = self.file.acquire()
+            try:
+                first = self._first_timestamp_ms = first_timestamp(self._files, fd)
+            finally:
+                self.file.release()
+        return NO_TIMESTAMP if first is None else first
+
     def retention_timestamp_ms(self) -> int:
         """The newest message's time, or the file's where messages have none."""
         timestamp_ms, _ = self.largest_timestamp()

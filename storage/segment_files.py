@@ -2,7 +2,9 @@
 
 X.deleted            a deletion whose delay a stop cut short: unlinked
 X.cleaned            a compaction that wasn't finished: unlinked
-X.swap               a compaction that was: takes the place of the segments that it covers
+X.TOKEN.cleaned      the same, of our own cleaner, whose workers may outlive a broker by a moment
+X.log.swap           a compaction that was: takes the place of the segments that it covers
+X.index.swap         goes with it; without it, it is unlinked, and the index built again where it is missing
 X.index without log  left over: unlinked
 X.tmp                a checkpoint that wasn't renamed: unlinked
 """
@@ -26,21 +28,21 @@ def tidy_folder(directory: str, files: Files) -> list[str]:
     names = kept = files.listdir(directory)
     if not any(name.endswith(_LEFT_OVER) for name in names):
         return _drop_lone_indexes(directory, names, files)
-    unfinished = [offset for name in names if name.endswith(CLEANED_SUFFIX) and (offset := _offset(name)) is not None]
-    lowest_unfinished = min(unfinished, default=None)
-    swaps = []
+    lowest_unfinished = min(map(_offset_of, (name for name in names if _is_kafkas_unfinished(name))), default=None)
+    swaps = {
+        offset
+        for name in names
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)
+        and (offset := _offset(name)) is not None
+        # Kafka splits a segment by renaming all parts to .swap before it drops any .cleaned: the group is incomplete.
+        and (lowest_unfinished is None or offset < lowest_unfinished)
+    }
     for name in names:
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
-            files.unlink(f"{directory}/{name}")
+        is_swap = name.endswith(SWAP_SUFFIX) and _offset(name) in swaps
+        if name.endswith(_LEFT_OVER):
             kept = []
-        elif name.endswith(SWAP_SUFFIX):
-            offset = _offset(name)
-            if offset is None or (lowest_unfinished is not None and offset >= lowest_unfinished):
-                # The cleaner renames all of a group to .swap before it drops any .cleaned: the group is incomplete.
+            if not is_swap:
                 files.unlink(f"{directory}/{name}")
-            else:
-                swaps.append(name)
-            kept = []
     if swaps:
         _complete_swaps(directory, files, swaps)
     return _drop_lone_indexes(directory, kept or files.listdir(directory), files)
@@ -51,18 +53,19 @@ def base_offsets(names: Iterable[str]) -> list[int]:
     return sorted(offset for name in names if name.endswith(LOG_SUFFIX) and (offset := _offset(name)) is not None)
 
 
-def _complete_swaps(directory: str, files: Files, swaps: list[str]) -> None:
+def _complete_swaps(directory: str, files: Files, swaps: Iterable[int]) -> None:
     segments = base_offsets(files.listdir(directory))
-    for name in swaps:
-        final = name.removesuffix(SWAP_SUFFIX)
-        base_offset = _offset(name)
-        if final.endswith(LOG_SUFFIX) and base_offset is not None:
-            end_offset = _end_offset(f"{directory}/{name}", base_offset, files)
-            for replaced in segments:
-                if base_offset <= replaced < end_offset:
-                    _unlink_segment(directory, replaced, files)
-    for name in sorted(swaps):
-        files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    for base_offset in swaps:
+        log = f"{directory}/{base_offset:020d}{LOG_SUFFIX}"
+        end_offset = _end_offset(log + SWAP_SUFFIX, base_offset, files)
+        for replaced in segments:
+            if base_offset <= replaced < max(end_offset, base_offset + 1):
+                _unlink_segment(directory, replaced, files)
+        # The .log comes last: without it, the others would be of no use after another crash.
+        for suffix in reversed(SUFFIXES):
+            path = f"{directory}/{base_offset:020d}{suffix}"
+            if files.exists(path + SWAP_SUFFIX):
+                files.rename(path + SWAP_SUFFIX, path)
     files.fsync_directory(directory)
 
 
@@ -96,6 +99,14 @@ def _drop_lone_indexes(directory: str, names: list[str], files: Files) -> list[s
     for name in lone:
         files.unlink(f"{directory}/{name}")
     return [name for name in names if name not in lone] if lone else names
+
+
+def _is_kafkas_unfinished(name: str) -> bool:
+    return name.endswith(tuple(suffix + CLEANED_SUFFIX for suffix in SUFFIXES)) and _offset(name) is not None
+
+
+def _offset_of(name: str) -> int:
+    return int(name.partition(".")[0])
 
 
 def _offset(name: str) -> int | None:

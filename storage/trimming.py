@@ -15,6 +15,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
     end_offset, _, segments, bases = log.published
     if offset >= end_offset:
         return False
+    log.abandon_swap()
     log.truncations += 1
     log.changes += 1
     if offset < bases[0]:
@@ -37,11 +38,13 @@ def truncate_to(log: LogState, offset: int) -> bool:
     log.log_start_offset = min(log.log_start_offset, end_offset)
     log.epochs.truncate_from_end(end_offset)
     _reload_producers(log, end_offset)
+    _lower_clean_offset(log, end_offset)
     return True
 
 
 def start_anew(log: LogState, offset: int) -> None:
     """Drop everything; the log is empty and begins at `offset`. Lock held. Raises OSError."""
+    log.abandon_swap()
     log.truncations += 1
     log.changes += 1
     # First, since the new segment's files may have an old one's names. Readers go on with the renamed files.
@@ -54,6 +57,7 @@ def start_anew(log: LogState, offset: int) -> None:
     log.epochs.clear()
     log.producers.clear(offset)
     log.snapshots.remove_outside(-1, -1)
+    _lower_clean_offset(log, offset)
 
 
 def delete_records_before(log: LogState, offset: int) -> bool:
@@ -101,8 +105,8 @@ def _count_too_old(log: LogState, now_ms: int) -> int:
     if log.config.retention_ms < 0:
         return 0
     count = 0
-    for segment in log.published[2]:
-        if not segment.size_bytes or now_ms - segment.retention_timestamp_ms() <= log.config.retention_ms:
+    for segment in _without_empty_end(log):
+        if now_ms - segment.retention_timestamp_ms() <= log.config.retention_ms:
             break
         count += 1
     return count
@@ -115,12 +119,18 @@ def _count_over_size(log: LogState) -> int:
     segments = log.published[2]
     over = sum(segment.size_bytes for segment in segments) - log.config.retention_bytes
     count = 0
-    for segment in segments:
+    for segment in _without_empty_end(log):
         over -= segment.size_bytes
-        if over < 0 or not segment.size_bytes:
+        if over < 0:
             break
         count += 1
     return count
+
+
+def _without_empty_end(log: LogState) -> tuple[Segment, ...]:
+    """The segments that can be deleted: not the last one while it is empty. Compaction leaves other empty ones."""
+    segments = log.published[2]
+    return segments if segments[-1].size_bytes else segments[:-1]
 
 
 def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
@@ -139,6 +149,13 @@ def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
     log.publish(end_offset, position, segments[count:])
     log.drop_segments(dropped)
     return dropped
+
+
+def _lower_clean_offset(log: LogState, end_offset: int) -> None:
+    """What comes behind the log's new end was never compacted; a restart must know that, too."""
+    if log.clean_offset is not None and log.clean_offset > end_offset:
+        log.clean_offset = end_offset
+        log.environment.on_clean_offset_lowered()
 
 
 def _reload_producers(log: LogState, end_offset: int) -> None:

@@ -70,7 +70,7 @@ class LogRound:
         retention = Retention(
             self._map,
             self._hash,
-            CleanedTransactions(job.aborted_transactions()),
+            CleanedTransactions(job.aborted),
             producers,
             job.end_offset,
             job.now_ms,
@@ -98,7 +98,7 @@ class LogRound:
         job = self._job
         start = job.first_dirty_offset
         # Those that ended before would never be seen to end.
-        transactions = CleanedTransactions(each for each in job.aborted_transactions() if each.last_offset >= start)
+        transactions = CleanedTransactions(each for each in job.aborted if each.last_offset >= start)
         for number, (base_offset, size) in enumerate(job.segments):
             end_offset = self._end_of(number)
             if end_offset <= start:

@@ -34,8 +34,8 @@ class CleanJob(NamedTuple):
     first_dirty_offset: int
     end_offset: int
     """Where the cleanable part ends: a segment's base offset."""
-    aborted: list[tuple[int, int, int, int]]
-    """The aborted transactions that touch the segments, as in `.txnindex`."""
+    aborted: list[AbortedTransaction]
+    """Those that touch the segments."""
     producers: list[tuple[int, int, int]]
     """(producer id, last data offset or -1, epoch) of the producers that are known."""
     now_ms: int
@@ -48,9 +48,6 @@ class CleanJob(NamedTuple):
     chunk_bytes: int
     """How much is read at a time."""
     bytes_per_second: float
-
-    def aborted_transactions(self) -> list[AbortedTransaction]:
-        return [AbortedTransaction(*entry) for entry in self.aborted]
 
 
 class CleanedGroup(NamedTuple):
@@ -114,6 +111,7 @@ def encode_abort(token: str) -> bytes:
 def decode_job(fields: dict[str, Any]) -> CleanJob:
     """The job in a message to the worker."""
     fields["segments"] = [tuple(segment) for segment in fields["segments"]]
+    fields["aborted"] = [AbortedTransaction(*entry) for entry in fields["aborted"]]
     return CleanJob(**fields)
 
 

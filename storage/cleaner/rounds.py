@@ -1,0 +1,143 @@
+"""One round over one log as the broker sees it: the job is made up, its groups are swapped in, its end is noted."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from enum import Enum
+from itertools import islice
+from typing import Final, NamedTuple
+
+from kavka.config.broker_config import BrokerConfig
+from kavka.storage.cleaner.jobs import (
+    ABORTED,
+    BROKEN,
+    CORRUPT,
+    DISK,
+    GONE,
+    CleanedGroup,
+    CleanedLog,
+    CleaningFailed,
+    CleanJob,
+)
+from kavka.storage.cleaner.selection import CleanableLog
+from kavka.storage.cleaner.swap import remove_cleaned, swap_in
+from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError
+from kavka.storage.offset_index import CorruptIndexError
+from kavka.storage.partition_log import PartitionLog
+
+STROKE: Final = 16
+"""A worker reads that many times its share of log.cleaner.io.buffer.size at a time: it works on whole columns."""
+MAX_MAP_BYTES: Final = (1 << 31) - 1
+_PRODUCERS_A_SLICE: Final = 1000
+
+
+class Outcome(Enum):
+    """How a round ended."""
+
+    CLEANED = "cleaned"
+    PASSED = "it may work another time"
+    CORRUPT = "the log holds what can't be"
+    BROKEN = "it should have worked"
+
+
+class Round(NamedTuple):
+    """What is to be known afterwards."""
+
+    outcome: Outcome
+    result: CleanedLog | None = None
+    reason: str = ""
+
+
+def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int, bytes_per_second: float) -> Round:
+    """Have the worker clean the log, and take over what it made. Raises WorkerDiedError, BrokerError (broken disk)."""
+    log = found.log
+    truncations = log.truncations
+    job = make_job(found, config, now_ms, bytes_per_second)
+    try:
+        # What an earlier round left that didn't get to an end; nobody else works on this log.
+        remove_cleaned(log.files, job.folder)
+        error = None
+        for reply in worker.run(job):
+            if isinstance(reply, CleanedGroup):
+                error = error or _swapped(log, job, reply)
+                if error is not None:
+                    worker.abort(job.token)
+            elif error is not None:
+                return _ended(found, job, error)
+            elif isinstance(reply, CleanedLog):
+                with log.lock:
+                    if log.truncations == truncations:
+                        log.clean_offset = reply.clean_offset
+                return Round(Outcome.CLEANED, reply)
+            else:
+                return _ended(found, job, reply)
+    except OSError as failure:
+        raise log.disk_failed("compaction failed", failure) from failure
+    finally:
+        with contextlib.suppress(OSError):
+            remove_cleaned(log.files, job.folder)
+    raise WorkerDiedError("no end of the job")
+
+
+def _swapped(log: PartitionLog, job: CleanJob, group: CleanedGroup) -> CleaningFailed | None:
+    """Swap a group in; why it didn't work."""
+    try:
+        return None if swap_in(log, job.folder, group, job.token) else CleaningFailed(ABORTED, "the log has changed")
+    except OSError as error:
+        return CleaningFailed(DISK, str(error), error.errno or 0)
+    except CorruptIndexError as error:
+        return CleaningFailed(BROKEN, str(error))
+
+
+def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed) -> Round:
+    """What follows from a failure. Raises BrokerError, after the directory's failure was reported."""
+    log = found.log
+    if failure.cause == DISK:
+        error = OSError(failure.errno, failure.reason)
+        raise log.disk_failed("compaction failed", error) from error
+    if failure.cause == CORRUPT:
+        return Round(Outcome.CORRUPT, reason=failure.reason)
+    has_changed = log.folder != job.folder or log.published[2][: len(found.segments)] != found.segments
+    if failure.cause == ABORTED or (failure.cause == GONE and has_changed):
+        return Round(Outcome.PASSED, reason=failure.reason)
+    return Round(Outcome.BROKEN, reason=failure.reason)
+
+
+def make_job(found: CleanableLog, config: BrokerConfig, now_ms: int, bytes_per_second: float) -> CleanJob:
+    """The job for a worker. Raises BrokerError if the transaction indexes can't be read."""
+    log = found.log
+    threads = max(1, config.log_cleaner_threads)
+    settings = log.config
+    return CleanJob(
+        topic=log.topic,
+        partition=log.partition,
+        folder=log.folder,
+        token=os.urandom(8).hex(),
+        segments=[(segment.base_offset, segment.size_bytes) for segment in found.segments],
+        first_dirty_offset=found.first_dirty_offset,
+        end_offset=found.end_offset,
+        aborted=list(log.aborted_transactions(found.segments[0].base_offset, found.end_offset)),
+        producers=list(_producers(log, found.end_offset)),
+        now_ms=now_ms,
+        delete_retention_ms=settings.delete_retention_ms,
+        segment_bytes=settings.segment_bytes,
+        index_bytes=settings.segment_index_bytes,
+        index_interval_bytes=settings.index_interval_bytes,
+        map_bytes=min(config.log_cleaner_dedupe_buffer_size // threads, MAX_MAP_BYTES),
+        map_load_factor=config.log_cleaner_io_buffer_load_factor,
+        chunk_bytes=max(config.log_cleaner_io_buffer_size // threads * STROKE, 1 << 12),
+        bytes_per_second=bytes_per_second,
+    )
+
+
+def _producers(log: PartitionLog, end_offset: int) -> Iterator[tuple[int, int, int]]:
+    """The producers whose last batch the round may meet. A few at a time: an append must not wait for thousands."""
+    with log.lock:
+        entries = list(log.producers.entries())
+    position = iter(entries)
+    while True:
+        with log.lock:
+            some = [(each.producer_id, each.last_offset, each.epoch) for each in islice(position, _PRODUCERS_A_SLICE)]
+        if not some:
+            return
+        yield from (each for each in some if each[1] < end_offset)
