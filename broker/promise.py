@@ -53,6 +53,13 @@ class Promise(Generic[T]):
         """Whether it is settled."""
         return self._outcome is not None
 
+    def or_response(self) -> "T | Promise[T]":
+        """The response if it is there already, which spares the dispatcher the way of those that come later."""
+        outcome = self._outcome
+        if outcome is None or outcome[0] is None:
+            return self
+        return outcome[0]
+
     def _settle(self, response: T | None, error: BaseException | None) -> bool:
         if not self._settled.acquire(blocking=False):
             return False

@@ -71,7 +71,7 @@ def offset_commit(
         answer(_refused(request, code, None))
 
     services.groups.run(request.group_id, lambda shard: shard.commit(request, client, answer), refused)
-    return promise
+    return promise.or_response()
 
 
 def _refusal(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> OffsetCommitResponseTopic:

@@ -65,7 +65,7 @@ def offset_fetch(
             _GroupFetch(each, context, services, partial(gathering.put, index)).start(request.require_stable)
         else:
             gathering.put(index, _group_error(each, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    return promise
+    return promise.or_response()
 
 
 class _GroupFetch:
