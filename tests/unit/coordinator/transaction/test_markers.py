@@ -1,0 +1,163 @@
+"""Carrying decisions out: markers that stand, fail, are dropped or get lost, and reloads at each step."""
+
+import pytest
+
+from kavka.coordinator.runtime.result import Producer
+from kavka.coordinator.transaction.completion import MARKERS_DROPPED, MARKERS_RETRIED, RETRY_LONGEST_MS
+from kavka.protocol.errors import ErrorCode
+from tests.support.transaction_stage import TransactionStage
+
+A0, B0, B1 = ("a", 0), ("b", 0), ("b", 1)
+
+
+def decided(stage: TransactionStage, *, committed: bool = True) -> Producer:
+    producer = stage.init("t")
+    stage.add("t", producer, A0, B0, B1)
+    return stage.end("t", producer, committed=committed)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_transaction_is_complete_when_all_markers_stand(committed: bool) -> None:
+    stage = TransactionStage()
+    decided(stage, committed=committed)
+    (wanted,) = stage.ports.markers
+    assert (wanted.committed, wanted.partitions, wanted.coordinator_epoch) == (committed, (A0, B0, B1), 0)
+
+    stage.mark()
+
+    assert stage.state("t") == ("CompleteCommit" if committed else "CompleteAbort")
+    stage.advance(60_000)
+    assert stage.ports.markers == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_markers_that_fail_are_sent_again_until_they_stand(code: ErrorCode) -> None:
+    stage = TransactionStage()
+    decided(stage)
+    for attempt in range(12):
+        stage.mark({B0: code})
+        assert (stage.state("t"), stage.ports.markers) == ("PrepareCommit", [])
+        stage.advance(RETRY_LONGEST_MS)
+        (wanted,) = stage.ports.markers
+        assert wanted.partitions == (B0,)
+        assert stage.counts[MARKERS_RETRIED] == attempt + 1
+    stage.mark()
+
+    assert stage.state("t") == "CompleteCommit"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ],
+)
+def test_markers_with_no_place_are_dropped(code: ErrorCode) -> None:
+    stage = TransactionStage()
+    decided(stage)
+
+    stage.mark({A0: code})
+
+    assert stage.state("t") == "CompleteCommit"
+    assert stage.counts[MARKERS_DROPPED] == 1
+
+
+def test_answers_about_another_transaction_change_nothing() -> None:
+    stage = TransactionStage()
+    producer = decided(stage)
+    old = list(stage.ports.markers)
+    stage.mark()
+    stage.add("t", producer, A0)
+    stage.end("t", producer, committed=False)
+
+    new, stage.ports.markers[:] = list(stage.ports.markers), old
+    stage.mark()
+    assert stage.state("t") == "PrepareAbort"
+    stage.ports.markers[:] = new
+    stage.mark()
+    assert stage.state("t") == "CompleteAbort"
+
+
+def test_a_completion_that_cannot_be_logged_is_tried_again() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    stage.mark()
+
+    assert (stage.state("t"), stage.ports.markers) == ("PrepareCommit", [])
+    stage.advance(RETRY_LONGEST_MS)
+    assert (stage.state("t"), stage.ports.markers) == ("CompleteCommit", [])
+
+
+def test_markers_that_nobody_answered_are_sent_again_after_a_while() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    stage.ports.markers.clear()
+
+    stage.advance(11_000)
+
+    assert [wanted.partitions for wanted in stage.ports.markers] == [(A0, B0, B1)]
+    stage.mark()
+    assert stage.state("t") == "CompleteCommit"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("answered", ["before any answer", "half way", "before the completion is logged"])
+def test_whoever_loads_a_decision_carries_it_out(committed: bool, answered: str) -> None:
+    stage = TransactionStage()
+    decided(stage, committed=committed)
+    if answered == "half way":
+        stage.mark({B1: ErrorCode.NOT_LEADER_OR_FOLLOWER})
+    elif answered == "before the completion is logged":
+        stage.fail_next_append(ErrorCode.NOT_COORDINATOR)
+        stage.mark()
+    stage.ports.markers.clear()
+
+    stage.reload()
+
+    (wanted,) = stage.ports.markers
+    assert (wanted.committed, wanted.partitions, wanted.coordinator_epoch) == (committed, (A0, B0, B1), 1)
+    stage.mark()
+    assert stage.state("t") == ("CompleteCommit" if committed else "CompleteAbort")
+    assert {wanted.committed for wanted, _ in stage.written} == {committed}
+
+
+def test_a_decision_about_nothing_is_completed_after_a_reload() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.end("t", producer, committed=False)
+    del stage.log[-1]  # the completion did not come into the log
+
+    stage.reload()
+    assert stage.state("t") == "PrepareAbort"
+    stage.advance(RETRY_LONGEST_MS)
+
+    assert stage.state("t") == "CompleteAbort"
+
+
+def test_an_answer_to_the_shard_that_was_counts_for_the_one_that_is() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    old = list(stage.ports.markers)
+    stage.ports.markers.clear()
+    stage.reload()
+
+    stage.ports.markers[:] = old
+    stage.mark()
+
+    assert stage.state("t") == "CompleteCommit"
