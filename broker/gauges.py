@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kavka.broker.cleaner_gauges import register_cleaner_gauges
 from kavka.broker.metadata_cache import PartitionMetadata
 from kavka.broker.metrics import Labels, Metrics
 
@@ -34,6 +35,7 @@ def register_gauges(
     _replica_gauges(metrics, services)
     _controller_gauges(metrics, services)
     _log_gauges(metrics, services)
+    register_cleaner_gauges(metrics, services.cleaner, services.now_ms)
     _exporter_gauges(metrics, services)
 
 

@@ -49,6 +49,7 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
+from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
 from kavka.storage.log_directories import NoLogDirectoryError
 from kavka.storage.log_directory import DirectoryInUseError
@@ -153,6 +154,7 @@ class Broker:
             static, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
         )
         logs = services.logs = self._log_manager(static)
+        services.cleaner = LogCleaner(logs, static, now_ms=self._now_ms)
         owner = logs.lock_directories()
         self._undo.append(lambda: logs.close(broker_epoch=self._epoch))
         self._sockets.bind()
@@ -219,6 +221,8 @@ class Broker:
         self._undo.append(coordinators.stop)
         services.replicas = ReplicaManager(self.broker_id, services.logs, coordinators.leadership_changed)
         schedule_passes(self._scheduler, services.logs, services.config)
+        services.cleaner.start()
+        self._undo.append(services.cleaner.stop)
         self._sockets.start()
         self._undo.append(self._sockets.stop)
 
@@ -282,6 +286,7 @@ class Broker:
 
     def _settings_changed(self, old: BrokerConfig, new: BrokerConfig, changed: frozenset[str]) -> None:
         self.services.logs.update_broker_config(new)
+        self.services.cleaner.reconfigure(new)
         if "background.threads" in changed:
             self._scheduler.resize(new.background_threads)
         self._scheduler.intervals_changed()

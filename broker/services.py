@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kavka.cluster.controller import Controller
     from kavka.cluster.features import FinalizedFeatures
     from kavka.cluster.registry.base import Registry
+    from kavka.storage.cleaner.log_cleaner import LogCleaner
     from kavka.storage.log_manager import LogManager
 
 
@@ -24,6 +25,7 @@ class Services:
 
     __slots__ = (
         "broker_id",
+        "cleaner",
         "cluster_id",
         "config",
         "controller",
@@ -42,6 +44,7 @@ class Services:
     )
 
     broker_id: int
+    cleaner: "LogCleaner"
     cluster_id: str
     config: "DynamicConfig"
     controller: "Controller"

@@ -66,6 +66,7 @@ class LogRound:
         self._build_map()
         clean_offset = max(job.first_dirty_offset, self._map.latest_offset + 1)
         mapped_s = time.monotonic()
+        bytes_mapped = self._bytes_read
         producers = {producer_id: (last, epoch) for producer_id, last, epoch in job.producers}
         retention = Retention(
             self._map,
@@ -84,6 +85,7 @@ class LogRound:
         yield CleanedLog(
             clean_offset,
             self._bytes_read,
+            self._bytes_read - bytes_mapped,
             self._bytes_written,
             self._records_read,
             self._records_kept,

@@ -68,6 +68,9 @@ class CleanedLog(NamedTuple):
     clean_offset: int
     """Everything below is clean now."""
     bytes_read: int
+    """In both passes: for the map, and to clean."""
+    bytes_cleaned: int
+    """Read to clean."""
     bytes_written: int
     records_read: int
     records_kept: int
