@@ -3,11 +3,13 @@
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.row import UnavailableError
 from tests.support.java import JavaFailedError, run_java
 from tests.support.server import RunningServer
 
+PROGRAMS = Path(__file__).with_name("java")
 TOOLS = "org.apache.kafka.tools"
 SENT = re.compile(r"([\d.]+) records/sec .*? ([\d.]+) ms avg latency.*? (\d+) ms 50th, .*? (\d+) ms 99th")
 LATENCY = re.compile(r"Avg latency: ([\d.]+) ms\s+Percentiles: 50th = (\d+), 99th = (\d+)")
@@ -60,6 +62,23 @@ def end_to_end(server: RunningServer, topic: str, records: int) -> JavaOutcome:
         raise UnavailableError(f"EndToEndLatency printed no percentiles: {output[-300:]}")
     average, p50, p99 = found.groups()
     return JavaOutcome(1000 / float(average), float(average), float(p50), float(p99))
+
+
+def transactions(
+    server: RunningServer,
+    topic: str,
+    partitions: int,
+    transactions: int,
+    records: int,
+    *,
+    warm_up: int,
+    abort_every: int,
+) -> JavaOutcome:
+    """benchmarks/java/TransactionLoad: so many transactions one after the other; the rate is of transactions."""
+    numbers = (partitions, transactions, records, warm_up, abort_every)
+    output = _run(str(PROGRAMS / "TransactionLoad.java"), [server.bootstrap, topic, *map(str, numbers)])
+    rate, p50, p99 = map(float, output.split())
+    return JavaOutcome(rate, 1000 / rate, p50, p99)
 
 
 def _run(main_class: str, arguments: list[str]) -> str:
