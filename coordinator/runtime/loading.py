@@ -11,7 +11,7 @@ up, so that a request waits for a slice at most.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from kavka.coordinator.ports import InternalLog, Shard
@@ -19,9 +19,18 @@ from kavka.coordinator.runtime.record_decoding import RecordDecoder
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.internal.record_codec import UnknownRecordTypeError
-from kavka.protocol.records.batch import ControlType, control_type_of, iter_batch_headers, iter_records
-from kavka.protocol.records.header import BatchHeader
-from kavka.protocol.records.keyed import keys_and_values
+from kavka.protocol.records.batch import ControlType, control_type_of, iter_records, read_header
+from kavka.protocol.records.errors import TruncatedBatchError
+from kavka.protocol.records.header import (
+    BATCH_HEADER,
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from kavka.protocol.records.keyed import RECORDS_AT_ONCE, KeyedRecord, keys_and_values, small_records
 
 SLICE_NS: Final = 500_000
 PAUSE_S: Final = 0.00005
@@ -90,7 +99,7 @@ def replay_log(
             raise DecodeError(f"the log ends at {internal_log.end_offset}, and has nothing to read at {offset}")
         offset = next_offset
         read_bytes += len(data)
-    return Loaded(replay.records, replay.unknown, read_bytes) if is_wanted() else None
+    return Loaded(replay.records - replay.unknown, replay.unknown, read_bytes) if is_wanted() else None
 
 
 class _Replay:
@@ -107,26 +116,54 @@ class _Replay:
     def batches(self, data: bytes, from_offset: int) -> int:
         """Replay the whole batches of `data`; the offset behind the last one."""
         next_offset = from_offset
-        look_in = RECORDS_BETWEEN_LOOKS
-        for position, header in iter_batch_headers(data, allow_truncated_tail=True):
-            next_offset = header.next_offset
+        position, size = 0, len(data)
+        while position < size and self.is_wanted():
+            plain = self._plain_batches(data, position)
+            if plain is not None:
+                position, next_offset = plain
+                continue
+            try:
+                header = read_header(data, position)
+            except TruncatedBatchError:
+                break
             if header.is_control:
                 self._end_transaction(data, position, header)
-            elif header.count > 0 and next_offset > from_offset:
-                self._batch(data, position, header)
-            look_in -= max(header.count, 1)
-            if look_in <= 0:
-                look_in = RECORDS_BETWEEN_LOOKS
-                self.slices.breathe()
-                if not self.is_wanted():
-                    break
+            else:
+                producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+                self._records(keys_and_values(data, position, header), producer)
+            position += header.size_bytes
+            next_offset = header.next_offset
         return next_offset
 
-    def _batch(self, data: bytes, position: int, header: BatchHeader) -> None:
-        producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+    def _plain_batches(self, data: bytes, position: int) -> tuple[int, int] | None:
+        """Replay batches of the commonest form, until a slice is full; None if the one at `position` isn't of it.
+
+        A commit of a few partitions is a batch of its own, so that a log may hold a million of them.
+        """
+        size = len(data)
+        next_offset = -1
+        records: list[KeyedRecord] = []
+        while size - position >= HEADER_SIZE_BYTES and len(records) < RECORDS_BETWEEN_LOOKS:
+            base_offset, length, _, magic, _, attributes, last_delta, _, _, _, _, _, count = _unpack(data, position)
+            end = position + LOG_OVERHEAD_BYTES + length
+            if magic != 2 or attributes & _NOT_PLAIN or end > size or not 0 <= count <= RECORDS_AT_ONCE:
+                break
+            found = small_records(data, position + HEADER_SIZE_BYTES, end, base_offset, last_delta, count)
+            if found is None or found[1] != end:
+                break
+            records += found[0]
+            position = end
+            next_offset = base_offset + last_delta + 1
+        if next_offset < 0:
+            return None
+        self._records(records, None)
+        return position, next_offset
+
+    def _records(self, records: Iterable[KeyedRecord], producer: Producer | None) -> None:
         replay, decode = self.shard.replay, self.decoder.decode
         count = 0
-        for offset, key, value in keys_and_values(data, position, header):
+        for offset, key, value in records:
+            count += 1
             if key is None:
                 raise DecodeError(f"record at offset {offset} has no key")
             try:
@@ -137,13 +174,17 @@ class _Replay:
                     log.warning("a record of an unknown type is left alone offset=%d error=%r", offset, str(unknown))
                 continue
             replay(record, offset, producer)
-            count += 1
             if not count % RECORDS_BETWEEN_LOOKS:
                 self.slices.breathe()
         self.records += count
+        self.slices.breathe()
 
     def _end_transaction(self, data: bytes, position: int, header: BatchHeader) -> None:
         for record in iter_records(data, position):
             ended = control_type_of(record)
             if ended is not None:
                 self.shard.replay_end_marker(header.producer_id, header.producer_epoch, ended is ControlType.COMMIT)
+
+
+_NOT_PLAIN: Final = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
+_unpack: Final = BATCH_HEADER.unpack_from

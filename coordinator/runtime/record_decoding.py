@@ -28,50 +28,17 @@ class RecordDecoder:
 
     def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
         """The record. Raises UnknownRecordTypeError, DecodeError."""
-        if self._has_commits and key[:2] in _COMMIT_KEYS and (value is None or value[:2] == _COMMIT_VALUE_V3):
-            record = self._offset_commit(key, value)
+        names = self._names.get(key[:-4])
+        if names is None and self._has_commits and key[:2] in _COMMIT_KEYS:
+            names = self._learn(key)
+        if names is not None:
+            record = _offset_commit(names, key, value)
             if record is not None:
                 return record
         decoded_key, value_class = decode_key(self._types, key)
         if value is None:
             return CoordinatorRecord(decoded_key, None)
         return CoordinatorRecord(decoded_key, *decode_value(value_class, value))
-
-    def _offset_commit(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-        """None for what is not whole: the general way says what is wrong with it."""
-        named = key[:-4]
-        names = self._names.get(named)
-        if names is None:
-            names = self._learn(key)
-            if names is None:
-                return None
-        decoded_key = _new_key(OffsetCommitKey)
-        decoded_key.group, decoded_key.topic = names
-        (decoded_key.partition,) = _unpack_partition(key, len(named))
-        decoded_key.unknown_tagged_fields = ()
-        if value is None:
-            return _new_record(CoordinatorRecord, (decoded_key, None, 0))
-        size = len(value)
-        if size < _COMMIT_SIZE:
-            return None
-        offset, leader_epoch, metadata_size = _unpack_commit(value, 2)
-        if metadata_size < 0 or size < _COMMIT_SIZE + metadata_size:
-            return None
-        decoded = _new_value(OffsetCommitValue)
-        decoded.offset = offset
-        decoded.leader_epoch = leader_epoch
-        if metadata_size:
-            try:
-                decoded.metadata = value[_METADATA : _METADATA + metadata_size].decode()
-            except UnicodeDecodeError:
-                return None
-        else:
-            decoded.metadata = ""
-        (decoded.commit_timestamp,) = _unpack_timestamp(value, _METADATA + metadata_size)
-        decoded.expire_timestamp = -1
-        decoded.topic_id = _NO_TOPIC_ID
-        decoded.unknown_tagged_fields = ()
-        return _new_record(CoordinatorRecord, (decoded_key, decoded, 3))
 
     def _learn(self, key: bytes) -> tuple[str, str] | None:
         """Group and topic of a key; None if it isn't exactly as long as it says."""
@@ -89,8 +56,42 @@ class RecordDecoder:
         return names
 
 
+def _offset_commit(names: tuple[str, str], key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """None for a value of another version, or that is not whole: the general way says what is wrong with it."""
+    decoded_key = _new_key(OffsetCommitKey)
+    decoded_key.group, decoded_key.topic = names
+    (decoded_key.partition,) = _unpack_partition(key, len(key) - 4)
+    decoded_key.unknown_tagged_fields = ()
+    if value is None:
+        return _new_record(CoordinatorRecord, (decoded_key, None, 0))
+    size = len(value)
+    if size < _COMMIT_SIZE:
+        return None
+    version, offset, leader_epoch, metadata_size, timestamp_ms = _unpack_commit(value)
+    if version != _COMMIT_VERSION:
+        return None
+    metadata = ""
+    if metadata_size:
+        if metadata_size < 0 or size < _COMMIT_SIZE + metadata_size:
+            return None
+        try:
+            metadata = value[_METADATA : _METADATA + metadata_size].decode()
+        except UnicodeDecodeError:
+            return None
+        (timestamp_ms,) = _unpack_timestamp(value, _METADATA + metadata_size)
+    decoded = _new_value(OffsetCommitValue)
+    decoded.offset = offset
+    decoded.leader_epoch = leader_epoch
+    decoded.metadata = metadata
+    decoded.commit_timestamp = timestamp_ms
+    decoded.expire_timestamp = -1
+    decoded.topic_id = _NO_TOPIC_ID
+    decoded.unknown_tagged_fields = ()
+    return _new_record(CoordinatorRecord, (decoded_key, decoded, _COMMIT_VERSION))
+
+
 _COMMIT_KEYS: Final = frozenset({b"\0\0", b"\0\1"})
-_COMMIT_VALUE_V3: Final = b"\0\3"
+_COMMIT_VERSION: Final = 3
 _METADATA: Final = 16
 """Where the metadata stands in a value of version 3: behind version, offset, leader epoch and its own length."""
 _COMMIT_SIZE: Final = 24
@@ -98,7 +99,7 @@ _COMMIT_SIZE: Final = 24
 _NO_TOPIC_ID: Final = bytes(16)
 
 _unpack_partition: Final = struct.Struct(">i").unpack_from
-_unpack_commit: Final = struct.Struct(">qih").unpack_from
+_unpack_commit: Final = struct.Struct(">hqihq").unpack_from
 _unpack_timestamp: Final = struct.Struct(">q").unpack_from
 _new_key: Final = OffsetCommitKey.__new__
 _new_value: Final = OffsetCommitValue.__new__

@@ -60,3 +60,23 @@ def test_damage_is_found_as_records_find_it() -> None:
                 read(bytes(data))
         else:
             assert read(bytes(data)) == expected
+
+
+@pytest.mark.parametrize("odd", [None, 0, 63, 64, 100, 199])
+def test_a_long_batch_may_hold_a_record_that_is_not_plain(odd: int | None) -> None:
+    records = [
+        Record(timestamp_ms=n, key=b"k%d" % n, value=b"v" * n, headers=(("h", b"x"),) if n == odd else ())
+        for n in range(200)
+    ]
+    data = build_batch(records)
+
+    assert read(data) == read_as_records(data)
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_a_batch_whose_count_lies_is_refused(change: int) -> None:
+    data = bytearray(build_batch([Record(timestamp_ms=0, key=b"k", value=b"v")] * 70))
+    data[57:61] = (70 + change).to_bytes(4, "big")
+
+    with pytest.raises(CorruptRecordsError):
+        read(bytes(data))
