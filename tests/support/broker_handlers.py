@@ -293,6 +293,7 @@ class Broker:
         connection: Any = FakeConnection(authorizer, local)
         context = Context(connection, memoryview(b""), 0, 0)
         context.api_version = version
+        context.client_id = "a-client"
         received = decode(type(request), version, encode(request, version))
         try:
             response = self._settled(handler.function(received, context, self.services))
