@@ -44,6 +44,16 @@ def have_common(owned: Iterable[_TopicPartitions], assignment: Assignment) -> bo
     return any(not assignment.get(each.topic_id, NO_PARTITIONS).isdisjoint(each.partitions) for each in owned)
 
 
+def together(one: Assignment, other: Assignment) -> Assignment:
+    """The partitions of both."""
+    if not other:
+        return one
+    found = dict(one)
+    for topic_id, numbers in other.items():
+        found[topic_id] = found.get(topic_id, NO_PARTITIONS) | numbers
+    return found
+
+
 def partition_count(assignment: Assignment) -> int:
     """How many partitions it has, over all topics."""
     return sum(map(len, assignment.values()))

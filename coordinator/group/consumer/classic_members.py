@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MEMBER_ID_REQUIRED_FROM: Final = 4
 """The JoinGroup version from which a new member is told its id first (KIP-394)."""
+NULLABLE_PROTOCOL_FROM: Final = 7
 
 
 class ClassicMembers:
@@ -51,7 +52,9 @@ class ClassicMembers:
         self._check_join(group, request)
         is_nameless = not request.member_id and request.group_instance_id is None
         if is_nameless and client.api_version >= MEMBER_ID_REQUIRED_FROM:
-            return Result(replies=((reply, _join_answer(member_id, ErrorCode.MEMBER_ID_REQUIRED)),))
+            answer = _join_answer(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+            answer.protocol_name = None if client.api_version >= NULLABLE_PROTOCOL_FROM else ""
+            return Result(replies=((reply, answer),))
         protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
         try:
             subscription = migration.subscription_of(protocols)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.coordinator.group.consumer.assignment import Assignment, listed
+from kavka.coordinator.group.consumer.assignment import Assignment, listed, together
 from kavka.coordinator.group.consumer.change import preferred_assignor
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.consumer_group_describe import (
@@ -28,7 +28,9 @@ CONSUMER_MEMBER: Final = 1
 
 
 def described(group: "ConsumerGroup", known: "KnownTopics", assignors: "Mapping[str, Assignor]") -> DescribedGroup:
-    """The group as it is now. Topics that are gone are left out of assignments."""
+    """The group as it is now. A member has also what it must give up, until it says that it has. Topics that are gone
+    are left out.
+    """
     logged = group.logged
     return DescribedGroup(
         error_code=ErrorCode.NONE,
@@ -50,8 +52,8 @@ def _described(member: "Member", target: Assignment, known: "KnownTopics") -> De
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=member.regex or None,
-        assignment=_named(member.assigned, known),
+        subscribed_topic_regex=member.regex,
+        assignment=_named(together(member.assigned, member.revoking), known),
         target_assignment=_named(target, known),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )

@@ -277,4 +277,6 @@ def _reason(before: Member, after: Member, replaced: ClassicGroup | None) -> str
         return f"member {after.member_id} changed its subscription"
     if before.epoch != after.epoch:
         return f"member {after.member_id} reached epoch {after.epoch}"
-    return f"member {after.member_id} said what it owns"
+    if after.revoking:
+        return f"member {after.member_id} must give partitions up"
+    return f"member {after.member_id} got partitions that others gave up"

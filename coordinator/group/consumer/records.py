@@ -75,7 +75,7 @@ def member_metadata(group_id: str, member: Member) -> CoordinatorRecord:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=member.regex or None,
+        subscribed_topic_regex=member.regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         classic_member_metadata=None

@@ -19,9 +19,9 @@ from kavka.protocol.internal.consumer_protocol import (
 )
 from kavka.protocol.internal.group_records import GroupMetadataKey
 from kavka.protocol.messages.sync_group import SyncGroupRequestAssignment
+from tests.support.classic_requests import classic_beat, classic_join, classic_leave, classic_sync
 from tests.support.consumer_stage import GROUP, ConsumerStage, facts
 from tests.support.coordinator_stage import Asked
-from tests.support.classic_requests import classic_beat, classic_join, classic_leave, classic_sync
 
 
 @pytest.fixture

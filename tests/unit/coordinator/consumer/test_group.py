@@ -1,0 +1,155 @@
+"""What a consumer group answers others: commits, fetches, deletion, expiry, description; and replay in odd orders."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from kavka.coordinator.group.consumer.group import ConsumerGroup
+from kavka.coordinator.group.group import GroupType
+from kavka.coordinator.runtime.result import CoordinatorRecord
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.internal.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from tests.support.classic_requests import classic_join
+from tests.support.consumer_stage import GROUP, ConsumerStage, facts
+
+
+@pytest.fixture
+def stage() -> ConsumerStage:
+    stage = ConsumerStage()
+    stage.topics.add("t", 4)
+    stage.joined("a", ["t"], instance_id="i")
+    return stage
+
+
+def refusal(call: Any, *arguments: Any, **named: Any) -> ErrorCode | None:
+    try:
+        call(*arguments, **named)
+    except BrokerError as error:
+        return error.code
+    return None
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "transactional", "version", "code"),
+    [
+        ("a", 1, False, 9, None),
+        ("a", 0, False, 9, ErrorCode.STALE_MEMBER_EPOCH),
+        ("a", 2, False, 9, ErrorCode.STALE_MEMBER_EPOCH),
+        ("a", 1, False, 8, ErrorCode.UNSUPPORTED_VERSION),
+        ("a", 1, True, 3, None),
+        ("x", 1, False, 9, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", -1, False, 9, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", -1, True, 3, None),
+    ],
+)
+def test_only_a_member_in_its_epoch_commits(
+    stage: ConsumerStage, member_id: str, epoch: int, transactional: bool, version: int, code: ErrorCode | None
+) -> None:
+    validate = stage.group().validate_offset_commit
+    assert refusal(validate, member_id, None, epoch, transactional=transactional, api_version=version) is code
+
+
+def test_a_classic_member_commits_with_its_generation(stage: ConsumerStage) -> None:
+    metadata = encode_subscription(ConsumerProtocolSubscription(topics=["t"]))
+    classic = classic_join(stage, "c", metadata).answer
+    validate = stage.group().validate_offset_commit
+    assert refusal(validate, "c", None, classic.generation_id, transactional=False, api_version=5) is None
+    stale = refusal(validate, "c", None, classic.generation_id - 1, transactional=False, api_version=5)
+    assert stale is ErrorCode.ILLEGAL_GENERATION
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code"),
+    [
+        (None, -1, None),
+        ("a", 1, None),
+        ("a", 0, ErrorCode.STALE_MEMBER_EPOCH),
+        ("x", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        (None, 1, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_only_a_member_in_its_epoch_fetches_or_nobody_in_particular(
+    stage: ConsumerStage, member_id: str | None, epoch: int, code: ErrorCode | None
+) -> None:
+    assert refusal(stage.group().validate_offset_fetch, member_id, epoch) is code
+
+
+def test_an_empty_group_may_be_deleted_and_takes_commits_of_anybody(stage: ConsumerStage) -> None:
+    group = stage.group()
+    assert refusal(group.validate_delete) is ErrorCode.NON_EMPTY_GROUP
+    stage.heartbeat("a", -1, instance_id="i")
+    assert refusal(group.validate_delete) is None
+    assert refusal(group.validate_offset_commit, "", None, -1, transactional=False, api_version=2) is None
+    assert (group.is_empty, group.type, group.protocol_type) == (True, GroupType.CONSUMER, "consumer")
+
+
+def test_offsets_expire_from_their_commit_unless_a_member_is_subscribed(stage: ConsumerStage) -> None:
+    stage.joined("b", regex="u.*")
+    stage.topics.add("u1", 1)
+    stage.advance(20_000)
+    stage.heartbeat("b", stage.logged.members["b"].epoch)
+    stage.advance(1)
+    group = stage.group()
+    expiry = group.offset_expiry(stage.time_ms)
+    assert expiry is not None
+    assert expiry.base_timestamp_ms(123) == 123
+    assert [expiry.spares(topic) for topic in ("t", "u1", "v")] == [True, True, False]
+    assert group.is_subscribed_to("u1")
+
+
+def test_describe_tells_what_members_have_and_shall_have(stage: ConsumerStage) -> None:
+    stage.joined("b", ["t", "none"], regex="")
+    a = stage.heartbeat("a", 1, instance_id="i")
+    assert a.answer.member_epoch == 1
+    found, unknown = stage.ask(lambda shard, reply: shard.consumer.describe([GROUP, "no"], reply)).answer
+    assert (found.group_state, found.group_epoch, found.assignment_epoch) == ("Reconciling", 2, 2)
+    assert found.assignor_name == "uniform"
+    first, second = sorted(found.members, key=lambda member: member.member_id)
+    assert (first.member_id, first.instance_id, first.member_epoch, first.member_type) == ("a", "i", 1, 1)
+    assert [len(part.partitions) for part in first.assignment.topic_partitions] == [4], "also what it must give up"
+    assert [(part.topic_name, len(part.partitions)) for part in first.target_assignment.topic_partitions] == [("t", 2)]
+    assert second.subscribed_topic_names == ["none", "t"]
+    assert second.assignment.topic_partitions == []
+    assert (unknown.error_code, unknown.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group no not found.")
+
+
+def test_records_of_members_replay_in_any_order(stage: ConsumerStage) -> None:
+    """As a compacted log may hold them: the last of each key, in whatever order that leaves."""
+    b = stage.joined("b", ["t"])
+    b.beat()
+    stage.joined("c", ["t"]).leave()
+    last: dict[str, CoordinatorRecord] = {repr(record.key): record for record in stage.records()}
+    values = [record for record in last.values() if record.value is not None]
+    tombstones = [record for record in last.values() if record.value is None]
+    expected = facts(stage.logged)
+    for order in itertools.islice(itertools.permutations(values), 0, 5000, 97):
+        for records in ([*order, *tombstones], [*tombstones, *order], list(order)):
+            replayed = ConsumerStage(topics=stage.topics)
+            for record in records:
+                replayed.shard.replay(record, 0, None)
+            assert facts(replayed.logged) == expected
+
+
+def test_all_records_and_then_all_tombstones_leave_no_group(stage: ConsumerStage) -> None:
+    stage.joined("b", regex="t")
+    stage.advance(1)
+    tombstones = stage.group().tombstones()
+    for record in tombstones:
+        stage.shard.replay(record, 0, None)
+    assert stage.shard.groups.get(GROUP) is None
+    assert not [key for key in stage.timers.keys() if key[0] == "consumer"]  # type: ignore[index]  # noqa: SIM118
+    for record in tombstones:
+        stage.shard.replay(record, 0, None)
+    assert stage.shard.groups.get(GROUP) is None
+
+
+def test_the_history_tells_who_did_what(stage: ConsumerStage) -> None:
+    b = stage.joined("b", ["t"])
+    b.leave()
+    group = stage.group()
+    assert isinstance(group, ConsumerGroup)
+    assert [each.reason for each in group.history] == ["member a joined", "member b joined", "member b left"]
+    assert [each.new_state for each in group.history] == ["Stable", "Reconciling", "Assigning"]
