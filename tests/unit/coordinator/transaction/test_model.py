@@ -20,6 +20,8 @@ from tests.support.transaction_stage import V1, V2, TransactionStage, facts_of
 NAMES = st.sampled_from(["t", "u"])
 PARTITIONS = st.sampled_from([("a", 0), ("a", 1), ("b", 0)])
 VERSIONS = st.sampled_from([V1, V2])
+BACK = st.sampled_from([1, 1, 1, 2])
+"""Which of an id's producers acts: the last one, mostly."""
 FAILURES = st.sampled_from([ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR])
 MARKER_CODES = st.sampled_from([ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
 APPEND_FAILURES = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
@@ -28,7 +30,7 @@ APPEND_FAILURES = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_
 class Transactions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.stage = TransactionStage({"transactional.id.expiration.ms": "100000000"}, gives_ids=False)
+        self.stage = TransactionStage({"transactional.id.expiration.ms": "100000000"})
         self.producers: dict[str, list[Producer]] = {"t": [], "u": []}
         self.initialising: list[tuple[str, Asked]] = []
         self.ending: list[tuple[str, Producer, bool, int, Asked]] = []
@@ -42,18 +44,31 @@ class Transactions(RuleBasedStateMachine):
         self.initialising.append((name, self.stage.ask_init(name, known, timeout_ms=timeout_ms)))
         self._settle()
 
-    @rule(name=NAMES, partition=PARTITIONS, version=VERSIONS, back=st.integers(1, 2))
+    @rule(name=NAMES, partition=PARTITIONS, version=VERSIONS, back=BACK)
     def add(self, name: str, partition: TopicPartition, version: int, back: int) -> None:
         if len(self.producers[name]) >= back:
             self.stage.ask_add(name, self.producers[name][-back], partition, version=version)
 
-    @rule(name=NAMES, committed=st.booleans(), version=VERSIONS, back=st.integers(1, 2))
+    @rule(name=NAMES, partitions=st.sets(PARTITIONS, min_size=1), committed=st.booleans(), version=VERSIONS)
+    def transact(self, name: str, partitions: set[TopicPartition], committed: bool, version: int) -> None:
+        """A whole transaction, as far as it gets; its markers are left to others."""
+        if not self.producers[name]:
+            self.init(name=name, says_who_it_is=False, timeout_ms=600_000)
+        for partition in sorted(partitions):
+            self.add(name=name, partition=partition, version=version, back=1)
+        self.end(name=name, committed=committed, version=version, back=1)
+
+    @rule(name=NAMES, committed=st.booleans(), version=VERSIONS, back=BACK)
     def end(self, name: str, committed: bool, version: int, back: int) -> None:
         if len(self.producers[name]) >= back:
             producer = self.producers[name][-back]
             asked = self.stage.ask_end(name, producer, committed=committed, version=version)
             self.ending.append((name, producer, committed, version, asked))
             self._settle()
+
+    @rule()
+    def mark_all(self) -> None:
+        self.stage.mark()
 
     @rule(codes=st.dictionaries(PARTITIONS, MARKER_CODES))
     def mark(self, codes: dict[TopicPartition, ErrorCode]) -> None:
@@ -66,6 +81,10 @@ class Transactions(RuleBasedStateMachine):
     @rule(code=FAILURES)
     def fail_an_append(self, code: ErrorCode) -> None:
         self.stage.fail_next_append(code)
+
+    @rule(gives=st.booleans())
+    def have_ids_come_later(self, gives: bool) -> None:
+        self.stage.gives_ids = gives
 
     @precondition(lambda self: self.stage.ports.ids)
     @rule()
@@ -115,6 +134,7 @@ class Transactions(RuleBasedStateMachine):
             assert kinds.setdefault(key, wanted.committed) == wanted.committed
 
     def teardown(self) -> None:
+        self.stage.gives_ids = True
         while self.stage.ports.ids:
             self.stage.give_id()
         for _ in range(150):
@@ -166,4 +186,4 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTransactions.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
