@@ -24,6 +24,7 @@ from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespon
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+NULL_PROTOCOL_SINCE: Final = 7
 NO_GENERATION: Final = -1
 
 
@@ -40,21 +41,31 @@ def _refused(request: JoinGroupRequest, code: ErrorCode, _message: str | None) -
 
 @handles(JoinGroupRequest, versions="0-9", error_answer=_refused)
 def join_group(request: JoinGroupRequest, context: Context, services: "Services") -> Promise[JoinGroupResponse]:
+    promise: Promise[JoinGroupResponse] = Promise(effects_complete=True)
+
+    def answer(response: JoinGroupResponse) -> None:
+        if not response.protocol_name:
+            response.protocol_name = None if context.api_version >= NULL_PROTOCOL_SINCE else ""
+        promise.complete(response)
+
+    def refused(error: BrokerError) -> None:
+        answer(_refused(request, error.code, None))
+
+    try:
+        _check(request, context, services)
+    except BrokerError as error:
+        refused(error)
+        return promise
+    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+    services.groups.run(request.group_id, lambda shard: shard.join(request, client, answer), refused)
+    return promise
+
+
+def _check(request: JoinGroupRequest, context: Context, services: "Services") -> None:
+    """Raises BrokerError for what needs no group to be told."""
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     config = services.config.current
     if not (config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms):
         raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
-    promise: Promise[JoinGroupResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-
-    def answer(response: JoinGroupResponse) -> None:
-        promise.complete(response)
-
-    services.groups.run(
-        request.group_id,
-        lambda shard: shard.join(request, client, answer),
-        lambda error: answer(_refused(request, error.code, None)),
-    )
-    return promise

@@ -49,7 +49,7 @@ def listed_members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
 
 
 def join_refused(code: ErrorCode, member_id: str = UNKNOWN_MEMBER) -> JoinGroupResponse:
-    """No generation: an error."""
+    """No generation: an error. The handler makes the protocol's name null where it can be."""
     return JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id=member_id, members=[])
 
 

@@ -12,7 +12,7 @@ from tests.support.kafka_process import KRaftKafka, ZooKeeperKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.wire_client import WireClient
 
-for _module in ("cluster", "configs", "connection", "fetch", "produce", "reading", "topics"):
+for _module in ("cluster", "configs", "connection", "fetch", "groups", "offsets", "produce", "reading", "topics"):
     importlib.import_module(f"tests.support.answers.{_module}")
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
