@@ -6,8 +6,8 @@ Behaviour
 - Not done: nothing.
 
 Versions
-- v3: the client names its software; features in the answer (KIP-584), a lowest version of 0 shown as 1, because old
-  clients stumble over it. v4: shown as it is.
+- v3: the client names its software; features in the answer (KIP-584), but for supported ones whose lowest version is
+  0, which old clients stumble over. v4: those too.
 """
 
 import re
@@ -43,13 +43,13 @@ def api_versions(request: ApiVersionsRequest, context: Context, services: Servic
         context.connection.client_software = names
     handlers = registered_handlers()
     agreed = services.features
-    lowest_shown = 1 if context.api_version < SHOWS_ZERO else 0
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=[_shown(handlers[key]) for key in sorted(handlers)],
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=max(lowest, lowest_shown), max_version=highest)
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in SUPPORTED.items()
+            if lowest > 0 or context.api_version >= SHOWS_ZERO
         ],
         finalized_features_epoch=agreed.epoch,
         finalized_features=[

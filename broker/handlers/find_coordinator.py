@@ -118,5 +118,6 @@ def _coordinator(
         host=endpoint.host,
         port=endpoint.port,
         error_code=ErrorCode.NONE,
-        error_message=None,
+        # What Kafka says of success.
+        error_message="" if context.api_version >= FIRST_BATCHED else ErrorCode.NONE.name,
     )

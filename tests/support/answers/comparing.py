@@ -53,7 +53,6 @@ KNOWN: Final = [
         "",
         "as in 3.9; 4.3 leaves some out",
     ),
-    Known("coordinators_are_found", ".*", "", "there are no coordinators yet"),
     # Topics
     Known("topics_are_created", "the same twice", "", "one entry as in 4.3; 3.9 answers twice"),
     Known("topics_are_created", "dry run", "topic_id", "as in 4.3; 3.9 has no id for a topic that is not created"),

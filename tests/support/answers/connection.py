@@ -3,11 +3,13 @@
 import struct
 
 from kavka.protocol.api import ApiKey
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.support.answers.stage import Stage, batch, produce_request, scenario
+from tests.support.answers.stage import KAFKA_43, Stage, batch, produce_request, scenario
+from tests.support.processes import wait_until
 from tests.support.wire_client import ClosedError
 
 NEWEST = "3-3"
@@ -76,11 +78,38 @@ def pipelined_requests_are_answered_in_order(stage: Stage) -> None:
 
 @scenario(ApiKey.FIND_COORDINATOR)
 def coordinators_are_found(stage: Stage) -> None:
-    if stage.version >= 4:
-        stage.ask("group", FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"]))
-        stage.ask("none", FindCoordinatorRequest(key_type=0, coordinator_keys=[]))
-        stage.ask("type 9", FindCoordinatorRequest(key_type=9, coordinator_keys=["g"]))
-        return
-    stage.ask("group", FindCoordinatorRequest(key="g"))
+    batched = stage.version >= 4
+
+    def ask(label: str, *keys: str, key_type: int = 0) -> None:
+        request = (
+            FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
+            if batched
+            else FindCoordinatorRequest(key=keys[0], key_type=key_type)
+        )
+        # Kafka has clients come again while the topic is being created, Kavka lets them wait.
+        wait_until(lambda: is_available(stage.client.ask(request, stage.version)), 30, "no coordinator")
+        stage.ask(label, request)
+
+    ask("group", "g")
+    ask("nameless", "")
+    if batched:
+        ask("groups", "g", "h")
+        ask("none")
+        ask("twice", "g", "g")
     if stage.version >= 1:
-        stage.ask("type 9", FindCoordinatorRequest(key="g", key_type=9))
+        ask("transaction", "t", key_type=1)
+        ask("type 9", "g", key_type=9)
+
+
+def is_available(answer: FindCoordinatorResponse) -> bool:
+    answers = answer.coordinators or [answer]
+    return all(each.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE for each in answers)
+
+
+@scenario(ApiKey.API_VERSIONS, "3-99", oracles=(KAFKA_43,))
+def features_are_told(stage: Stage) -> None:
+    answer = stage.client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), stage.version)
+    for name in ("group.version", "transaction.version"):
+        told = [each for each in (*answer.supported_features, *answer.finalized_features) if each.name == name]
+        stage.note(name, stage.plain(told))
+    stage.note("has an epoch", answer.finalized_features_epoch >= 0)
