@@ -45,6 +45,7 @@ def classic_sync(
     assignments: list[SyncGroupRequestAssignment],
     *,
     instance_id: str | None = None,
+    protocol_name: str = "cooperative-sticky",
 ) -> Asked:
     request = SyncGroupRequest(
         group_id=GROUP,
@@ -52,7 +53,7 @@ def classic_sync(
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocol_name="cooperative-sticky",
+        protocol_name=protocol_name,
         assignments=assignments,
     )
     client = Client("classic", "/127.0.0.1", 5)

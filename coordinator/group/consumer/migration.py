@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember
 from kavka.coordinator.group.consumer import records
-from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment, listed
+from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment, listed, together
 from kavka.coordinator.group.consumer.member import ClassicMetadata, Member
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.internal.consumer_protocol import (
@@ -84,12 +84,13 @@ def may_downgrade(members: Iterable[Member], config: "BrokerConfig") -> bool:
 def downgraded(state: "LoggedState", known: "KnownTopics", now_ms: "Callable[[], int]") -> ClassicGroup:
     """The classic group that a consumer group becomes, of whose members all speak the classic protocol.
 
-    Their assignments are the target's, the generation is the group's epoch.
+    The generation is the group's epoch. Their assignments are what they hold, until the rebalance that follows: where
+    the group becomes a consumer group once more before that, nobody else may be given what they still hold.
     """
     members = []
     for member in state.members.values():
         assert member.classic is not None
-        assignment = encode_for(member.classic, state.target(member.member_id), known)
+        assignment = encode_for(member.classic, together(member.assigned, member.revoking), known)
         members.append(
             ClassicMember(
                 member.member_id,
