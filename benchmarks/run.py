@@ -19,7 +19,18 @@ from benchmarks.contestants import ApacheKafka, Contestant, Kavka
 from benchmarks.librdkafka import LoadFailedError
 from benchmarks.report import Report, Result
 from benchmarks.row import Row, Scale, UnavailableError
-from benchmarks.rows import background, consume, groups, java, latency, lifecycle, produce, transactions
+from benchmarks.rows import (
+    background,
+    compaction,
+    consume,
+    groups,
+    java,
+    latency,
+    lifecycle,
+    loading,
+    produce,
+    transactions,
+)
 from tests.support.processes import ProcessDiedError
 
 FULL = Scale(share=1.0, warm_seconds=60.0, rounds=3)
@@ -35,7 +46,13 @@ SHARED_ROWS: tuple[Row, ...] = (
     *groups.SHARED_ROWS,
     *transactions.SHARED_ROWS,
 )
-OWN_ROWS: tuple[Row, ...] = (*produce.OWN_ROWS, *background.OWN_ROWS, *lifecycle.OWN_ROWS)
+OWN_ROWS: tuple[Row, ...] = (
+    *produce.OWN_ROWS,
+    *background.OWN_ROWS,
+    *compaction.OWN_ROWS,
+    *loading.OWN_ROWS,
+    *lifecycle.OWN_ROWS,
+)
 FAILURES = (LoadFailedError, ProcessDiedError, TimeoutError, OSError, UnavailableError, KafkaException)
 
 

@@ -126,6 +126,17 @@ def committed_offset(
     return answer.error_code, answer.committed_offset
 
 
+def stable_offset(broker: RunningServer, group: str, topic: str, partition: int = 0) -> int:
+    """The committed offset of one partition as soon as no transaction may change it; -1 for none."""
+
+    def found() -> tuple[int, int] | None:
+        code, offset = committed_offset(broker, group, topic, partition, require_stable=True)
+        assert code in (0, ErrorCode.UNSTABLE_OFFSET_COMMIT), code
+        return None if code else (code, offset)
+
+    return wait_until(found, READ_TIMEOUT_S, f"the offset of {group} stays unstable")[1]
+
+
 def _read(broker: RunningServer, topic: str, partition: int, isolation: int) -> list[str]:
     end = end_offset(broker, topic, isolation, partition)
     consumer = Consumer(
@@ -144,10 +155,11 @@ def _read(broker: RunningServer, topic: str, partition: int, isolation: int) -> 
         while True:
             message = consumer.poll(READ_TIMEOUT_S)
             assert message is not None, f"nothing came after {len(values)} values, before offset {end}"
-            if message.error() is not None:
+            error = message.error()
+            if error is not None:
                 position = consumer.position([TopicPartition(topic, partition)])[0].offset
                 # The end of the partition may be told before, while the last stable offset moves on.
-                assert message.error().name() == "_PARTITION_EOF", message.error()
+                assert error.name() == "_PARTITION_EOF", error
                 if max(position, message.offset() or 0) >= end:
                     return values
                 continue

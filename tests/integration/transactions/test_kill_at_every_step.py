@@ -11,10 +11,10 @@ from tests.support.server import RunningServer
 from tests.support.topics import create_topic
 from tests.support.transactions import (
     TransactionalProducers,
-    committed_offset,
     read_committed,
     read_uncommitted,
     settle,
+    stable_offset,
 )
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -52,7 +52,7 @@ def test_a_transaction_goes_on_after_a_kill_at_each_of_its_steps(
     settle(broker, topic, PARTITIONS)
 
     assert [read_committed(broker, topic, partition) for partition in range(PARTITIONS)] == [["v0"], ["v1"], ["v2"]]
-    assert [committed_offset(broker, group, topic, part, require_stable=True) for part in (0, 1)] == [(0, 1), (0, 2)]
+    assert [stable_offset(broker, group, topic, partition) for partition in (0, 1)] == [1, 2]
 
 
 def test_an_aborted_transaction_stays_aborted_after_kills(
@@ -71,7 +71,7 @@ def test_an_aborted_transaction_stays_aborted_after_kills(
 
     assert read_committed(broker, topic) == ["b"]
     assert read_uncommitted(broker, topic) == ["a", "b"]
-    assert committed_offset(broker, group, topic, require_stable=True) == (0, -1)
+    assert stable_offset(broker, group, topic) == -1
 
 
 def test_a_kill_while_a_commit_or_an_abort_is_going_on_does_not_undo_it(
@@ -97,7 +97,7 @@ def test_a_kill_while_a_commit_or_an_abort_is_going_on_does_not_undo_it(
     settle(broker, topic, PARTITIONS)
 
     assert [read_committed(broker, topic, partition) for partition in range(PARTITIONS)] == [kept] * PARTITIONS
-    assert committed_offset(broker, group, topic, require_stable=True) == (0, offset)
+    assert stable_offset(broker, group, topic) == offset
 
 
 def test_what_a_dead_producer_left_open_is_ended_by_its_heir_after_a_kill(
