@@ -5,6 +5,7 @@ Segments are read and never changed; what replaces a group of them is reported a
 broker swaps it in while the next group is cleaned.
 """
 
+import struct
 import time
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -28,6 +29,9 @@ from kavka.storage.files import Files, read_fully
 from kavka.storage.offset_index import IndexCache, OffsetIndex
 from kavka.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, RollRules
 
+_OFFSET: Final = struct.Struct(">q")
+_DELTA: Final = struct.Struct(">i")
+_DELTA_POSITION: Final = 23
 _SIZE_POSITION: Final = 8
 _SIZE_END: Final = 12
 _ANY_SIZE: Final = (1 << 62) - 1
@@ -54,6 +58,7 @@ class LogRound:
         self._throttle = throttle
         self._keep_on = keep_on
         self._limits = ParseLimits(unpacked_bytes=4 * job.chunk_bytes)
+        self._numbers = {base_offset: number for number, (base_offset, _) in enumerate(job.segments)}
         self._hash = KeyHash()
         self._map = OffsetMap(job.map_bytes, job.map_load_factor)
         self._rules = RollRules(job.segment_bytes, _ANY_SIZE, job.index_bytes, job.index_interval_bytes)
@@ -101,7 +106,7 @@ class LogRound:
         start = job.first_dirty_offset
         # Those that ended before would never be seen to end.
         transactions = CleanedTransactions(each for each in job.aborted if each.last_offset >= start)
-        for number, (base_offset, size) in enumerate(job.segments):
+        for number, (base_offset, _) in enumerate(job.segments):
             end_offset = self._end_of(number)
             if end_offset <= start:
                 continue
@@ -110,7 +115,7 @@ class LogRound:
                 path = self._path(base_offset, INDEX_SUFFIX)
                 index = OffsetIndex(path, base_offset, self._files, IndexCache())
                 position = index.lookup(start)
-            for stretch in self._stretches(base_offset, size, position):
+            for stretch in self._stretches(number, position):
                 if not self._map_stretch(stretch, transactions):
                     return
             # What is missing at the segment's end was compacted away.
@@ -154,7 +159,7 @@ class LogRound:
         try:
             for segment in group:
                 tombstones_stay = self._modified_ms(segment.base_offset) > legacy_horizon_ms
-                for stretch in self._stretches(segment.base_offset, segment.size_bytes, 0):
+                for stretch in self._stretches(self._numbers[segment.base_offset], 0):
                     before = cleaned.size_bytes
                     changed |= self._clean_stretch(stretch, cleaned, retention, tombstones_stay)
                     cleaned.append_aborted(retention.transactions.take_still_aborted())
@@ -211,9 +216,10 @@ class LogRound:
         cleaned.append(header.base_offset, header.last_offset, header.max_timestamp_ms, message)
         return len(kept) < len(found)
 
-    def _stretches(self, base_offset: int, size_bytes: int, position: int) -> Iterator[Stretch]:
-        """The segment's batches from `position` on. Raises OSError, CorruptRecordsError."""
-        files = self._files
+    def _stretches(self, number: int, position: int) -> Iterator[Stretch]:
+        """The batches of a segment from `position` on. Raises OSError, CorruptRecordsError."""
+        files, (base_offset, size_bytes) = self._files, self._job.segments[number]
+        last_offset = base_offset - 1
         fd = files.open(self._path(base_offset, LOG_SUFFIX), read_only=True)
         try:
             while position < size_bytes:
@@ -231,7 +237,10 @@ class LogRound:
                         raise CorruptRecordsError(f"no whole batch at {position} of {size_bytes}")
                 self._bytes_read += end
                 self._throttle.spent(end, self._keep_on)
-                yield Stretch(data[:end], positions, is_v2)
+                stretch = Stretch(data[:end], positions, is_v2)
+                # Offsets lie outside the CRC.
+                last_offset = _check_order(stretch, last_offset, self._end_of(number))
+                yield stretch
                 position += end
         finally:
             files.close(fd)
@@ -260,6 +269,20 @@ class LogRound:
 
     def _path(self, base_offset: int, suffix: str) -> str:
         return f"{self._job.folder}/{base_offset:020d}{suffix}"
+
+
+def _check_order(stretch: Stretch, last_offset: int, end_offset: int) -> int:
+    """The stretch's last offset. Raises CorruptRecordsError where batches overlap or leave their segment."""
+    for position in stretch.positions:
+        base_offset = _OFFSET.unpack_from(stretch.data, position)[0]
+        if base_offset <= last_offset:
+            raise CorruptRecordsError(f"offset {base_offset} comes behind {last_offset}")
+        last_offset = base_offset
+        if stretch.is_v2:
+            last_offset += _DELTA.unpack_from(stretch.data, position + _DELTA_POSITION)[0]
+    if last_offset >= end_offset:
+        raise CorruptRecordsError(f"offset {last_offset} in a segment that ends before {end_offset}")
+    return last_offset
 
 
 def _messages(data: bytes, position: int) -> Iterator[Record]:

@@ -122,6 +122,9 @@ class CrashFiles(Files):
         self._node(path)
         return 0
 
+    def set_modified(self, path: AnyPath, modified_ms: int) -> None:
+        self._node(path)
+
     def exists(self, path: AnyPath) -> bool:
         return str(path) in self._linked or str(path) in self._folders
 

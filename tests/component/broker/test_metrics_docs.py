@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from kavka.broker.gauges import register_gauges
 from kavka.broker.metrics import Metrics
 from kavka.broker.metrics_families import Exposition
+from kavka.storage.cleaner.log_cleaner import LogCleaner
 from tests.support.broker_handlers import BROKER_ID, Broker
+from tests.support.compaction import broker_config
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 
@@ -34,6 +36,8 @@ def test_the_document_names_what_is_shown() -> None:
     broker = Broker(visits=[BROKER_ID])
     log = broker.host("visits")
     broker.services.logs = SimpleNamespace(all_logs=lambda: [log])
+    broker.services.cleaner = LogCleaner(broker.services.logs, broker_config(), now_ms=lambda: 0)
+    broker.services.now_ms = lambda: 0
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
 

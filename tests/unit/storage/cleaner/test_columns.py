@@ -1,0 +1,148 @@
+"""Records read as columns are those that the record-wise reader finds, and hostile bytes are refused by both."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka.protocol.errors import DecodeError
+from kavka.protocol.records.batch import Record, TimestampType, build_batch, iter_records
+from kavka.protocol.records.compression import Codec
+from kavka.protocol.records.errors import CorruptRecordsError
+from kavka.protocol.records.header import write_crc
+from kavka.storage.cleaner.columns import Batches, ParseLimits, find_batches, parsed
+
+nullable = st.none() | st.binary(max_size=300)
+records = st.builds(
+    Record,
+    offset=st.just(0),
+    timestamp_ms=st.integers(-(2**62), 2**62) | st.integers(1_700_000_000_000, 1_700_000_100_000),
+    key=nullable,
+    value=nullable,
+    headers=st.lists(st.tuples(st.text(max_size=8), nullable), max_size=3).map(tuple),
+)
+batches = st.builds(
+    build_batch,
+    st.lists(records, min_size=1, max_size=90),
+    base_offset=st.integers(0, 2**40),
+    codec=st.sampled_from(list(Codec)),
+    timestamp_type=st.sampled_from(list(TimestampType)),
+)
+
+
+def read_as_columns(data: bytes, limits: ParseLimits | None = None) -> list[tuple[int, int, bytes | None, bool]]:
+    positions, is_v2, end = find_batches(data, len(data))
+    assert is_v2
+    assert end == len(data)
+    found = []
+    for _, part in parsed(Batches(data, positions), limits or ParseLimits()):
+        for offset, timestamp_ms, start, size, has_value in zip(
+            part.offsets.tolist(),
+            part.timestamps.tolist(),
+            part.key_starts.tolist(),
+            part.key_sizes.tolist(),
+            part.has_value.tolist(),
+            strict=True,
+        ):
+            found.append((offset, timestamp_ms, None if size < 0 else part.body[start : start + size], has_value))
+    return found
+
+
+def read_one_by_one(data: bytes) -> list[tuple[int, int, bytes | None, bool]]:
+    positions, _, _ = find_batches(data, len(data))
+    return [
+        (record.offset, record.timestamp_ms, record.key, record.value is not None)
+        for position in positions
+        for record in iter_records(data, position)
+    ]
+
+
+@given(st.lists(batches, min_size=1, max_size=4))
+def test_columns_say_what_the_record_wise_reader_says(several: list[bytes]) -> None:
+    data = b"".join(several)
+    assert read_as_columns(data) == read_one_by_one(data)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("limits", [ParseLimits(records=7), ParseLimits(unpacked_bytes=100), ParseLimits()])
+@pytest.mark.parametrize("count", [1, 30, 100])
+def test_many_batches_are_walked_together_and_in_parts(count: int, limits: ParseLimits, codec: Codec) -> None:
+    chance = random.Random(count)
+    data = b"".join(
+        build_batch(
+            [
+                Record(key=b"k%d" % number, value=chance.randbytes(chance.choice((3, 70, 70, 9000))))
+                for number in range(chance.randrange(1, 20))
+            ],
+            base_offset=100 * each,
+            codec=codec,
+        )
+        for each in range(count)
+    )
+    assert read_as_columns(data, limits) == read_one_by_one(data)
+
+
+def test_runs_of_equal_sizes_are_found_at_once_and_end_where_they_do() -> None:
+    sizes = [50] * 100 + [51] * 3 + [20_000] * 40 + [50] * 9
+    data = build_batch([Record(key=b"k", value=bytes(size)) for size in sizes])
+    assert read_as_columns(data) == read_one_by_one(data)
+
+
+@given(st.lists(batches, min_size=1, max_size=3), st.data())
+def test_what_one_reader_refuses_the_other_does_not_take_for_something_else(
+    several: list[bytes], data: st.DataObject
+) -> None:
+    """Bytes behind a header are changed and the CRC made to fit; headers of records are nobody's business here."""
+    batch = bytearray(several[0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    write_crc(batch, 0)
+    try:
+        by_columns = read_as_columns(bytes(batch))
+    except DecodeError:
+        by_columns = None
+    try:
+        one_by_one = read_one_by_one(bytes(batch))
+    except DecodeError:
+        return
+    assert by_columns == one_by_one
+
+
+@pytest.mark.parametrize("position", [57, 60])
+@pytest.mark.parametrize("value", [0xFF, 0x7F, 0x00])
+def test_a_count_that_lies_is_refused(position: int, value: int) -> None:
+    batch = bytearray(build_batch([Record(key=b"k", value=b"v")] * 3))
+    batch[position] = value
+    write_crc(batch, 0)
+    if batch[57:61] == (3).to_bytes(4, "big"):
+        return
+    with pytest.raises(CorruptRecordsError):
+        read_as_columns(bytes(batch))
+
+
+def test_a_wrong_crc_is_refused() -> None:
+    batch = bytearray(build_batch([Record(key=b"k", value=b"v")]))
+    batch[-2] ^= 1
+    with pytest.raises(CorruptRecordsError, match="CRC"):
+        read_as_columns(bytes(batch))
+
+
+@pytest.mark.parametrize("cut", [1, 20, 70, 100])
+def test_a_batch_that_is_cut_off_is_left_for_the_next_stretch(cut: int) -> None:
+    whole, other = build_batch([Record(key=b"k", value=bytes(60))]), build_batch([Record(key=b"l", value=bytes(60))])
+    data = (whole + other)[:-cut]
+    positions, _, end = find_batches(data, len(data))
+    assert (positions, end) == ([0], len(whole))
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_are_refused_or_left(data: bytes) -> None:
+    try:
+        positions, is_v2, _ = find_batches(data, len(data))
+        if is_v2 and positions:
+            for _, part in parsed(Batches(data, positions), ParseLimits()):
+                assert isinstance(part.offsets, np.ndarray)
+    except DecodeError:
+        pass
