@@ -39,12 +39,14 @@ class Result:
     gets nothing, and the operation's own `refused` is called.
 
     `replies` are sent when the high watermark has passed the records. Without records they are sent at once, unless
-    `reads_committed`: then when everything that was appended before, and so may have been read, is committed.
+    `reads_committed`: then when everything that was appended before, and so may have been read, is committed. If that
+    takes too long, `uncommitted(error)` says whom to answer what instead; without it the operation's own `refused` is
+    called, which is right where nobody else waits.
 
     Threads: made and read under the shard's lock, replies are called without it.
     """
 
-    __slots__ = ("appended", "failed", "producer", "reads_committed", "records", "replays", "replies")
+    __slots__ = ("appended", "failed", "producer", "reads_committed", "records", "replays", "replies", "uncommitted")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Result:
         failed: Callable[[BrokerError], "Result | None"] | None = None,
         producer: Producer | None = None,
         reads_committed: bool = False,
+        uncommitted: Callable[[BrokerError], Sequence[tuple[Reply, Any]]] | None = None,
     ) -> None:
         self.records = records
         self.replies = replies
@@ -65,6 +68,8 @@ class Result:
         self.failed = failed
         self.producer = producer
         self.reads_committed = reads_committed
+        self.uncommitted = uncommitted
+        """Called without the shard's lock, so it may build answers and look at nothing that changes."""
 
 
 NOTHING = Result()

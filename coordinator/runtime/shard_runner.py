@@ -192,7 +192,7 @@ class ShardRunner(Generic[S]):
             if error is None:
                 if result.replies:
                     waits = result.records or result.reads_committed
-                    carried.replies.append((self._appended_offset if waits else 0, result.replies))
+                    carried.replies.append((self._appended_offset if waits else 0, result))
                 result = None if result.appended is None else self._after_append(result.appended)
             elif result.failed is not None:
                 result = result.failed(error)
@@ -253,11 +253,11 @@ class ShardRunner(Generic[S]):
     def _deliver(self, carried: "_Carried", refused: Refused) -> None:
         if carried.wrote:
             self.log.appended()
-        for end_offset, replies in carried.replies:
+        for end_offset, result in carried.replies:
             if end_offset <= self.log.high_watermark:
-                _send(replies)
+                _send(result.replies)
             else:
-                self.log.when_committed(end_offset, partial(_committed, replies, refused))
+                self.log.when_committed(end_offset, partial(_committed, result, refused))
         if carried.error is not None:
             (self._nobody_waits if carried.replies else refused)(carried.error)
 
@@ -286,16 +286,18 @@ class _Carried:
     __slots__ = ("error", "replies", "wrote")
 
     def __init__(self) -> None:
-        self.replies: list[tuple[int, Iterable[tuple[Reply, Any]]]] = []
-        """(the offset that the high watermark must have reached, who gets what)"""
+        self.replies: list[tuple[int, Result]] = []
+        """(the offset that the high watermark must have reached, whose replies are sent then)"""
         self.error: BrokerError | None = None
         self.wrote = False
 
 
-def _committed(replies: Iterable[tuple[Reply, Any]], refused: Refused, error: BrokerError | None) -> None:
+def _committed(result: Result, refused: Refused, error: BrokerError | None) -> None:
     """What waited for the high watermark is committed, or won't be in time."""
     if error is None:
-        _send(replies)
+        _send(result.replies)
+    elif result.uncommitted is not None:
+        _send(result.uncommitted(told_to_clients(error)))
     else:
         refused(told_to_clients(error))
 

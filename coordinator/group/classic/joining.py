@@ -195,8 +195,8 @@ class Joining:
         former_leader_id = group.leader_id
 
         def appended() -> Result:
-            answers: Answers = []
-            self._put_in_place(group, old, new, answers)
+            fenced: Answers = []
+            self._put_in_place(group, old, new, fenced)
             group.note(f"instance {new.instance_id} is back as member {new.member_id}, nothing else has changed")
             if join.client.api_version >= SKIP_ASSIGNMENT_SINCE:
                 leads = group.leader_id == new.member_id
@@ -205,8 +205,11 @@ class Joining:
             else:
                 # One that took itself for the leader would compute an assignment, which nobody waits for.
                 response = respond.joined(group, new, [], leader_id=former_leader_id)
-            answers.append((join.reply, response))
-            return Result(replies=answers, reads_committed=True)
+
+            def uncommitted(error: BrokerError) -> Answers:
+                return [*fenced, (join.reply, respond.join_refused(error.code))]
+
+            return Result(replies=[*fenced, (join.reply, response)], reads_committed=True, uncommitted=uncommitted)
 
         def failed(error: BrokerError) -> Result:
             self._sessions.start(group, old)

@@ -146,10 +146,13 @@ class Rebalances:
             log.warning("cannot write that a group is empty: %s", error, extra={"fields": {"group": group.group_id}})
             if group.state is ClassicState.PREPARING_REBALANCE:
                 self._wait_for_joins(group, RETRY_MS)
-            return Result(replies=answers if on_failure is None else on_failure(error))
+            return Result(replies=instead(error))
+
+        def instead(error: BrokerError) -> Answers:
+            return answers if on_failure is None else on_failure(error)
 
         record = emptied_record(group, timestamp_ms)
-        return Result([record], answers, replays=False, appended=appended, failed=failed)
+        return Result([record], answers, replays=False, appended=appended, failed=failed, uncommitted=instead)
 
     def _tell_generation(self, group: ClassicGroup, answers: Answers) -> None:
         listed = respond.listed_members(group)

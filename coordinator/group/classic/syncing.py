@@ -92,7 +92,11 @@ class Syncing:
                     self._sessions.start(group, member)
             group.move_to(ClassicState.STABLE, f"leader {group.leader_id} has assigned")
             self._context.count(COMPLETED_REBALANCES)
-            return Result(replies=told, reads_committed=True)
+
+            def uncommitted(error: BrokerError) -> Answers:
+                return [(reply, respond.sync_refused(error.code)) for reply, _ in told]
+
+            return Result(replies=told, reads_committed=True, uncommitted=uncommitted)
 
         def failed(error: BrokerError) -> Result:
             # Before a rebalance begins, which would tell them REBALANCE_IN_PROGRESS.
@@ -100,7 +104,14 @@ class Syncing:
             reason = f"the assignment cannot be written: {error.code.name}"
             return self._rebalances.decided(answers, self._rebalances.prepare(group, reason, answers))
 
-        return Result([group_record(group, assignments)], answers, replays=False, appended=appended, failed=failed)
+        return Result(
+            [group_record(group, assignments)],
+            answers,
+            replays=False,
+            appended=appended,
+            failed=failed,
+            uncommitted=lambda _: answers,
+        )
 
 
 def _validate(group: ClassicGroup, request: "SyncGroupRequest") -> ClassicMember:

@@ -2,9 +2,11 @@
 
 import pytest
 
-from kavka.protocol.errors import ErrorCode
+from kavka.coordinator.group.group import Client
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataValue
-from tests.support.classic_stage import REBALANCE_MS, SESSION_MS, ClassicStage, logged_state
+from kavka.protocol.messages.sync_group import SyncGroupRequest
+from tests.support.classic_stage import GROUP, REBALANCE_MS, SESSION_MS, ClassicStage, logged_state
 
 
 def completing(stage: ClassicStage, count: int = 2) -> list[str]:
@@ -42,6 +44,25 @@ def test_an_assignment_is_handed_out_once_it_is_committed() -> None:
     stage.holds_replies = False
     stage.commit()
     assert waiting.answer.assignment == b"F"
+
+
+def test_all_who_wait_are_told_when_the_assignment_is_not_committed_in_time() -> None:
+    stage = ClassicStage()
+    leader, follower = completing(stage)
+    waiting = stage.sync(follower, 1)
+    leading: list[object] = []
+    request = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=leader, assignments=[])
+    client = Client("c", "/127.0.0.1", 5)
+
+    decided = stage.shard.classic.sync(request, client, leading.append)
+    told = decided.appended() if decided.appended is not None else None
+    assert told is not None
+    assert told.reads_committed
+    assert told.uncommitted is not None
+    instead = told.uncommitted(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+    assert [reply for reply, _ in instead] == [leading.append, waiting.answers.append]
+    assert {response.error_code for _, response in instead} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 def test_the_record_holds_the_generation_with_everybodys_assignment() -> None:

@@ -86,6 +86,22 @@ def test_a_wait_for_the_high_watermark_that_fails_is_refused_as_clients_understa
     assert (late.errors, deposed.errors) == ([ErrorCode.COORDINATOR_NOT_AVAILABLE], [ErrorCode.NOT_COORDINATOR])
 
 
+def test_others_who_wait_for_the_high_watermark_too_are_told_by_the_decision(scene: Scene) -> None:
+    scene.log.holds_high_watermark = True
+    other = Answers()
+    asked = scene.run(
+        Result(
+            [record_of("g", 5)],
+            [(other.reply, "well")],
+            uncommitted=lambda error: [(other.reply, error.code)],
+        )
+    )
+
+    scene.log.waiting[0][1](BrokerError(ErrorCode.REQUEST_TIMED_OUT))
+
+    assert (other.replies, asked.errors) == ([ErrorCode.COORDINATOR_NOT_AVAILABLE], [])
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
