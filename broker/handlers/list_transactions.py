@@ -61,10 +61,11 @@ def list_transactions(
             )
         )
 
-    runtime = services.transactions.runtime
-    partitions = list(runtime.states())
+    runtime = services.transactions.existing_runtime
+    partitions = [] if runtime is None else list(runtime.states())
     gathering: Gathering[list[TransactionState] | ErrorCode] = Gathering(len(partitions), gathered)
     for place, partition in enumerate(partitions):
+        assert runtime is not None
         reply = partial(gathering.put, place)
         runtime.run(partition, partial(_list, request, reply), partial(_not_listed, reply))
     return promise
