@@ -31,6 +31,8 @@ class ClassicShard:
     def __init__(self, context: ShardContext) -> None:
         self.table = GroupTable()
         self.classic = ClassicGroups(context, self.table)
+        self.join, self.sync = self.classic.join, self.classic.sync
+        self.heartbeat, self.leave = self.classic.heartbeat, self.classic.leave
 
     def replay(self, record: CoordinatorRecord, offset: int, producer: Producer | None) -> None:
         key: Any = record.key
