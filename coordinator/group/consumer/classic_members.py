@@ -43,7 +43,13 @@ class ClassicMembers:
         self._decisions = decisions
 
     def join(self, request: JoinGroupRequest, client: "Client", reply: Reply) -> Result:
-        """Raises BrokerError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, ..."""
+        """Refused with GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, ..."""
+        try:
+            return self._join(request, client, reply)
+        except BrokerError as error:
+            return Result(replies=((reply, _join_refused("", error.code, client.api_version)),))
+
+    def _join(self, request: JoinGroupRequest, client: "Client", reply: Reply) -> Result:
         decisions = self._decisions
         group = decisions.group(request.group_id)
         if group.is_empty:
@@ -52,9 +58,8 @@ class ClassicMembers:
         self._check_join(group, request)
         is_nameless = not request.member_id and request.group_instance_id is None
         if is_nameless and client.api_version >= MEMBER_ID_REQUIRED_FROM:
-            answer = _join_answer(member_id, ErrorCode.MEMBER_ID_REQUIRED)
-            answer.protocol_name = None if client.api_version >= NULLABLE_PROTOCOL_FROM else ""
-            return Result(replies=((reply, answer),))
+            refused = _join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED, client.api_version)
+            return Result(replies=((reply, refused),))
         protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
         try:
             subscription = migration.subscription_of(protocols)
@@ -76,7 +81,7 @@ class ClassicMembers:
                 change, (), reason, then=lambda: decisions.classic.join(rejoining, client, reply)
             )
         after = self._step(change, group, before, wanted, subscription)
-        response = _join_answer(member_id, ErrorCode.NONE, after.epoch, protocols[0][0])
+        response = _joined(member_id, after.epoch, protocols[0][0])
         reason = f"member {member_id} joined by the classic protocol"
         return decisions.decided(change, ((reply, response),), reason, lambda group: self._joined(group, after))
 
@@ -277,12 +282,22 @@ def _all_classic(group: ConsumerGroup) -> bool:
     return group.logged.classic_members == len(group.logged.members)
 
 
-def _join_answer(member_id: str, code: ErrorCode, epoch: int = -1, protocol: str | None = None) -> JoinGroupResponse:
+def _joined(member_id: str, epoch: int, protocol: str) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=epoch,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_name=protocol,
+        leader="",
+        member_id=member_id,
+        members=[],
+    )
+
+
+def _join_refused(member_id: str, code: ErrorCode, api_version: int) -> JoinGroupResponse:
     return JoinGroupResponse(
         error_code=code,
-        generation_id=epoch,
-        protocol_type=None if protocol is None else CONSUMER_PROTOCOL_TYPE,
-        protocol_name=protocol or "",
+        protocol_name=None if api_version >= NULLABLE_PROTOCOL_FROM else "",
         leader="",
         member_id=member_id,
         members=[],

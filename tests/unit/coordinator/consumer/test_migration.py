@@ -208,9 +208,9 @@ def test_classic_requests_are_checked_against_the_member_and_its_epoch(stage: Co
     assert classic_beat(stage, classic.member_id, classic.generation + 7).error is ErrorCode.ILLEGAL_GENERATION
     assert classic_sync(stage, classic.member_id, classic.generation, []).error is ErrorCode.REBALANCE_IN_PROGRESS
     other = classic_join(stage, "x", b"\0\0", protocol_type="connect")
-    assert other.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert other.answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     foreign = classic_join(stage, "x", classic.subscription, protocols=["mine"])
-    assert foreign.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert foreign.answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_static_consumer_that_comes_back_classic_takes_the_group_back(stage: ConsumerStage) -> None:

@@ -1,0 +1,174 @@
+"""Groups of the consumer protocol, asked step by step on Kavka and on Apache Kafka 4.3: the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import maven
+from tests.support.consumer_script import JOINING, Script
+from tests.support.kafka_process import KRaftKafka
+from tests.support.kavka_process import KavkaProcess
+from tests.support.server import RunningServer
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+SETTINGS = {"group.consumer.migration.policy": "bidirectional", "offsets.topic.replication.factor": "1"}
+AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.assignment.interval.ms": "0"}
+"""Kafka 4.3 else waits a second between two assignments of a group, and computes the second in the background."""
+TOPICS = {"t": 4, "u": 2}
+NAMES = {"subscribed_topic_names": ["t"]}
+ALL = {"t": [0, 1, 2, 3]}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, RunningServer]]:
+    maven.classpath("kafka-4.3")
+    with (
+        KavkaProcess(tmp_path_factory.mktemp("kavka"), SETTINGS) as kavka,
+        KRaftKafka(tmp_path_factory.mktemp("kafka"), SETTINGS | AT_ONCE) as kafka,
+    ):
+        for broker in (kavka, kafka):
+            for topic, partitions in TOPICS.items():
+                create_topic(broker, topic, partitions=partitions)
+        yield kavka, kafka
+
+
+def requests_that_are_refused(script: Script) -> None:
+    script.group("refused")
+    bad: list[tuple[str, int, dict[str, Any]]] = [
+        ("", 0, {**NAMES, **JOINING}),
+        ("a", 0, {**NAMES, **JOINING, "instance_id": ""}),
+        ("a", 0, {**NAMES, **JOINING, "rack_id": " "}),
+        ("a", 0, {**NAMES, "owned": {}}),
+        ("a", 0, {**NAMES, "rebalance_timeout_ms": 1000}),
+        ("a", 0, {**NAMES, "rebalance_timeout_ms": 1000, "owned": {"t": [1]}}),
+        ("a", 0, JOINING),
+        ("a", -2, {}),
+        ("a", -3, {}),
+        ("a", 0, {**NAMES, **JOINING, "server_assignor": "mine"}),
+        ("a", 0, {**JOINING, "subscribed_topic_regex": "("}),
+        ("a", 5, {}),
+        ("a", -1, {}),
+    ]
+    for member, epoch, fields in bad:
+        script.beat("refused", member, epoch, **fields)
+    script.beat(" ", "a", 0, **NAMES, **JOINING)
+    script.show("refused")
+
+
+def two_members_share(script: Script) -> None:
+    script.group("two")
+    script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
+    script.beat("two", "a", 1)
+    script.beat("two", "a", 1, subscribed_topic_names=["t", "none"], rebalance_timeout_ms=5000, owned=ALL)
+    script.beat("two", "a", 9)
+    script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
+    script.beat("two", "x", 1)
+    script.beat("two", "x", -1)
+    script.beat("two", "a", 1, instance_id="i")
+    script.beat("two", "b", 0, **NAMES, **JOINING)
+    script.show("two")
+    script.beat("two", "a", 1, owned=ALL)
+    keeps = script.owned
+    script.beat("two", "a", 1, owned=ALL)
+    script.beat("two", "a", 1)
+    script.beat("two", "b", 2, owned={})
+    script.show("two")
+    for owned in (keeps, keeps, ALL, None):
+        script.beat("two", "a", 1, owned=owned)
+    script.beat("two", "b", 2, owned={})
+    script.show("two")
+    script.beat("two", "b", 2, subscribed_topic_names=["u"])
+    script.beat("two", "b", 2, owned={})
+    script.beat("two", "a", 2, owned=keeps)
+    script.beat("two", "b", 3)
+    script.beat("two", "a", 3, server_assignor="range")
+    script.show("two")
+    for member, epoch in (("b", -1), ("a", 3), ("a", -1), ("a", 4)):
+        script.beat("two", member, epoch)
+        script.show("two")
+    script.commit("two", "", -1)
+
+
+def a_static_member_goes_and_comes(script: Script) -> None:
+    script.group("static")
+    join = {**NAMES, **JOINING, "instance_id": "i"}
+    script.beat("static", "a", 0, **join)
+    script.beat("static", "a", 0, **join)
+    script.beat("static", "b", 0, **join)
+    script.beat("static", "b", 1, instance_id="i")
+    script.beat("static", "a", 1)
+    script.beat("static", "a", -1, instance_id="other")
+    script.beat("static", "b", -2, instance_id="i")
+    script.beat("static", "a", -2, instance_id="i")
+    script.show("static")
+    script.beat("static", "a", 1, instance_id="i")
+    script.beat("static", "b", 0, **join)
+    script.show("static")
+    script.beat("static", "a", 1, instance_id="i")
+    script.beat("static", "a", 1)
+    script.beat("static", "b", -2, instance_id="i")
+    script.beat("static", "c", 0, **{**join, "subscribed_topic_names": ["u"]})
+    script.beat("static", "c", 2, owned={})
+    script.show("static")
+
+
+def members_commit_in_their_epoch(script: Script) -> None:
+    script.group("commits")
+    script.beat("commits", "a", 0, **NAMES, **JOINING)
+    for member, epoch, version in (("a", 1, 9), ("a", 2, 9), ("x", 1, 9), ("a", 1, 8), ("", -1, 9)):
+        script.commit("commits", member, epoch, version=version)
+
+
+def a_classic_member_comes_and_stays(script: Script) -> None:
+    script.group("mixed")
+    script.beat("mixed", "a", 0, **NAMES, **JOINING)
+    script.join("mixed", "")
+    script.join("mixed", "k", protocol_type="connect")
+    script.join("mixed", "k")
+    script.classic_beat("mixed", "k", 2)
+    script.sync("mixed", "k", 7)
+    script.sync("mixed", "k", 2, name="other")
+    script.sync("mixed", "k", 2)
+    script.show("mixed")
+    script.beat("mixed", "a", 1, owned=ALL)
+    script.beat("mixed", "a", 1, owned=script.owned)
+    script.classic_beat("mixed", "k", 2)
+    script.join("mixed", "k")
+    script.sync("mixed", "k", 2)
+    script.classic_beat("mixed", "k", 2)
+    script.show("mixed")
+    script.classic_beat("mixed", "a", 2)
+    script.classic_beat("mixed", "x", 2)
+    script.commit("mixed", "k", 2, version=8)
+    script.commit("mixed", "k", 1, version=8)
+    script.beat("mixed", "a", -1)
+    script.show("mixed")
+    script.classic_beat("mixed", "k", 2)
+    script.classic_beat("mixed", "k", 3)
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        requests_that_are_refused,
+        two_members_share,
+        a_static_member_goes_and_comes,
+        members_commit_in_their_epoch,
+        a_classic_member_comes_and_stays,
+    ],
+)
+def test_kavka_answers_as_kafka(both: tuple[RunningServer, RunningServer], play: Callable[[Script], None]) -> None:
+    transcripts = []
+    for broker in both:
+        script = Script(broker)
+        for topic, partitions in TOPICS.items():
+            script.know(topic, partitions)
+        play(script)
+        script.close()
+        transcripts.append(script.transcript)
+    ours, theirs = transcripts
+    assert ours == theirs
