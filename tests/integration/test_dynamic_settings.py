@@ -13,6 +13,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.records.header import read_header
+from tests.support import cleaner_settings
 from tests.support.kavka_process import KavkaProcess
 from tests.support.probe import answers
 from tests.support.processes import free_port
@@ -29,20 +30,9 @@ SETTINGS = {
 }
 SILENCE_S = 0.5
 
-NEEDS_COMPACTION = "nothing cleans compacted topics yet"
 NEEDS_FOLLOWERS = "one broker has no followers"
 NEEDS_SECURITY = "listeners have no TLS or SASL yet"
 LATER: dict[str, str] = {
-    "log.cleaner.backoff.ms": NEEDS_COMPACTION,
-    "log.cleaner.dedupe.buffer.size": NEEDS_COMPACTION,
-    "log.cleaner.delete.retention.ms": NEEDS_COMPACTION,
-    "log.cleaner.io.buffer.load.factor": NEEDS_COMPACTION,
-    "log.cleaner.io.buffer.size": NEEDS_COMPACTION,
-    "log.cleaner.io.max.bytes.per.second": NEEDS_COMPACTION,
-    "log.cleaner.max.compaction.lag.ms": NEEDS_COMPACTION,
-    "log.cleaner.min.cleanable.ratio": NEEDS_COMPACTION,
-    "log.cleaner.min.compaction.lag.ms": NEEDS_COMPACTION,
-    "log.cleaner.threads": NEEDS_COMPACTION,
     "min.insync.replicas": "capped at the number of replicas, which is one here",
     "num.replica.fetchers": NEEDS_FOLLOWERS,
     "unclean.leader.election.enable": NEEDS_FOLLOWERS,
@@ -59,7 +49,7 @@ LATER: dict[str, str] = {
 
 
 Effect = Callable[[Stage], None]
-EFFECTS: dict[str, Effect] = {}
+EFFECTS: dict[str, Effect] = dict(cleaner_settings.EFFECTS)
 
 
 def effect(name: str) -> Callable[[Effect], Effect]:
