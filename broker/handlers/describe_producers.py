@@ -56,7 +56,9 @@ def _describe(name: str, index: int, context: Context, services: "Services") -> 
         context.require(Operation.READ, topic(name))
         log = hosted_partition(services, name, index).leader_log()
     except BrokerError as refusal:
-        return _not_described(index, refusal.code, refusal.message)
+        # Words come where the topic is at fault, as in Kafka.
+        is_known = services.metadata.current.topic(name) is not None
+        return _not_described(index, refusal.code, refusal.message if is_known else refusal.code.message)
     return PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,

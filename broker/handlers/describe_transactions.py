@@ -57,6 +57,8 @@ def _describe(name: str, context: Context, services: "Services", reply: "Callabl
 
     try:
         context.require(Operation.DESCRIBE, transactional_id(name))
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST)
         services.transactions.run(name, operation, lambda error: reply(_unknown(name, error.code)))
     except BrokerError as refusal:
         reply(_unknown(name, refusal.code))
