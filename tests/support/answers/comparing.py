@@ -53,6 +53,9 @@ KNOWN: Final = [
         "",
         "as in 3.9; 4.3 leaves some out",
     ),
+    # Groups and offsets
+    Known("offsets_are_committed_without_a_group", "unknown group", "", "as in 4.3; 3.9 has ILLEGAL_GENERATION in v9"),
+    Known("groups_are_described", "operations", ".*authorized_operations", "groups have configurations in 4.x only"),
     # Topics
     Known("topics_are_created", "the same twice", "", "one entry as in 4.3; 3.9 answers twice"),
     Known("topics_are_created", "dry run", "topic_id", "as in 4.3; 3.9 has no id for a topic that is not created"),

@@ -1,6 +1,6 @@
 """ListGroups, DescribeGroups, DeleteGroups: every version, partial errors, authorisation."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ def broker() -> Broker:
 
 
 def groups_of(broker: Broker) -> StagedGroups:
-    groups: Any = broker.services.groups
+    groups: StagedGroups = cast(Any, broker.services.groups)
     return groups
 
 

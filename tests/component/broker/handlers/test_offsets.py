@@ -1,6 +1,6 @@
 """OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit: every version, partial errors, authorisation."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,7 +47,7 @@ def broker() -> Broker:
 
 
 def stage_of(broker: Broker) -> OffsetStage:
-    groups: Any = broker.services.groups
+    groups: StagedGroups = cast(Any, broker.services.groups)
     return groups.stage
 
 
