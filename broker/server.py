@@ -154,7 +154,7 @@ class Broker:
             static, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
         )
         logs = services.logs = self._log_manager(static)
-        services.cleaner = LogCleaner(logs, static, now_ms=self._now_ms)
+        services.cleaner = LogCleaner(logs, static, now_ms=self._now_ms, on_death=self._thread_died)
         owner = logs.lock_directories()
         self._undo.append(lambda: logs.close(broker_epoch=self._epoch))
         self._sockets.bind()

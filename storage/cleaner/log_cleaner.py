@@ -55,7 +55,10 @@ class LogCleaner:
         now_ms: Callable[[], int],
         start_worker: Callable[[], Worker] = WorkerProcess,
         pause: Callable[[], object] = yield_interpreter,
+        on_death: Callable[[BaseException], object] | None = None,
     ) -> None:
+        """`on_death` is called by a cleaner thread that can't go on."""
+        self._on_death: Final = on_death
         self._logs: Final = logs
         self._now_ms: Final = now_ms
         self._start_worker: Final = start_worker
@@ -63,7 +66,7 @@ class LogCleaner:
         self._changed: Final = threading.Condition()
         self._config = config
         self._started = self._stopping = False
-        self._threads: list[threading.Thread] = []
+        self._threads: dict[int, threading.Thread] = {}
         self._workers: dict[int, Worker] = {}
         """By number of the thread; those that are at work are in `_busy`."""
         self._busy: set[int] = set()
@@ -90,7 +93,7 @@ class LogCleaner:
             self._changed.notify_all()
         for worker in workers:
             worker.stop()
-        for thread in self._threads:
+        for thread in list(self._threads.values()):
             thread.join()
 
     def reconfigure(self, config: BrokerConfig) -> None:
@@ -136,7 +139,9 @@ class LogCleaner:
 
     @property
     def dead_threads(self) -> int:
-        return sum(not thread.is_alive() for thread in self._threads) if not self._stopping else 0
+        """Threads that ended though they should work."""
+        threads = list(self._threads.items())
+        return sum(not thread.is_alive() and self._goes_on(number) for number, thread in threads)
 
     # The threads
 
@@ -144,16 +149,26 @@ class LogCleaner:
         """As many as are configured; `_changed` held. Surplus ones end by themselves."""
         if self._stopping or not self._started:
             return
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        running = {thread.name for thread in self._threads}
         for number in range(self._config.log_cleaner_threads):
-            name = f"log-cleaner-{number}"
-            if name not in running:
+            thread = self._threads.get(number)
+            if thread is None or not thread.is_alive():
+                name = f"log-cleaner-{number}"
                 thread = threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
-                self._threads.append(thread)
+                self._threads[number] = thread
                 thread.start()
 
     def _run(self, number: int) -> None:
+        try:
+            self._work(number)
+        except BaseException as error:
+            _log.critical("a cleaner thread dies thread=%d", number, exc_info=error)
+            if self._on_death is not None:
+                self._on_death(error)
+            raise
+        finally:
+            self._end_worker(number)
+
+    def _work(self, number: int) -> None:
         idle_since_s = time.monotonic()
         while self._goes_on(number):
             found = self._take_filthiest()
@@ -166,7 +181,6 @@ class LogCleaner:
             with self._changed:
                 if self._goes_on(number):
                     self._changed.wait(max(self._config.log_cleaner_backoff_ms, 1) / 1000)
-        self._end_worker(number)
 
     def _goes_on(self, number: int) -> bool:
         return not self._stopping and number < self._config.log_cleaner_threads
