@@ -134,19 +134,6 @@ class ClassicGroups:
 
     # For others who have to do with classic groups.
 
-    def get_or_create(self, group_id: str) -> ClassicGroup:
-        """The classic group of that id; a new, empty one (of standalone consumers' offsets) if there is no group.
-
-        Raises BrokerError (GROUP_ID_NOT_FOUND) if there is a group of another kind.
-        """
-        group = self._table.get(group_id)
-        if group is None:
-            group = ClassicGroup(group_id, self._context.now_ms)
-            self._table.put(group)
-        if not isinstance(group, ClassicGroup):
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not a classic group")
-        return group
-
     def give_up(self, group: ClassicGroup) -> Answers:
         """The group becomes a consumer group: its timers end, and who waits is told to join again.
 

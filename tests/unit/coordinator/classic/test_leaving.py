@@ -127,7 +127,7 @@ def test_heartbeats_keep_a_member_without_a_timer_each() -> None:
     (member_id,) = stage.stable(1)
     runs: list[object] = []
     schedule = stage.timers.schedule
-    stage.timers.schedule = lambda *given: (runs.append(given[0]), schedule(*given))[1]  # type: ignore[method-assign,func-returns-value]  # it counts
+    stage.timers.schedule = lambda *given: (runs.append(given[0]), schedule(*given))[1]  # type: ignore[method-assign,func-returns-value]  # counts the calls
 
     for _ in range(100):
         stage.advance(1_000)

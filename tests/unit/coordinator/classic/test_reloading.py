@@ -1,10 +1,8 @@
 """What a group is after its coordinator has been loaded from the log, and what becomes of those who wait."""
 
-import pytest
-
 from kavka.coordinator.group.classic.records import VALUE_VERSION
 from kavka.coordinator.runtime.result import CoordinatorRecord
-from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.support.classic_stage import GROUP, SESSION_MS, ClassicStage, logged_state
 
@@ -126,17 +124,3 @@ def test_a_record_of_old_brokers_has_the_session_for_its_rebalance_timeout() -> 
 
     assert stage.group().members["m"].rebalance_timeout_ms == 7_000
     assert stage.group().leader_id == "m"
-
-
-def test_a_group_of_standalone_consumers_is_made_for_them_but_not_in_the_place_of_another_kind() -> None:
-    stage = ClassicStage()
-    group = stage.shard.classic.get_or_create("simple")
-    assert group.protocol_type == ""
-    assert stage.shard.classic.get_or_create("simple") is group
-
-    class OtherKind:
-        group_id = "other"
-
-    stage.shard.table.put(OtherKind())  # type: ignore[arg-type]  # all that matters is that it isn't a classic group
-    with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
-        stage.shard.classic.get_or_create("other")

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.states import VALID_PREVIOUS, ClassicState
 from kavka.protocol.errors import BrokerError, ErrorCode
-from tests.support.classic_stage import GROUP, ClassicStage
+from tests.support.classic_stage import ClassicStage
 from tests.support.coordinator_stage import Asked
 
 OK = ErrorCode.NONE
@@ -125,8 +126,7 @@ def test_every_request_is_in_the_table() -> None:
 @pytest.mark.parametrize("old", ClassicState)
 @pytest.mark.parametrize("new", ClassicState)
 def test_a_state_follows_only_those_it_may_follow(old: ClassicState, new: ClassicState) -> None:
-    stage = ClassicStage()
-    group = stage.shard.classic.get_or_create(GROUP)
+    group = ClassicGroup("g", lambda: 0)
     group.state = old
     if old in VALID_PREVIOUS[new]:
         group.move_to(new, "a reason")

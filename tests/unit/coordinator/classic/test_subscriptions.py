@@ -2,6 +2,7 @@
 
 import pytest
 
+from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.internal.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from tests.support.classic_stage import ClassicStage
@@ -87,7 +88,7 @@ def test_an_empty_groups_offsets_expire_since_it_is_empty() -> None:
 
 
 def test_a_standalone_consumers_offsets_expire_since_they_were_committed() -> None:
-    expiry = ClassicStage().shard.classic.get_or_create("simple").offset_expiry(0)
+    expiry = ClassicGroup("simple", lambda: 0).offset_expiry(0)
 
     assert expiry is not None
     assert expiry.base_timestamp_ms(7) == 7
