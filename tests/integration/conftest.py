@@ -17,6 +17,11 @@ TESTED = {"kavka": KavkaProcess, "kafka-4.3": KRaftKafka, "kafka-3.9": ZooKeeper
 _numbers = count(1)
 
 
+def tested_broker() -> type[KavkaProcess | KRaftKafka | ZooKeeperKafka]:
+    """What stands behind `broker`, for tests that start, stop and kill their own."""
+    return TESTED[os.environ.get("TESTED_BROKER", "kavka")]
+
+
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A fresh `kavka broker`; the module's tests share it, each with topics of its own.
@@ -25,8 +30,7 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     A module that needs settings says `BROKER_SETTINGS = {"message.max.bytes": "..."}` at its top.
     """
     settings: dict[str, str] = getattr(request.module, "BROKER_SETTINGS", {})
-    kind = TESTED[os.environ.get("TESTED_BROKER", "kavka")]
-    with kind(tmp_path_factory.mktemp("broker"), settings) as process:
+    with tested_broker()(tmp_path_factory.mktemp("broker"), settings) as process:
         yield process
 
 

@@ -17,9 +17,12 @@ Lines on stdin are orders: `close`, `pause`, `resume`, `seek TOPIC-N OFFSET`, `p
 fenced: a fenced consumer would come back and fence the other. tests/java/GroupMember.java is the same in Java.
 """
 
+import faulthandler
 import json
+import logging
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -187,6 +190,8 @@ def _said(error: Exception) -> str:
 def main(library_name: str, words: list[str]) -> None:
     from tests.support import group_member_libraries as libraries
 
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(message)s")
+    faulthandler.register(signal.SIGUSR1)
     settings = dict(word.split("=", 1) for word in words)
     own = {name: settings.pop(name) for name in list(settings) if name.startswith("member.")}
     commit = own.get("member.commit", "sync")

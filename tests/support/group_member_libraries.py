@@ -168,13 +168,11 @@ class Aiokafka:
             settings.pop(unknown, None)
         names = _underscored(settings, assignors)
 
-        async def start() -> Any:
-            consumer = AIOKafkaConsumer(**names)
-            self._consumer = consumer
-            consumer.subscribe(topics=topics, pattern=pattern, listener=Listener())
-            await consumer.start()
+        async def start() -> None:
+            self._consumer: Any = AIOKafkaConsumer(**names)
+            self._consumer.subscribe(topics=topics, pattern=pattern, listener=Listener())
+            await self._consumer.start()
 
-        self._consumer: Any = None
         self._call(start())
 
     @property

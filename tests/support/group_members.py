@@ -17,6 +17,7 @@ from tests.support.group_journal import all_committed, assert_sound
 from tests.support.java_classes import compiled
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
+from tests.support.topics import create_topic
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JVM = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
@@ -152,6 +153,9 @@ class Group:
         self.topic = topic
         self.group_id = f"{topic}.group"
         self.members: list[Member] = []
+
+    def create_topic(self, partitions: int) -> None:
+        create_topic(self.broker, self.topic, partitions=partitions)
 
     def join(self, library: str, settings: Mapping[str, str] | None = None) -> Member:
         """Start a member; it does not wait for the assignment."""

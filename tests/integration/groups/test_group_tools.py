@@ -27,11 +27,9 @@ def tools(request: pytest.FixtureRequest) -> Iterator[JavaTools]:
         yield found
 
 
-def test_a_living_group_is_listed_and_described(
-    broker: RunningServer, group: Group, topic: str, tools: JavaTools
-) -> None:
-    create_topic(broker, topic, partitions=3)
-    ends = feed(broker, topic, 3, 20)
+def test_a_living_group_is_listed_and_described(broker: RunningServer, group: Group, tools: JavaTools) -> None:
+    group.create_topic(3)
+    ends = feed(broker, group.topic, 3, 20)
     plain = group.join("confluent", {**EAGER, "client.id": "one"})
     static = group.join("confluent", {**EAGER, "client.id": "two", "group.instance.id": "named"})
     group.wait_until_shared([plain, static], 3)
@@ -67,19 +65,17 @@ def test_a_living_group_is_listed_and_described(
     assert state["COORDINATOR"] == broker.bootstrap
 
 
-def test_a_living_group_may_not_be_reset_or_deleted(
-    broker: RunningServer, group: Group, topic: str, tools: JavaTools
-) -> None:
-    create_topic(broker, topic, partitions=2)
-    ends = feed(broker, topic, 2, 20)
+def test_a_living_group_may_not_be_reset_or_deleted(broker: RunningServer, group: Group, tools: JavaTools) -> None:
+    group.create_topic(2)
+    ends = feed(broker, group.topic, 2, 20)
     member = group.join("confluent", EAGER)
     group.wait_until_done(ends)
     here = ("--group", group.group_id)
 
-    reset = _command(tools, broker, "--reset-offsets", *here, "--topic", topic, "--to-earliest", "--execute")
+    reset = _command(tools, broker, "--reset-offsets", *here, "--topic", group.topic, "--to-earliest", "--execute")
     assert f"Assignments can only be reset if the group '{group.group_id}' is inactive" in reset
     assert "GroupNotEmptyException" in _command(tools, broker, "--delete", *here)
-    refused = _command(tools, broker, "--delete-offsets", *here, "--topic", topic)
+    refused = _command(tools, broker, "--delete-offsets", *here, "--topic", group.topic)
     assert refused.count("GroupSubscribedToTopicException") == 2
     group.join("confluent", EAGER)
     group.wait_until_shared(group.members, 2)
@@ -87,10 +83,10 @@ def test_a_living_group_may_not_be_reset_or_deleted(
 
 
 def test_an_empty_groups_offsets_are_reset_and_deleted_and_then_the_group(
-    broker: RunningServer, group: Group, topic: str, tools: JavaTools
+    broker: RunningServer, group: Group, tools: JavaTools
 ) -> None:
-    create_topic(broker, topic, partitions=3)
-    ends = feed(broker, topic, 3, 20)
+    group.create_topic(3)
+    ends = feed(broker, group.topic, 3, 20)
     group.join("confluent", EAGER)
     group.wait_until_done(ends)
     group.members[0].close()
@@ -100,12 +96,12 @@ def test_an_empty_groups_offsets_are_reset_and_deleted_and_then_the_group(
     described = _command(tools, broker, "--describe", *here)
     assert f"Consumer group '{group.group_id}' has no active members." in described
     assert _current(described) == {"0": "20", "1": "20", "2": "20"}
-    _command(tools, broker, *reset, "--topic", f"{topic}:0", "--to-offset", "7", "--execute")
-    _command(tools, broker, *reset, "--topic", f"{topic}:1", "--shift-by", "-5", "--execute")
+    _command(tools, broker, *reset, "--topic", f"{group.topic}:0", "--to-offset", "7", "--execute")
+    _command(tools, broker, *reset, "--topic", f"{group.topic}:1", "--shift-by", "-5", "--execute")
     dry = _command(tools, broker, *reset, "--all-topics", "--to-earliest", "--dry-run")
     # Kafka 3.9 prints all rows on one line.
-    assert dict(re.findall(rf"{re.escape(topic)} +(\d) +(\d+)", dry)) == {"0": "0", "1": "0", "2": "0"}
-    deleted = _command(tools, broker, "--delete-offsets", *here, "--topic", f"{topic}:2")
+    assert dict(re.findall(rf"{re.escape(group.topic)} +(\d) +(\d+)", dry)) == {"0": "0", "1": "0", "2": "0"}
+    deleted = _command(tools, broker, "--delete-offsets", *here, "--topic", f"{group.topic}:2")
     assert "Successful" in deleted
     after = _command(tools, broker, "--describe", *here)
     assert _current(after) == {"0": "7", "1": "15"}
@@ -117,13 +113,11 @@ def test_an_empty_groups_offsets_are_reset_and_deleted_and_then_the_group(
     assert "does not exist" in gone or "not found" in gone
 
 
-def test_a_reset_group_begins_where_it_was_told(
-    broker: RunningServer, group: Group, topic: str, tools: JavaTools
-) -> None:
+def test_a_reset_group_begins_where_it_was_told(broker: RunningServer, group: Group, tools: JavaTools) -> None:
     """Also a group that the tool itself made, by writing offsets for nobody."""
-    create_topic(broker, topic, partitions=1)
-    ends = feed(broker, topic, 1, 20)
-    arguments = ("--group", group.group_id, "--topic", topic, "--to-offset", "12", "--execute")
+    group.create_topic(1)
+    ends = feed(broker, group.topic, 1, 20)
+    arguments = ("--group", group.group_id, "--topic", group.topic, "--to-offset", "12", "--execute")
     _command(tools, broker, "--reset-offsets", *arguments)
     group.join("confluent", EAGER)
     group.wait_until_done(ends)
@@ -167,11 +161,9 @@ def test_the_verifiable_consumer_reports_what_it_took_and_committed(
     assert [event["name"] for event in events][-1] == "shutdown_complete"
 
 
-def test_a_rebalancing_group_is_said_to_be_rebalancing(
-    broker: RunningServer, group: Group, topic: str, tools: JavaTools
-) -> None:
+def test_a_rebalancing_group_is_said_to_be_rebalancing(broker: RunningServer, group: Group, tools: JavaTools) -> None:
     """The frozen member keeps the rebalance open; the tool must not wait for it."""
-    create_topic(broker, topic, partitions=3)
+    group.create_topic(3)
     frozen, other = group.join("confluent", EAGER), group.join("confluent", EAGER)
     group.wait_until_shared([frozen, other], 3)
     frozen.freeze()
