@@ -140,7 +140,7 @@ def test_all_records_and_then_all_tombstones_leave_no_group(stage: ConsumerStage
     for record in tombstones:
         stage.shard.replay(record, 0, None)
     assert stage.shard.groups.get(GROUP) is None
-    assert not [key for key in stage.timers.keys() if key[0] == "consumer"]  # type: ignore[index]  # noqa: SIM118
+    assert "consumer" not in str(stage.timers.keys())
     for record in tombstones:
         stage.shard.replay(record, 0, None)
     assert stage.shard.groups.get(GROUP) is None
