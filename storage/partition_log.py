@@ -213,7 +213,9 @@ class PartitionLog(ManagedLog):
             if not records:
                 return None, records
         batch = check_batch(records, rules, now_ms, origin, zstd_allowed)
-        if rules.looks_closer or batch[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
+        # What a coordinator of ours has built needs no looking at its records.
+        closer = rules.looks_closer if origin is Origin.CLIENT else rules.log_append_time
+        if closer or batch[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
             fitted = fit(records, rules, now_ms)
             batch = recheck(fitted, batch, rules)
             records = fitted
