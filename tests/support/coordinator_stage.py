@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kavka.config.broker_config import BrokerConfig
@@ -132,7 +133,7 @@ class Stage(Generic[S]):
         while (due := self.timers.next_due(until_ms)) is not None:
             at_ms, operation = due
             self.time_ms = max(self.time_ms, int(at_ms))
-            self.run(lambda _, operation=operation: operation())  # type: ignore[misc]
+            self.run(partial(_on_time, operation))
         self.time_ms = int(until_ms)
 
     def fail_next_append(self, code: ErrorCode, cause: ErrorCode | None = None) -> None:
@@ -240,6 +241,10 @@ class Stage(Generic[S]):
         if stored.value is None:
             return CoordinatorRecord(key, None)
         return CoordinatorRecord(key, *decode_value(value_class, stored.value))
+
+
+def _on_time(operation: Callable[[], Result], _shard: object) -> Result:
+    return operation()
 
 
 class StageTimers:

@@ -1,6 +1,7 @@
 """FindCoordinator: whose partition it is, where that broker is, and the wait for a topic that is not there yet."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,9 @@ class Scene(Broker):
 
     def __init__(self, *leaders: int, **settings: str) -> None:
         super().__init__({name.replace("_", "."): value for name, value in settings.items()})
-        self.services.groups = GroupCoordination(self.services, pytest.fail)  # type: ignore[arg-type]
-        self.services.transactions = TransactionCoordination(self.services, pytest.fail)  # type: ignore[arg-type]
+        never: Any = pytest.fail
+        self.services.groups = GroupCoordination(self.services, never)
+        self.services.transactions = TransactionCoordination(self.services, never)
         if leaders:
             self.know(dict.fromkeys((GROUPS, TRANSACTIONS), leaders))
 

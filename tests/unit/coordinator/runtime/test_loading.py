@@ -10,7 +10,7 @@ from kavka.coordinator.runtime import loading
 from kavka.coordinator.runtime.batches import batch_of, end_marker
 from kavka.coordinator.runtime.loading import Slices, replay_log
 from kavka.coordinator.runtime.record_decoding import RecordDecoder
-from kavka.coordinator.runtime.result import CoordinatorRecord, Producer
+from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.internal.group_records import GROUP_RECORDS
@@ -199,11 +199,11 @@ def test_what_is_gone_appends_nothing_even_while_an_operation_decides(world: Tin
     world.lead(log)
     answers = Answers()
 
-    def lose_it_and_write(shard: TinyShard) -> object:
+    def lose_it_and_write(shard: TinyShard) -> Result:
         world.runtime.resigns(0)
         return shard.put("g", 1, answers.reply)
 
-    world.runtime.run(0, lose_it_and_write, answers.refuse)  # type: ignore[arg-type]
+    world.runtime.run(0, lose_it_and_write, answers.refuse)
 
     assert (answers.replies, answers.errors, log.end_offset) == ([], [ErrorCode.NOT_COORDINATOR], 0)
 
