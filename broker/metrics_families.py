@@ -37,6 +37,9 @@ EVENT_NAMES: Final = {
     "kafka_server_replicamanager_isrshrinks": "Replicas that left an ISR.",
     "kafka_server_replicamanager_isrexpands": "Replicas that joined an ISR.",
     "kafka_controller_controllerstats_uncleanleaderelections": "Leaders elected from outside the ISR.",
+    "kafka_server_group_coordinator_metrics_offset_commit": "Offsets committed.",
+    "kafka_server_group_coordinator_metrics_offset_deletion": "Offsets deleted, with their topic or group or alone.",
+    "kafka_server_group_coordinator_metrics_offset_expiration": "Offsets that expired.",
     "kavka_network_rejected_connections": "Connections refused: too many, or out of file descriptors.",
     "kavka_network_rejected_requests": "Requests that could not be read: bad frames, headers, versions, bodies.",
 }

@@ -53,6 +53,10 @@ class Group(Protocol):
     def is_empty(self) -> bool:
         """Whether it has no members."""
 
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int
     ) -> None:

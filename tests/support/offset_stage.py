@@ -191,6 +191,7 @@ class FakeGroup:
         self.state_name = state
         self.protocol_type = protocol_type
         self.is_empty = empty
+        self.member_count = 0 if empty else 1
         self.refuse = refuse
         self.subscribed = set(subscribed)
         self.base_timestamp_ms = base_timestamp_ms

@@ -128,6 +128,10 @@ class ClassicGroup:
         """Whether it is Empty; ids that were given out and have not joined don't count."""
         return self.state is ClassicState.EMPTY
 
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int
     ) -> None:

@@ -106,6 +106,10 @@ class ConsumerGroup:
     def is_empty(self) -> bool:
         return not self.logged.members
 
+    @property
+    def member_count(self) -> int:
+        return len(self.logged.members)
+
     def member(self, member_id: str) -> Member:
         """The member of that id. Raises BrokerError (UNKNOWN_MEMBER_ID)."""
         member = self.logged.members.get(member_id)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kavka.protocol.messages.offset_commit import OffsetCommitRequest
     from kavka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-COMMITS: Final = "kafka_server_group_coordinator_metrics_offset_commit_count"
+COMMITS: Final = "kafka_server_group_coordinator_metrics_offset_commit"
 NO_RETENTION_TIME: Final = -1
 NO_COMMIT_TIMESTAMP: Final = -1
 FIRST_VERSION_WITH_MEMBER_EPOCHS: Final = 9

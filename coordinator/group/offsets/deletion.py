@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kavka.coordinator.ports import ShardContext
     from kavka.protocol.messages.offset_delete import OffsetDeleteRequest
 
-DELETIONS: Final = "kafka_server_group_coordinator_metrics_offset_deletion_count"
-EXPIRATIONS: Final = "kafka_server_group_coordinator_metrics_offset_expiration_count"
+DELETIONS: Final = "kafka_server_group_coordinator_metrics_offset_deletion"
+EXPIRATIONS: Final = "kafka_server_group_coordinator_metrics_offset_expiration"
 
 OFFSETS_A_SLICE: Final = 1_000
 """How many offsets one run of the expiry looks at: less than a millisecond's work under the shard's lock."""

@@ -121,6 +121,17 @@ class OffsetStore:
             for producer_id in self._open.get(group_id, ())
         )
 
+    def snapshot(self, group_id: str) -> list[tuple[str, int, int]]:
+        """(topic, partition, offset) of all that the group has committed; for any thread, without the shard's lock.
+
+        What changes meanwhile may be in it or not.
+        """
+        return [
+            (topic, partition, _FIXED.unpack_from(packed)[0])
+            for topic, partitions in list(self._groups.get(group_id, _NO_TOPICS).items())
+            for partition, packed in list(partitions.items())
+        ]
+
     def partitions_of(self, group_id: str) -> list[tuple[str, int]]:
         """Every (topic, partition) of which the group has an offset, committed or pending; each once."""
         stores = [self._groups, *(self._pending[producer_id] for producer_id in self._open.get(group_id, ()))]

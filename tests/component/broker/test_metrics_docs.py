@@ -10,6 +10,7 @@ from kavka.broker.metrics_families import Exposition
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from tests.support.broker_handlers import BROKER_ID, Broker
 from tests.support.compaction import broker_config
+from tests.support.staged_groups import StagedGroups
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 
@@ -38,6 +39,7 @@ def test_the_document_names_what_is_shown() -> None:
     broker.services.logs = SimpleNamespace(all_logs=lambda: [log])
     broker.services.cleaner = LogCleaner(broker.services.logs, broker_config(), now_ms=lambda: 0)
     broker.services.now_ms = lambda: 0
+    broker.services.groups = StagedGroups()
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
 
