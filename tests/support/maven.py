@@ -32,6 +32,10 @@ BUNDLES: dict[str, tuple[str, ...]] = {
         "org.apache.kafka:kafka-clients:4.3.1",
         "org.slf4j:slf4j-simple:1.7.36",
     ),
+    "streams-4.3": (
+        "org.apache.kafka:kafka-streams:4.3.1",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
 }
 OLD_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.8.2")
 BUNDLES |= {
