@@ -25,6 +25,8 @@ from kavka.storage.partition_log import PartitionLog
 
 MOST_FAILURES: Final = 3
 """So many rounds in a row that ended for no good reason: the log isn't tried again."""
+MOST_DOUBLINGS: Final = 5
+"""Of the pause before a log is tried again, at each failure: a worker that dies may have been killed for memory."""
 IDLE_S: Final = 60.0
 """A worker process without work ends after that; its memory is free as soon as a job ends."""
 LEAST_PAUSE_MS: Final = 1000
@@ -229,7 +231,7 @@ class LogCleaner:
             ended = clean(found, worker, self._config, self._now_ms(), self._rate())
         except WorkerDiedError as error:
             self._end_worker(number)
-            ended = Round(Outcome.BROKEN, reason=str(error))
+            ended = Round(Outcome.DIED, reason=str(error))
         except (BrokerError, OSError) as error:
             # Told to the log directory; or the process could not be started.
             ended = Round(Outcome.PASSED, reason=str(error))
@@ -255,9 +257,14 @@ class LogCleaner:
             return
         pause_s = max(self._config.log_cleaner_backoff_ms, LEAST_PAUSE_MS) / 1000
         with self._changed:
-            failed = self._failures.get(key, (0, 0.0))[0] + (ended.outcome is Outcome.BROKEN)
-            self._failures[key] = failed, time.monotonic() + pause_s
-            given_up = ended.outcome is Outcome.CORRUPT or failed >= MOST_FAILURES
+            failed = self._failures.get(key, (0, 0.0))[0]
+            self._failures[key] = (
+                failed + (ended.outcome in (Outcome.BROKEN, Outcome.DIED)),
+                time.monotonic() + pause_s * 2 ** min(failed, MOST_DOUBLINGS),
+            )
+            given_up = ended.outcome is Outcome.CORRUPT or (
+                ended.outcome is Outcome.BROKEN and failed + 1 >= MOST_FAILURES
+            )
             if given_up:
                 self._uncleanable[key] = log
                 del self._failures[key]

@@ -38,6 +38,7 @@ class Outcome(Enum):
     PASSED = "it may work another time"
     CORRUPT = "the log holds what can't be"
     BROKEN = "it should have worked"
+    DIED = "the worker was killed, or ended by itself"
 
 
 class Round(NamedTuple):

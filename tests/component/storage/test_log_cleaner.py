@@ -2,6 +2,7 @@
 
 import errno
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,12 +184,11 @@ class Wrong(InlineWorker):
         yield CleaningFailed(BROKEN, "a mistake")
 
 
-@pytest.mark.parametrize("kind", [Dying, Wrong])
 def test_a_worker_that_fails_again_and_again_is_not_asked_for_ever(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: type[InlineWorker]
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kavka.storage.cleaner.log_cleaner.LEAST_PAUSE_MS", 1)
-    stage.make_worker = kind
+    stage.make_worker = Wrong
     log = stage.log("t")
     fill(log)
 
@@ -196,7 +196,25 @@ def test_a_worker_that_fails_again_and_again_is_not_asked_for_ever(
 
     wait_until(lambda: stage.cleaner.uncleanable_partitions() == [log], TIMEOUT_S, "tried for ever")
     assert sum(len(worker.jobs) for worker in stage.workers) == MOST_FAILURES
-    assert len(stage.workers) == (MOST_FAILURES if kind is Dying else 1)
+    assert len(stage.workers) == 1
+
+
+def test_a_worker_that_dies_is_replaced_and_each_time_later(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka.storage.cleaner.log_cleaner.LEAST_PAUSE_MS", 1)
+    stage.make_worker = Dying
+    log = stage.log("t")
+    fill(log)
+    times: list[float] = []
+    stage.cleaner.start()
+
+    for count in range(1, 5):
+        wait_until(lambda count=count: len(stage.workers) >= count, TIMEOUT_S, "no other worker")
+        times.append(time.monotonic())
+    stage.make_worker = InlineWorker
+
+    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
+    assert times[3] - times[2] > times[1] - times[0]
+    assert all(worker.stopped for worker in stage.workers[:4])
 
 
 class FullDisk(InlineWorker):
