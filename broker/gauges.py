@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kavka.broker.cleaner_gauges import register_cleaner_gauges
+from kavka.broker.coordination.gauges import register_coordination_gauges
 from kavka.broker.group_gauges import register_group_gauges
 from kavka.broker.metadata_cache import PartitionMetadata
 from kavka.broker.metrics import Labels, Metrics
@@ -38,6 +39,8 @@ def register_gauges(
     _log_gauges(metrics, services)
     register_cleaner_gauges(metrics, services.cleaner, services.now_ms)
     register_group_gauges(metrics, services)
+    register_coordination_gauges(metrics, "group", services.groups)
+    register_coordination_gauges(metrics, "transaction", services.transactions)
     _exporter_gauges(metrics, services)
 
 

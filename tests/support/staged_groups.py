@@ -7,6 +7,8 @@ from typing import Any
 
 from kavka.coordinator.group.shard import GroupShard
 from kavka.coordinator.runtime.result import Result
+from kavka.coordinator.runtime.runtime import LoadTimes
+from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.offset_stage import OffsetStage
 
@@ -40,9 +42,10 @@ class StagedGroups:
 class _Runtime:
     def __init__(self, groups: StagedGroups) -> None:
         self._groups = groups
+        self.load_times = LoadTimes()
 
-    def states(self) -> dict[int, str]:
-        return {4: "active"}
+    def states(self) -> dict[int, ShardState]:
+        return {4: ShardState.ACTIVE}
 
     def run(self, partition: int, operation: Operation, refused: Refused) -> None:
         assert partition in self.states()

@@ -40,6 +40,7 @@ def test_the_document_names_what_is_shown() -> None:
     broker.services.cleaner = LogCleaner(broker.services.logs, broker_config(), now_ms=lambda: 0)
     broker.services.now_ms = lambda: 0
     broker.services.groups = StagedGroups()
+    broker.services.transactions = SimpleNamespace(existing_runtime=None)
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
 
