@@ -71,7 +71,8 @@ class ConsumerStage(Stage[GroupShard]):
 class PlayedMember:
     """A consumer as a client plays it: it does what it is told, and says what it owns.
 
-    `epoch` is 0 when it is not in the group. `owns`: what it consumes from now, by topic name.
+    `epoch` is 0 when it is not in the group. `owns`: what it consumes from now, by topic name. `says_all`: an answer
+    was lost, so the next heartbeat says everything, to be told everything, as clients do.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class PlayedMember:
         self.epoch = 0
         self.owned: dict[bytes, set[int]] = {}
         self.told: dict[bytes, set[int]] | None = None
+        self.says_all = False
 
     @property
     def owns(self) -> Named:
@@ -136,7 +138,7 @@ class PlayedMember:
                 if numbers
             ],
         }
-        if full or self.epoch == 0:
+        if full or self.says_all or self.epoch == 0:
             said |= {
                 "rebalance_timeout_ms": self.rebalance_timeout_ms,
                 "subscribed_topic_names": self.topics,
@@ -148,6 +150,7 @@ class PlayedMember:
     def take(self, response: ConsumerGroupHeartbeatResponse, *, obeys: bool = True) -> None:
         """Remember what was answered, and do it unless it takes its time."""
         self.epoch = response.member_epoch
+        self.says_all = False
         if response.assignment is not None:
             self.told = {each.topic_id: set(each.partitions) for each in response.assignment.topic_partitions}
         if obeys:

@@ -54,6 +54,12 @@ def together(one: Assignment, other: Assignment) -> Assignment:
     return found
 
 
+def without(one: Assignment, other: Assignment) -> Assignment:
+    """The partitions that only the one has."""
+    left = ((topic_id, numbers - other.get(topic_id, NO_PARTITIONS)) for topic_id, numbers in one.items())
+    return {topic_id: numbers for topic_id, numbers in left if numbers}
+
+
 def partition_count(assignment: Assignment) -> int:
     """How many partitions it has, over all topics."""
     return sum(map(len, assignment.values()))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RETRY_MS: Final = 500
 """When a member that must go is tried again, after its records could not be appended."""
+REASON_CHARACTERS: Final = 255
+"""Of a reason that is kept: ids in it are the clients', and may be long."""
 REBALANCES: Final = "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count"
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,7 @@ class Decisions:
         seen, now = group.seen, Watched(group.state, group.logged.epoch)
         if now == seen:
             return
+        reason = reason[:REASON_CHARACTERS]
         group.seen = now
         group.history.note(self.context.now_ms(), seen.state.value, now.state.value, reason)
         if now.epoch > seen.epoch:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember
 from kavka.coordinator.group.consumer import records
-from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment, listed, together
+from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment, listed, together, without
 from kavka.coordinator.group.consumer.member import ClassicMetadata, Member
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.internal.consumer_protocol import (
@@ -54,7 +54,7 @@ def upgraded(group: ClassicGroup, known: "KnownTopics") -> "list[CoordinatorReco
     (GROUP_ID_NOT_FOUND) if what the members said can't be read, or an assignor of their own would lose data.
     """
     try:
-        members = [_upgraded(group, member, known) for member in group.members.values()]
+        members = _without_shared_partitions(_upgraded(group, member, known) for member in group.members.values())
     except DecodeError as error:
         log.warning("group %s cannot become a consumer group: %s", group.group_id, error)
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
@@ -135,6 +135,16 @@ def partitions_by_id(named: Iterable[TopicPartition], known: "KnownTopics") -> A
     """Partitions of topics that clients name; of those that exist."""
     wanted = {each.topic: frozenset(each.partitions) for each in named if each.partitions}
     return {topic.topic_id: wanted[name] for name, topic in known.existing(wanted).items()}
+
+
+def _without_shared_partitions(members: Iterable[Member]) -> list[Member]:
+    """A partition that the classic leader gave to two members by mistake is the first one's."""
+    found, taken = [], NOTHING_ASSIGNED
+    for member in members:
+        assigned = without(member.assigned, taken)
+        taken = together(assigned, taken)
+        found.append(member if assigned == member.assigned else member._replace(assigned=assigned))
+    return found
 
 
 def _upgraded(group: ClassicGroup, member: ClassicMember, known: "KnownTopics") -> Member:

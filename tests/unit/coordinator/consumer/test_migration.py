@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from kavka.coordinator.group.classic.group import ClassicGroup
+from kavka.coordinator.group.classic.member import ClassicMember
 from kavka.coordinator.group.consumer.group import ConsumerGroup
+from kavka.coordinator.group.consumer.migration import upgraded
+from kavka.coordinator.group.consumer.state import LoggedState, shared_partitions
+from kavka.coordinator.group.consumer.topics import KnownTopics
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -15,7 +19,7 @@ from kavka.protocol.internal.consumer_protocol import (
 )
 from kavka.protocol.internal.group_records import GroupMetadataKey
 from kavka.protocol.messages.sync_group import SyncGroupRequestAssignment
-from tests.support.classic_consumer import ClassicConsumer
+from tests.support.classic_consumer import ClassicConsumer, assignment_for
 from tests.support.classic_requests import classic_beat, classic_join, classic_leave, classic_sync
 from tests.support.consumer_stage import GROUP, ConsumerStage, facts
 
@@ -123,6 +127,28 @@ def test_data_of_an_assignor_of_the_clients_own_forbids_the_upgrade(stage: Consu
     refused = stage.heartbeat("new", 0, rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[])
     assert refused.error is ErrorCode.GROUP_ID_NOT_FOUND
     assert "custom assignor" in (refused.errors[0].message or "")
+
+
+def test_partitions_that_the_leader_gave_to_two_are_the_first_ones_alone(stage: ConsumerStage) -> None:
+    members = [
+        ClassicMember(
+            member_id,
+            client_id="",
+            client_host="",
+            rebalance_timeout_ms=1,
+            session_timeout_ms=1,
+            protocol_type="consumer",
+            protocols=(("range", ClassicConsumer(stage).subscription),),
+            assignment=assignment_for(member_id, {"t": numbers}).assignment,
+        )
+        for member_id, numbers in (("a", [0, 1]), ("b", [1, 2]))
+    ]
+    classic = ClassicGroup.of_members("g2", members, stage.now_ms, generation=3, protocol_type="consumer")
+    logged = LoggedState("g2")
+    for record in upgraded(classic, KnownTopics(stage.topics)):
+        logged.apply(record.key, record.value)
+    assert not shared_partitions(logged.members.values())
+    assert [sorted(*member.assigned.values()) for member in logged.members.values()] == [[0, 1], [2]]
 
 
 def test_an_empty_classic_group_makes_place(stage: ConsumerStage) -> None:

@@ -56,6 +56,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         member = self.members[name]
         if member.epoch:
             member.send()
+            member.says_all = True
 
     @rule(name=st.sampled_from(NAMES))
     def give_up_what_is_to_be_given_up(self, name: str) -> None:
