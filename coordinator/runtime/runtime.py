@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Generic, TypeVar
@@ -144,10 +143,6 @@ class CoordinatorRuntime(Generic[S]):
     def states(self) -> dict[int, ShardState]:
         """The partitions that this broker leads, and where their shards stand."""
         return {number: runner.state for number, runner in self._runners.items()}
-
-    def state_counts(self) -> Counter[ShardState]:
-        """How many shards stand where."""
-        return Counter(runner.state for runner in self._runners.values())
 
     def shards(self) -> list[S]:
         """The shards that serve, for reading counts off them without their locks."""
