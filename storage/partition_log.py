@@ -236,10 +236,10 @@ class PartitionLog(ManagedLog):
             if marker is not None:
                 self.producers.check_marker(producer_id, epoch, marker[1], transaction_version)
             return None, marker
-        if origin is not Origin.CLIENT and sequence < 0:
-            self.producers.check_epoch(producer_id, epoch)
-            return None, None
         transactional = attributes & TRANSACTIONAL_BIT != 0
+        if origin is not Origin.CLIENT and sequence < 0:
+            self.producers.check_epoch(producer_id, epoch, transactional)
+            return None, None
         return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional, guard), None
 
     def _note_producer(

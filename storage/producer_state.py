@@ -148,11 +148,16 @@ class ProducerStates:
             )
         return None
 
-    def check_epoch(self, producer_id: int, epoch: int) -> None:
-        """Check a coordinator's data batch, which has no sequence. AppendError: INVALID_PRODUCER_EPOCH."""
+    def check_epoch(self, producer_id: int, epoch: int, transactional: bool = False) -> None:
+        """Check a coordinator's data batch, which has no sequence. AppendError: INVALID_PRODUCER_EPOCH.
+
+        INVALID_TXN_STATE for one that would begin a transaction whose marker came after it was verified.
+        """
         entry = self._producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise _stale_epoch(entry, epoch)
+        if transactional and self.verifications.is_revoked(producer_id):
+            raise UnverifiedError(ErrorCode.INVALID_TXN_STATE, f"the transaction of producer {producer_id} has ended")
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0) -> None:
         """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
@@ -221,7 +226,7 @@ class ProducerStates:
         first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_TRANSACTION
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
-        self.verifications.end(producer_id)
+        self.verifications.revoke(producer_id)
         if first_offset < 0:
             return None
         self._ongoing.pop(first_offset, None)

@@ -11,6 +11,8 @@ NOT_VERIFIED: Final = 0
 """No guard: only a transaction that is open already may go on."""
 NEEDS_NO_VERIFICATION: Final = -1
 """Nobody asks: `transaction.partition.verification.enable` is off, or a coordinator of this broker writes."""
+REVOKED: Final = -2
+"""What a guard becomes when a marker has come."""
 MAX_VERIFICATIONS: Final = 10_000
 
 
@@ -41,7 +43,7 @@ class Verifications:
     def begin(self, producer_id: int, epoch: int, sequence: int, starts_at_zero: bool, now_ms: int) -> int:
         """A guard, above 0. Batches that wait side by side share one."""
         known = self._by_producer.get(producer_id)
-        if known is not None and epoch <= known.epoch:
+        if known is not None and epoch <= known.epoch and known.guard != REVOKED:
             if epoch == known.epoch and sequence < known.lowest_sequence:
                 self._by_producer[producer_id] = known._replace(lowest_sequence=sequence)
             return known.guard
@@ -58,8 +60,19 @@ class Verifications:
         return known if known is not None and known.guard == guard else None
 
     def end(self, producer_id: int) -> None:
-        """The guards of this producer hold no more."""
+        """The transaction has begun: nothing is to be verified any more."""
         self._by_producer.pop(producer_id, None)
+
+    def revoke(self, producer_id: int) -> None:
+        """A marker has come: the guards of this producer hold no more."""
+        known = self._by_producer.get(producer_id)
+        if known is not None:
+            self._by_producer[producer_id] = known._replace(guard=REVOKED)
+
+    def is_revoked(self, producer_id: int) -> bool:
+        """Whether a marker came after this producer's last verification: what was verified before is late."""
+        known = self._by_producer.get(producer_id)
+        return known is not None and known.guard == REVOKED
 
     def withdraw(self, producer_id: int, guard: int) -> None:
         """The coordinator said no."""

@@ -115,9 +115,15 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         if log is not None and log.producers.has_open_transaction(*producer):
             done(ErrorCode.NONE)
             return
+        guard = 0 if log is None else log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
+
+        def answered(codes: Codes) -> None:
+            if codes[key] is not ErrorCode.NONE and log is not None:
+                log.withdraw(producer.producer_id, guard)
+            done(told_to_producer(codes[key], api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT))
+
         ask = self.add_partitions if adds else self.verify_partitions
-        tells_abortable = api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT
-        ask(transactional_id, producer, [key], lambda codes: done(told_to_producer(codes[key], tells_abortable)))
+        ask(transactional_id, producer, [key], answered)
 
     # The shards' ports.
 

@@ -167,3 +167,16 @@ def test_a_late_marker_of_version_2_does_not_end_the_next_transaction() -> None:
     with pytest.raises(AppendError) as caught:
         log.states.check_marker(1, 1, 0, 2)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_coordinators_late_batch_is_refused_until_it_is_verified_again() -> None:
+    log = Log()
+    log.begin()
+    log.end()
+
+    with pytest.raises(UnverifiedError):
+        log.states.check_epoch(1, 0, True)
+    log.states.check_epoch(1, 0, False)
+    log.states.check_epoch(2, 0, True)
+    log.begin()
+    log.states.check_epoch(1, 0, True)
