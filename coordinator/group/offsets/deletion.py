@@ -1,8 +1,9 @@
 """Offsets that go: by OffsetDelete, by age (KIP-211), with their topic or their group."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kavka.coordinator.group.group import OffsetExpiry
 from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, in_batches, offset_tombstone
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -22,10 +23,19 @@ if TYPE_CHECKING:
 DELETIONS: Final = "kafka_server_group_coordinator_metrics_offset_deletion"
 EXPIRATIONS: Final = "kafka_server_group_coordinator_metrics_offset_expiration"
 
-OFFSETS_A_SLICE: Final = 1_000
-"""How many offsets one run of the expiry looks at: less than a millisecond's work under the shard's lock."""
+OFFSETS_A_SLICE: Final = 500
+"""How many offsets one run of the expiry looks at: about a millisecond's work under the shard's lock."""
+MINUTE_MS: Final = 60_000
 PAUSE_BETWEEN_SLICES_MS: Final = 10
 EXPIRY_TIMER: Final = "expire offsets"
+
+
+class _Rule(NamedTuple):
+    """By which a group's offsets expire, as it stands at one moment."""
+
+    now_ms: int
+    retention_ms: int
+    expiry: OffsetExpiry
 
 
 class OffsetDeletions:
@@ -121,13 +131,15 @@ class OffsetDeletions:
         looked_at = 0
         records: list[CoordinatorRecord] = []
         for group in self._table.all():
+            rule = self._rule(group)
             due = 0
-            for topic, partition in self._candidates(group):
+            for topic, partition in self._candidates(group) if rule is not None else ():
                 if looked_at >= OFFSETS_A_SLICE:
                     yield records
                     looked_at, due, records = 0, 0, []
+                    rule = self._rule(group)
                 looked_at += 1
-                if self._is_due(group, topic, partition):
+                if rule is not None and self._is_due(group.group_id, topic, partition, rule):
                     records.append(offset_tombstone(group.group_id, topic, partition))
                     self._context.count(EXPIRATIONS)
                     due += 1
@@ -141,17 +153,23 @@ class OffsetDeletions:
             for partition in self._store.partitions_in(group.group_id, topic):
                 yield topic, partition
 
-    def _is_due(self, group: "Group", topic: str, partition: int) -> bool:
-        committed = self._store.get(group.group_id, topic, partition)
-        if committed is None or self._table.get(group.group_id) is not group:
-            return False
+    def _rule(self, group: "Group") -> "_Rule | None":
+        """By which the group's offsets expire now; None: not at all, or the group is gone."""
+        if self._table.get(group.group_id) is not group:
+            return None
         now_ms = self._context.now_ms()
         expiry = group.offset_expiry(now_ms)
-        if expiry is None or expiry.spares(topic) or self._store.is_pending(group.group_id, topic, partition):
+        if expiry is None:
+            return None
+        return _Rule(now_ms, self._context.config.offsets_retention_minutes * MINUTE_MS, expiry)
+
+    def _is_due(self, group_id: str, topic: str, partition: int, rule: "_Rule") -> bool:
+        now_ms, retention_ms, expiry = rule
+        committed = self._store.get(group_id, topic, partition)
+        if committed is None or expiry.spares(topic) or self._store.is_pending(group_id, topic, partition):
             return False
         if committed.expire_timestamp_ms != NO_EXPIRE_TIMESTAMP:
             return now_ms >= committed.expire_timestamp_ms
-        retention_ms = self._context.config.offsets_retention_minutes * 60_000
         return now_ms - expiry.base_timestamp_ms(committed.commit_timestamp_ms) >= retention_ms
 
     def _is_over(self, group: "Group", due: int) -> bool:
@@ -172,12 +190,16 @@ class OffsetDeletions:
     def topic_entered(self, topic: str) -> None:
         """The first offset of that topic has been stored."""
         topic_id = self._context.topics.topic_id(topic)
-        if topic_id is not None:
+        if topic_id is None:
+            self._topic_ids.pop(topic, None)
+        else:
             self._topic_ids[topic] = topic_id
 
     def _remember_topics(self) -> None:
-        self._topic_ids.clear()
-        for topic in self._store.topics:
+        """Ids that are remembered stay as long as there are offsets: also of a deletion that could not be appended."""
+        topics = self._store.topics
+        self._topic_ids = {topic: topic_id for topic, topic_id in self._topic_ids.items() if topic in topics}
+        for topic in topics - self._topic_ids.keys():
             self.topic_entered(topic)
 
     def _count(self, name: str, records: list[CoordinatorRecord]) -> None:

@@ -11,7 +11,7 @@ One object for an offset, of a type that the garbage collector never looks at: a
 than as tuples of ints, and its full passes nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping
 from struct import Struct
 from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -154,7 +154,7 @@ class OffsetStore:
         return list(found)
 
     @property
-    def topics(self) -> Iterable[str]:
+    def topics(self) -> KeysView[str]:
         """All topics of which some group has an offset, committed or pending."""
         return self._users.keys()
 

@@ -195,6 +195,20 @@ def test_offsets_go_with_their_topic(again: bool) -> None:
     assert stage.counts[DELETIONS] == 3
 
 
+def test_a_deletion_that_cannot_be_appended_is_tried_again() -> None:
+    stage = OffsetStage()
+    stage.put_offsets({(TOPIC, 0): 1})
+    stage.topics.remove(TOPIC)
+    stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    stage.topics_changed()
+    assert stage.offsets() == {(TOPIC, 0): 1}
+    stage.topics.add("more")
+    stage.topics_changed()
+
+    assert stage.offsets() == {}
+
+
 def test_offsets_of_topics_that_are_not_known_yet_stay() -> None:
     stage = OffsetStage(topics=())
     stage.put_offsets({(TOPIC, 0): 1})
