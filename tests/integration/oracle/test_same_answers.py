@@ -12,7 +12,19 @@ from tests.support.kafka_process import KRaftKafka, ZooKeeperKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.wire_client import WireClient
 
-for _module in ("cluster", "configs", "connection", "fetch", "groups", "offsets", "produce", "reading", "topics"):
+for _module in (
+    "cluster",
+    "configs",
+    "connection",
+    "fetch",
+    "groups",
+    "late_members",
+    "offsets",
+    "produce",
+    "reading",
+    "topics",
+    "transactions",
+):
     importlib.import_module(f"tests.support.answers.{_module}")
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

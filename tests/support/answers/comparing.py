@@ -22,6 +22,7 @@ KNOWN: Final = [
     Known("malformed_batches_are_refused", "magic 3", "error_message", "Kafka answers the whole request with words"),
     Known("malformed_batches_are_refused", "claims gzip", "", "records are not unpacked (kavka.validate.records)"),
     Known("timestamps_have_default_bounds", "far in the future", "", "4.x has another message.timestamp.after.max.ms"),
+    Known("transactional_batches_.*", "an old epoch", "log_start_offset", "as in 4.3; 3.9 asks no coordinator here"),
     # Fetch
     Known("limits_are_kept", ".* limit -1", "", "Kafka stumbles over a negative limit; to Kavka it is 0"),
     Known("isolation_levels_are_served", "level 2", "", "Kafka stumbles over unknown levels; to Kavka they are 0"),
