@@ -26,6 +26,8 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 MEMBER_ID_REQUIRED_SINCE: Final = 4
 SKIP_ASSIGNMENT_SINCE: Final = 9
 REASON_CHARACTERS: Final = 255
+NAME_CHARACTERS: Final = 8_000
+"""Of a client id in a member id: they would otherwise be longer than a string of the protocol may be."""
 
 
 class Join(NamedTuple):
@@ -97,7 +99,8 @@ class Joining:
     def _join_new(self, join: Join, group: ClassicGroup) -> Result:
         """Somebody without a member id: new, or a static member that was started again."""
         instance_id = join.request.group_instance_id
-        member_id = f"{join.client.client_id if instance_id is None else instance_id}-{uuid4()}"
+        name = join.client.client_id if instance_id is None else instance_id
+        member_id = f"{name[:NAME_CHARACTERS]}-{uuid4()}"
         if instance_id is not None and instance_id in group.static_members:
             return self._replace(join, group, group.members[group.static_members[instance_id]], member_id)
         self._table.put(group)

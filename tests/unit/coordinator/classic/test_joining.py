@@ -26,6 +26,15 @@ def test_a_member_is_told_its_id_first_and_joins_with_it() -> None:
     assert [(each.member_id, each.metadata) for each in joined.answer.members] == [(answer.member_id, b"r")]
 
 
+def test_a_member_id_fits_into_a_string_of_the_protocol_however_long_the_client_id_is() -> None:
+    stage = ClassicStage()
+
+    (member_id,) = stage.stable(1, client_id="\u20ac" * 10_922)
+
+    assert len(member_id.encode()) < 32_767
+    assert stage.replayed().table.get(GROUP) is not None
+
+
 def test_before_v4_a_member_joins_at_once_and_before_v1_its_session_is_its_rebalance_timeout() -> None:
     stage = ClassicStage()
 
