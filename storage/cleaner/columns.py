@@ -267,9 +267,11 @@ def _varints(view: Bytes, positions: Integers, most_bytes: int) -> tuple[npt.NDA
     while len(more):
         if shift >= 7 * most_bytes:
             raise CorruptRecordsError("a varint is too long")
-        byte = view.take(position[more], mode="clip")
-        value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-        position[more] += 1
+        # Mostly all of a kind, or hardly any.
+        some = slice(None) if len(more) == len(value) else more
+        byte = view.take(position[some], mode="clip")
+        value[some] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        position[some] += 1
         if most_bytes == 10 and shift == 63 and (byte > 1).any():
             raise CorruptRecordsError("a varint of more than 64 bits")
         more = more[byte >= 0x80]

@@ -57,19 +57,24 @@ def _sizes_at(view: Bytes, positions: Integers) -> Integers:
     """The sizes of the records there, with their lengths; nonsense may lead anywhere."""
     byte = view.take(positions, mode="clip").astype(np.int64)
     size = 1 + (byte >> 1)
-    more = np.flatnonzero(byte & 0x80)
-    if not len(more):
+    longer = byte >= 0x80
+    if not longer.any():
         return size
+    if longer.all():
+        second = view.take(positions + 1, mode="clip").astype(np.int64)
+        if (second < 0x80).all():
+            return 2 + ((byte & 0x7F | second << 7) >> 1)
+    more = np.flatnonzero(longer)
     value = byte[more] & 0x7F
     at = positions[more]
     for index in range(1, 5):
         byte = view.take(at + index, mode="clip").astype(np.int64)
         value |= (byte & 0x7F) << 7 * index
         size[more] = index + 1 + (value >> 1)
-        longer = np.flatnonzero(byte & 0x80)
-        if not len(longer):
+        still = np.flatnonzero(byte & 0x80)
+        if not len(still):
             break
-        more, value, at = more[longer], value[longer], at[longer]
+        more, value, at = more[still], value[still], at[still]
     return size
 
 

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kavka.protocol.errors import DecodeError
@@ -14,6 +14,7 @@ from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.protocol.records.header import write_crc
 from kavka.storage.cleaner.columns import Batches, ParseLimits, find_batches, parsed
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 nullable = st.none() | st.binary(max_size=300)
 records = st.builds(
     Record,
@@ -59,6 +60,7 @@ def read_one_by_one(data: bytes) -> list[tuple[int, int, bytes | None, bool]]:
     ]
 
 
+@PATIENT
 @given(st.lists(batches, min_size=1, max_size=4))
 def test_columns_say_what_the_record_wise_reader_says(several: list[bytes]) -> None:
     data = b"".join(several)
@@ -90,6 +92,7 @@ def test_runs_of_equal_sizes_are_found_at_once_and_end_where_they_do() -> None:
     assert read_as_columns(data) == read_one_by_one(data)
 
 
+@PATIENT
 @given(st.lists(batches, min_size=1, max_size=3), st.data())
 def test_what_one_reader_refuses_the_other_does_not_take_for_something_else(
     several: list[bytes], data: st.DataObject
@@ -137,6 +140,7 @@ def test_a_batch_that_is_cut_off_is_left_for_the_next_stretch(cut: int) -> None:
     assert (positions, end) == ([0], len(whole))
 
 
+@PATIENT
 @given(st.binary(max_size=400))
 def test_random_bytes_are_refused_or_left(data: bytes) -> None:
     try:

@@ -4,13 +4,14 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kavka.storage.cleaner.key_hash import LONG_KEY_BYTES, KeyHash
 from kavka.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
 from kavka.storage.cleaner.retention import fingerprints_of
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HASH = KeyHash(bytes(32))
 
 
@@ -18,6 +19,7 @@ def offsets(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
+@PATIENT
 @given(st.lists(st.lists(st.binary(max_size=20), min_size=1, max_size=60), min_size=1, max_size=6))
 def test_each_key_has_the_offset_that_was_put_last(rounds: list[list[bytes]]) -> None:
     table = OffsetMap(SLOT_BYTES * 1000, 0.9)
