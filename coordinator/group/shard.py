@@ -115,12 +115,14 @@ class GroupShard:
             value = record.value
             assert value is None or type(value) is OffsetCommitValue
             if value is not None and self.groups.get(key.group) is None:
-                self.groups.put(ClassicGroup(key.group, self._context.now_ms))
+                group = ClassicGroup(key.group, self._context.now_ms)
+                group.note("made by a commit without a generation")
+                self.groups.put(group)
             self.offsets.replay(key, value, offset, producer)
         elif type(key) is GroupMetadataKey:
-            group = record.value
-            assert group is None or type(group) is GroupMetadataValue
-            self.classic.replay(key, group)
+            metadata = record.value
+            assert metadata is None or type(metadata) is GroupMetadataValue
+            self.classic.replay(key, metadata)
         else:
             self.consumer.replay(record)
 
