@@ -49,7 +49,8 @@ def existing_topics(
             ]
             if missing:
                 refuse(each, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                each.partitions = [part for part in each.partitions if part.partition_index not in missing]
+                gone = set(missing)
+                each.partitions = [part for part in each.partitions if part.partition_index not in gone]
             if each.partitions:
                 accepted.append(each)
         else:

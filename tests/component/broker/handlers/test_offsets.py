@@ -123,6 +123,14 @@ def test_unknown_partitions_and_topics_are_refused_one_by_one(broker: Broker, ve
     assert stage_of(broker).offsets("g") == {("visits", 0): 7, ("clicks", 0): 7}
 
 
+def test_many_unknown_partitions_are_refused_in_reasonable_time(broker: Broker) -> None:
+    asked = commit(8, *(("visits", index) for index in range(20_000)))
+
+    answer = broker.ask(asked, 8)
+
+    assert sum(code is UNKNOWN for code in told(answer).values()) == 19_998
+
+
 def test_a_commit_of_nothing_that_exists_does_not_reach_the_coordinator(broker: Broker) -> None:
     assert told(broker.ask(commit(8, ("nowhere", 0)), 8)) == {("nowhere", 0): UNKNOWN}
     groups: Any = broker.services.groups
