@@ -104,7 +104,8 @@ class _DecoderCompiler:
         marker = source.variable("n")
         self.pending.append((marker, "b"))
         self.flush()
-        with source.block(f"if {marker} < 0:"):
+        # Kafka marks a struct in the tagged section with 0 for null, elsewhere with -1; with 1 in both if it is there.
+        with source.block(f"if {marker} < {0 if field.tag is None else 1}:"):
             source.add(f"{target} = None")
         with source.block("else:"):
             source.add(f"{target} = {self.struct(layout)}")

@@ -96,7 +96,8 @@ class _Reader:
         if field.kind in FIXED_FORMATS:
             return self.fixed(field.kind)
         if field.kind == "struct" and field.layout is not None:
-            if field.nullable and self.fixed("int8") < 0:
+            # Kafka marks a struct in the tagged section with 0 for null, elsewhere with -1.
+            if field.nullable and self.fixed("int8") < (0 if field.tag is None else 1):
                 return None
             return self.struct(field.layout)
         length = self.length(field.kind, layout.flexible)
