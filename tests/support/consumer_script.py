@@ -64,12 +64,16 @@ class Script:
 
         wait_until(is_there, TIME_TO_LOAD_S, f"{name} does not come")
 
+    def topic_ids(self) -> dict[str, bytes]:
+        """The ids of the topics that it knows, by name."""
+        return {name: topic_id for topic_id, name in self._names.items()}
+
     def group(self, group_id: str) -> None:
         """Wait until the group's coordinator is there."""
 
         def ready() -> bool:
             self._client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 4)
-            return self._describe(group_id).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            return self.describe(group_id).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
         wait_until(ready, TIME_TO_LOAD_S, f"{group_id} gets no coordinator")
 
@@ -78,7 +82,7 @@ class Script:
     ) -> None:
         """ConsumerGroupHeartbeat; positive epochs count from the group's first."""
         if owned is not None:
-            ids = {name: topic_id for topic_id, name in self._names.items()}
+            ids = self.topic_ids()
             fields["topic_partitions"] = [
                 TopicPartitions(topic_id=ids[name], partitions=numbers) for name, numbers in owned.items()
             ]
@@ -107,7 +111,7 @@ class Script:
 
     def show(self, group: str) -> None:
         """ConsumerGroupDescribe."""
-        found = self._describe(group)
+        found = self.describe(group)
         members = sorted(
             (
                 member.member_id,
@@ -186,7 +190,8 @@ class Script:
         code = ErrorCode(self._client.ask(request, version).topics[0].partitions[0].error_code).name
         self.transcript.append((f"{group}: {member} commits in {epoch}, v{version}", code))
 
-    def _describe(self, group: str) -> Any:
+    def describe(self, group: str) -> Any:
+        """The group as ConsumerGroupDescribe has it; not noted."""
         request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         return self._client.ask(request, 1).groups[0]
 

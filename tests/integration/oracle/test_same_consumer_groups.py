@@ -9,9 +9,11 @@ import pytest
 
 from tests.support import maven
 from tests.support.consumer_script import JOINING, Script
+from tests.support.consumer_stage import ConsumerStage
 from tests.support.kafka_process import KRaftKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.server import RunningServer
+from tests.support.stored_records import stored_records
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -149,6 +151,41 @@ def a_classic_member_comes_and_stays(script: Script) -> None:
     script.show("mixed")
     script.classic_beat("mixed", "k", 2)
     script.classic_beat("mixed", "k", 3)
+
+
+def test_what_kafka_has_written_replays_to_what_kafka_shows(both: tuple[RunningServer, KRaftKafka]) -> None:
+    """So a Kafka's directory can be served: tombstones, regular expressions and classic members among them."""
+    _, kafka = both
+    script = Script(kafka)
+    for topic, partitions in TOPICS.items():
+        script.know(topic, partitions)
+    script.group("kept")
+    script.beat("kept", "a", 0, **NAMES, **JOINING)
+    script.beat("kept", "b", 0, subscribed_topic_regex="u|t", instance_id="i", **JOINING)
+    script.join("kept", "k")
+    script.beat("kept", "gone", 0, **NAMES, **JOINING)
+    script.beat("kept", "gone", -1)
+    script.beat("kept", "a", 1, owned=ALL)
+    shown = script.describe("kept")
+    ids = script.topic_ids()
+    script.close()
+
+    stage = ConsumerStage()
+    for topic, partitions in TOPICS.items():
+        stage.topics.add(topic, partitions, topic_id=ids[topic])
+    for record in stored_records(kafka.log_dir, "__consumer_offsets"):
+        stage.shard.replay(record, 0, None)
+    (replayed,) = stage.ask(lambda shard, reply: shard.consumer.describe(["kept"], reply)).answer
+    assert {member.member_id for member in replayed.members} == {"a", "b", "k"}
+    for described in (shown, replayed):
+        described.members.sort(key=lambda member: member.member_id)
+        for member in described.members:
+            member.subscribed_topic_names.sort()
+            for assignment in (member.assignment, member.target_assignment):
+                assignment.topic_partitions.sort(key=lambda each: each.topic_name)
+                for each in assignment.topic_partitions:
+                    each.partitions.sort()
+    assert replayed == shown
 
 
 @pytest.mark.parametrize(
