@@ -38,6 +38,11 @@ RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = frozenset(
     }
 )
 """What producers may not know how to retry; NOT_ENOUGH_REPLICAS they do, without asking for metadata."""
+WORDS: Final = {
+    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator cannot say now whether the partition takes part",
+}
+"""Where the code alone would mislead."""
 
 _PRODUCER = struct.Struct(">qhi").unpack_from
 _PRODUCER_POSITION: Final = 43

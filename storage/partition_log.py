@@ -96,17 +96,16 @@ class PartitionLog(ManagedLog):
     ) -> AppendResult:
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
-        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
-        `guard`: for a client's batch that may begin a transaction (`verify`). `transaction_version`: of a marker.
-        A batch that repeats one of its producer's last five isn't written: the result says where it is.
+        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7;
+        `guard` is a client's batch's that may begin a transaction (`verify`); `transaction_version` is a marker's. A
+        batch that repeats one of its producer's last five isn't written: the result says where it is.
         Raises AppendError with the protocol's code; nothing was written then, but for an UnflushedError.
         """
         batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
         if batch is None:
             return AppendResult(-1, -1, -1, self.log_start_offset, False)
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
-        rolled = False
-        marker = None
+        rolled, marker = False, None
         with self.lock:
             if self.closed:
                 self.check_open()

@@ -24,7 +24,7 @@ from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.partition import Partition
 from kavka.broker.produce_shapes import ProduceShapes
-from kavka.broker.produce_verification import LaterAnswer, Unverified, Verification, is_transactional
+from kavka.broker.produce_verification import WORDS, LaterAnswer, Unverified, Verification, is_transactional
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.cluster.topic_names import is_internal
@@ -203,7 +203,7 @@ class _Produce:
         try:
             guard = verification.guard_of(partition, data.records)
         except BrokerError as failure:
-            return self._refuse_unverified(partition, data, failure)
+            return self._refuse_unverified(partition, data, failure.code)
         if guard <= NOT_VERIFIED:
             return self._append(partition, data, guard)
         verification.unverified.append(Unverified(partition, data, answers, len(answers), guard))
@@ -216,16 +216,17 @@ class _Produce:
         if code is ErrorCode.NONE:
             answer = self._append(partition, data, batch.guard)
         else:
-            answer = self._refuse_unverified(partition, data, BrokerError(code))
+            answer = self._refuse_unverified(partition, data, code)
+            answer.error_message = WORDS.get(code)
         batch.answers[batch.place] = answer
 
     def _refuse_unverified(
-        self, partition: Partition, data: PartitionProduceData, failure: BrokerError
+        self, partition: Partition, data: PartitionProduceData, code: ErrorCode
     ) -> PartitionProduceResponse:
         cells = self._cells.topic(partition.topic)
         cells.produce_requests += 1
         cells.failed_produce_requests += 1
-        return self._refuse(data, failure)
+        return self._refuse(data, BrokerError(code))
 
     def _append(
         self, partition: Partition, data: PartitionProduceData, guard: int = NOT_VERIFIED

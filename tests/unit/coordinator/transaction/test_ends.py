@@ -1,6 +1,7 @@
 """EndTxn in every state, of both versions, once and again."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,8 @@ def reach(stage: TransactionStage, state: str, version: int) -> tuple[Producer, 
     return producer, following
 
 
-def code_of(answer: object) -> ErrorCode:
-    return answer if isinstance(answer, ErrorCode) else ErrorCode(answer.error_code)  # type: ignore[attr-defined]
+def code_of(answer: Any) -> ErrorCode:
+    return answer if isinstance(answer, ErrorCode) else ErrorCode(answer.error_code)
 
 
 @pytest.mark.parametrize(
