@@ -114,6 +114,7 @@ def encode_abort(token: str) -> bytes:
 def decode_job(fields: dict[str, Any]) -> CleanJob:
     """The job in a message to the worker."""
     fields["segments"] = [tuple(segment) for segment in fields["segments"]]
+    fields["producers"] = [tuple(producer) for producer in fields["producers"]]
     fields["aborted"] = [AbortedTransaction(*entry) for entry in fields["aborted"]]
     return CleanJob(**fields)
 

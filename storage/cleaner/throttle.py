@@ -34,7 +34,7 @@ class Throttle:
         with self._changed:
             self._settle()
             self._balance -= size_bytes
-            while self._balance < 0:
+            while self._balance <= -1:
                 keep_on()
                 self._changed.wait(min(-self._balance / max(self._rate, 1.0), LONGEST_PAUSE_S))
                 self._settle()
