@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 def put(log: PartitionLog, *pairs: tuple[str, str | None], **fields: object) -> int:
     """Append a batch of keys and values; its first offset."""
     records = [Record(0, START_MS, key.encode(), None if value is None else value.encode()) for key, value in pairs]
-    return append_batch(log, bytearray(build_batch(records, **fields))).first_offset  # type: ignore[arg-type]  # passed on
+    return append_batch(log, bytearray(build_batch(records, **fields))).first_offset  # type: ignore[arg-type]  # passed on as they came
 
 
 def left(log: PartitionLog) -> list[tuple[int, str, str | None]]:

@@ -165,11 +165,11 @@ class StruckFiles(CrashFiles):
 
     def rename(self, source: object, target: object) -> None:
         self._step()
-        super().rename(source, target)  # type: ignore[arg-type]  # handed on
+        super().rename(source, target)  # type: ignore[arg-type]  # handed on as it came
 
     def unlink(self, path: object) -> None:
         self._step()
-        super().unlink(path)  # type: ignore[arg-type]  # handed on
+        super().unlink(path)  # type: ignore[arg-type]  # handed on as it came
 
     def fsync(self, fd: int) -> None:
         self._step()
@@ -177,7 +177,7 @@ class StruckFiles(CrashFiles):
 
     def fsync_directory(self, path: object) -> None:
         self._step()
-        super().fsync_directory(path)  # type: ignore[arg-type]  # handed on
+        super().fsync_directory(path)  # type: ignore[arg-type]  # handed on as it came
 
     def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
         self._step()
