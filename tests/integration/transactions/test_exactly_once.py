@@ -22,7 +22,7 @@ from tests.support.topics import create_topic
 from tests.support.transactions import READ_UNCOMMITTED, end_offset, read_committed, settle
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-SECONDS = float(os.environ.get("EXACTLY_ONCE_SECONDS", "15"))
+SECONDS = float(os.environ.get("EXACTLY_ONCE_SECONDS", "12"))
 DRAIN_S = 60.0
 # Members that were killed leave their groups soon, and their transactions do not hold up readers for long.
 BROKER_SETTINGS = {

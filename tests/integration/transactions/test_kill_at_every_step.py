@@ -19,7 +19,7 @@ from tests.support.transactions import (
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 PARTITIONS = 3
-COMMITS = 8
+COMMITS = 6
 ENDINGS_S = 0.05
 """How long after asking for a commit the broker is killed, at most: before it is logged, or before its markers are."""
 
@@ -83,7 +83,7 @@ def test_a_kill_while_a_commit_or_an_abort_is_going_on_does_not_undo_it(
     client.open(topic, topic)
     kept, offset = [], -1
     for number in range(COMMITS):
-        ending = "abort" if number % 4 == 3 else "commit"
+        ending = "abort" if number % 3 == 2 else "commit"
         client.do(f"{topic} begin")
         client.do(*(f"{topic} send {topic} {partition} {ending}{number}" for partition in range(PARTITIONS)))
         client.do(f"{topic} flush", f"{topic} offsets {group} {topic} 0 {number}")
