@@ -42,6 +42,11 @@ EVENT_NAMES: Final = {
     "kafka_server_group_coordinator_metrics_offset_expiration": "Offsets that expired.",
     "kavka_network_rejected_connections": "Connections refused: too many, or out of file descriptors.",
     "kavka_network_rejected_requests": "Requests that could not be read: bad frames, headers, versions, bodies.",
+    "kavka_transaction_coordinator_expired_ids": "Transactional ids that were forgotten because nobody used them.",
+    "kavka_transaction_coordinator_markers_dropped": "Markers of transactions that had no place any more.",
+    "kavka_transaction_coordinator_markers_retried": "Rounds of markers that have to be sent again.",
+    "kavka_transaction_coordinator_timed_out": "Transactions aborted because they lasted too long.",
+    "kavka_transaction_coordinator_unreadable_records": "Records of transactions with a status that is not known.",
 }
 """Counters shown from the start, at zero; `Metrics.count` may add others."""
 
