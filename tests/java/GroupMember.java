@@ -103,6 +103,7 @@ public class GroupMember {
                 consumer.commitAsync(batch, (offsets, error) -> committed(offsets, error));
             }
         }
+        note("closing", "");
         consumer.close();
         note("closed", "");
         System.exit(0);

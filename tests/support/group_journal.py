@@ -86,7 +86,6 @@ def all_delivered(members: Iterable[Member], ends: Mapping[str, int]) -> bool:
 
 def _of_one(member: Member) -> Iterator[Ownership]:
     current: dict[str, Ownership] = {}
-    sought: set[str] = set()
     for event in member.events:
         kind, at_ns = event["event"], event["at_ns"]
         if kind == "assigned":
@@ -100,14 +99,13 @@ def _of_one(member: Member) -> Iterator[Ownership]:
                 if partition in current:
                     yield _ended(current.pop(partition), at_ns)
         elif kind == "sought":
-            sought.add(event["partition"])
             if event["partition"] in current:
                 current[event["partition"]].sought = True
         elif kind == "delivered":
             owner = current.get(event["partition"])
             assert owner, f"{member.name} was given {event} without an assignment\n{member.story()}"
             owner.delivered.append((at_ns, event["first"], event["next"]))
-        elif kind == "closed":
+        elif kind == "closing":
             for partition in list(current):
                 yield _ended(current.pop(partition), at_ns)
     for one in current.values():

@@ -10,7 +10,7 @@ by Kafka's names. What happens is printed as a JSON object a line: `event`, `at_
     commit_failed, error      error
     sought                    partition, offset
     obeyed                    order
-    closed
+    closing, closed           around the library's close: nothing is delivered from the first on
 
 Lines on stdin are orders: `close`, `pause`, `resume`, `seek TOPIC-N OFFSET`, `process MS` (the next batch alone),
 `commit` (what was delivered, synchronously), `unsubscribe`. The end of stdin ends the process, and so does being
@@ -118,6 +118,7 @@ class Member:
                 self._commit(batch)
             elif self.commit_mode == "async":
                 self.library.commit_async(batch, lambda error, offsets=batch: self._committed(offsets, error))
+        self.journal.note("closing")
         self.library.close()
         self.journal.note("closed")
 
