@@ -47,9 +47,8 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
         return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
     except FileNotFoundError as error:
-        if log.published[2] is segments:
+        if not _has_changed(log, segments):
             raise _refusal(log, error) from error
-        # Retention or a truncation took the segment meanwhile: the log as it is now has the answer.
         return read_slice(log, offset, max_bytes, min_one, end_offset)
     except (OSError, DecodeError, CorruptIndexError) as error:
         raise _refusal(log, error) from error
@@ -119,10 +118,24 @@ def find_newest(log: LogState) -> FoundOffset | None:
 
 
 def _guarded(log: LogState, look: Callable[[], T]) -> T:
+    segments = log.published[2]
     try:
         return look()
+    except FileNotFoundError as error:
+        if not _has_changed(log, segments):
+            raise _refusal(log, error) from error
+        return _guarded(log, look)
     except (OSError, DecodeError, CorruptIndexError) as error:
         raise _refusal(log, error) from error
+
+
+def _has_changed(log: LogState, segments: tuple[Segment, ...]) -> bool:
+    """Whether retention, compaction or a truncation took a file meanwhile: the log as it is now has the answer.
+
+    Waits for who is at it; the only place where a reader takes the lock.
+    """
+    with log.lock:
+        return log.published[2] is not segments
 
 
 def _refusal(log: LogState, error: Exception) -> BrokerError:

@@ -121,3 +121,6 @@ def _take_names(log: LogState, new: Segment) -> None:
         else:
             log.files.rename(path + SWAP_SUFFIX, path)
     new.moved_to(log.folder)
+    # Another tuple: a reader that just missed a file knows that it should look again.
+    end_offset, position, segments, _ = log.published
+    log.publish(end_offset, position, list(segments))
