@@ -134,6 +134,9 @@ class Reading:
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(asked.fetch_offset, log.upper_bound_offset(piece))
             ]
+            if not log.holds(piece):
+                # Compacted away between the two looks, with the aborted transactions that the slice still shows.
+                self.read(limits, max_bytes, nothing_yet=nothing_yet)
 
     def refuse(self, code: ErrorCode) -> None:
         """Read nothing; the answer is the error."""

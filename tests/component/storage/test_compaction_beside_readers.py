@@ -54,3 +54,17 @@ def test_readers_see_every_live_key_at_any_time(tmp_path: Path) -> None:
 
 def put(log: PartitionLog, key: bytes) -> None:
     append_batch(log, bytearray(build_batch([Record(0, START_MS, key, b"value" * 10)])))
+
+
+def test_a_slice_that_was_read_before_a_compaction_is_known_to_be_old(tmp_path: Path) -> None:
+    log = open_log(tmp_path, cleanup_policy="compact")
+    put(log, b"a")
+    put(log, b"a")
+    roll(log)
+    piece = log.read(0, 1 << 20, min_one=True, end_offset=2)
+    assert log.holds(piece)
+
+    compact(log)
+
+    assert not log.holds(piece)
+    assert log.holds(log.read(0, 1 << 20, min_one=True, end_offset=2))
