@@ -97,8 +97,8 @@ class PartitionLog(ManagedLog):
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
         `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7;
-        `guard` is a client's batch's that may begin a transaction (`verify`); `transaction_version` is a marker's. A
-        batch that repeats one of its producer's last five isn't written: the result says where it is.
+        `guard` belongs to a batch that may begin a transaction (`verify`), `transaction_version` to a marker. A batch
+        that repeats one of its producer's last five isn't written: the result says where it is.
         Raises AppendError with the protocol's code; nothing was written then, but for an UnflushedError.
         """
         batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
@@ -141,8 +141,8 @@ class PartitionLog(ManagedLog):
                 self.save_indexes(segment)
         if rolled or last_offset - self.recovery_point >= self.flush_beyond:
             self._flush_after_append(rolled)
-        stamp = now_ms if self.rules.log_append_time else -1
-        return _new_tuple(AppendResult, (base_offset, last_offset, stamp, self.log_start_offset, False))
+        at_ms = now_ms if self.rules.log_append_time else -1
+        return _new_tuple(AppendResult, (base_offset, last_offset, at_ms, self.log_start_offset, False))
 
     def verify(self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool) -> int:
         """A guard for a batch that begins a transaction, to be taken before the coordinator is asked (KIP-890)."""

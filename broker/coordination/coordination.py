@@ -6,6 +6,7 @@ without groups and transactions starts without them.
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
@@ -82,6 +83,24 @@ class Coordination(Generic[S]):
         if topic is not None and len(topic):
             return len(topic)
         return self.topic.partition_count(self._services.config.current)
+
+    def create_topic(self) -> "Future[None]":
+        """Have the topic created, unless somebody is about it; ask only while it does not exist.
+
+        Done when the creation has come to an end, whichever, and the shards that this broker got by it are loaded: the
+        first request of a group or transaction then needs no second try.
+        """
+        ready: Future[None] = Future()
+
+        def created(_: object) -> None:
+            runtime = self._runtime
+            if runtime is None:
+                ready.set_result(None)
+            else:
+                runtime.after_loads(lambda: ready.set_result(None))
+
+        self.creation.start().add_done_callback(created)
+        return ready
 
     def leadership_changed(self, partition: "Partition", is_leader: bool) -> None:
         """The controller has spoken. Never waits; called under the locks of those who tell."""

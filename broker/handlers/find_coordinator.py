@@ -42,7 +42,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context, services
         return _answer(keys, allowed, coordination, context, services)
     return answer_within(
         services.purgatory,
-        coordination.creation.start(),
+        coordination.create_topic(),
         CREATION_WAIT_MS,
         done=lambda _: _answer(keys, allowed, coordination, context, services),
         late=lambda: _answer(keys, allowed, coordination, context, services),

@@ -32,7 +32,8 @@ class Loader(Generic[S]):
         self._load_one = load_one
         self._thread_died = thread_died
         self._changed = threading.Condition()
-        self._queue: deque[ShardRunner[S]] = deque()
+        self._queue: deque[ShardRunner[S] | Callable[[], object]] = deque()
+        """Shards to load, and who is to be told when those before them are."""
         self._retries: dict[ShardRunner[S], tuple[float, float]] = {}
         """Shards that failed: (when to try again, after which pause)."""
         self._thread: threading.Thread | None = None
@@ -49,6 +50,18 @@ class Loader(Generic[S]):
                 self._thread.start()
             self._changed.notify()
 
+    def after_queued(self, tell: Callable[[], object]) -> None:
+        """Call `tell` when what waits to be loaded now has been tried: at once, or by the loader's thread.
+
+        Never waits for it. A `stop` tells too. No lock may be held.
+        """
+        with self._changed:
+            if self._thread is not None and not self.stopping:
+                self._queue.append(tell)
+                self._changed.notify()
+                return
+        tell()
+
     def stop(self) -> None:
         """Load nothing more; what is being loaded is given up. Joins the thread."""
         with self._changed:
@@ -57,10 +70,17 @@ class Loader(Generic[S]):
             thread = self._thread
         if thread is not None:
             thread.join()
+        for queued in self._queue:
+            if not isinstance(queued, ShardRunner):
+                queued()
+        self._queue.clear()
 
     def _run(self) -> None:
         try:
             while (runner := self._next()) is not None:
+                if not isinstance(runner, ShardRunner):
+                    runner()
+                    continue
                 if runner.gone:
                     continue
                 try:
@@ -73,7 +93,7 @@ class Loader(Generic[S]):
             self._thread_died(failure)
             raise
 
-    def _next(self) -> ShardRunner[S] | None:
+    def _next(self) -> ShardRunner[S] | Callable[[], object] | None:
         with self._changed:
             while not self.stopping:
                 now_s = time.monotonic()

@@ -132,6 +132,10 @@ class CoordinatorRuntime(Generic[S]):
             self._runners = {number: runner for number, runner in self._runners.items() if number != partition}
         self._retire(old)
 
+    def after_loads(self, tell: Callable[[], object]) -> None:
+        """Call `tell` when the shards that wait to be loaded now have been tried; see `Loader.after_queued`."""
+        self._loader.after_queued(tell)
+
     def topics_changed(self) -> None:
         """Topics came, went or grew: tell the shards, soon. Never waits."""
         with self._lock:

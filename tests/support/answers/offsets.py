@@ -221,22 +221,7 @@ def offsets_are_committed_in_transactions(stage: Stage) -> None:
     books, version = Books(stage), stage.version
     t, group = books.topic, books.troupe.group
     transactional_id = f"{stage.name}-txn"
-
-    def ready() -> bool:
-        found = stage.client.ask(FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
-        return bool(found.error_code == 0)
-
-    wait_until(ready, TIME_TO_LOAD_S, "no transaction coordinator")
-    init = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
-    given: list[Any] = []
-
-    def initialised() -> bool:
-        given.append(stage.client.ask(init, 4))
-        return bool(given[-1].error_code == 0)
-
-    wait_until(initialised, TIME_TO_LOAD_S, "no producer id")
-    given.append(stage.client.ask(init, 4))
-    producer = {"producer_id": given[-1].producer_id, "producer_epoch": given[-1].producer_epoch}
+    producer = _producer_of(stage, transactional_id)
 
     def commit(label: str, *places: Place, metadata: str | None = "", **changed: Any) -> None:
         topics = [
@@ -278,6 +263,26 @@ def offsets_are_committed_in_transactions(stage: Stage) -> None:
         "the transaction does not end",
     )
     books.ask("ended, stable", stable, FETCH)
+
+
+def _producer_of(stage: Stage, transactional_id: str) -> dict[str, int]:
+    """A producer that has been fenced once, so that there is an old epoch."""
+
+    def ready() -> bool:
+        found = stage.client.ask(FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
+        return bool(found.error_code == 0)
+
+    wait_until(ready, TIME_TO_LOAD_S, "no transaction coordinator")
+    init = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    given: list[Any] = []
+
+    def initialised() -> bool:
+        given.append(stage.client.ask(init, 4))
+        return bool(given[-1].error_code == 0)
+
+    wait_until(initialised, TIME_TO_LOAD_S, "no producer id")
+    given.append(stage.client.ask(init, 4))
+    return {"producer_id": given[-1].producer_id, "producer_epoch": given[-1].producer_epoch}
 
 
 @scenario(ApiKey.LIST_GROUPS)

@@ -254,6 +254,34 @@ def test_a_stop_ends_a_load_and_answers_what_waits(world: TinyWorld) -> None:
     assert world.runtime.states() == {}
 
 
+def test_who_asks_is_told_when_what_waits_to_be_loaded_is_loaded(world: TinyWorld) -> None:
+    told = []
+    world.runtime.after_loads(lambda: told.append("nothing waits"))
+    world.loading.clear()
+    world.runtime.leads(0, 0, log_of(record_of("g", 5)))
+    world.runtime.after_loads(lambda: told.append(world.get("g").replies))
+    assert told == ["nothing waits"]
+
+    world.loading.set()
+
+    wait_until(lambda: len(told) == 2, 10, "never told")
+    assert told[1] == [5]
+
+
+def test_who_waits_for_loads_is_told_of_the_end_too(world: TinyWorld) -> None:
+    told = []
+    world.load_buffer_bytes = 1
+    log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
+    log.before_read = partial(told.append, "read")
+    world.runtime.leads(0, 0, log)
+    wait_until(lambda: told, 10, "never read")
+    world.runtime.after_loads(lambda: told.append("told"))
+
+    world.runtime.stop()
+
+    assert told[-1] == "told"
+
+
 def test_shards_hear_of_topics_once_for_many_changes(world: TinyWorld) -> None:
     world.lead(log_of())
     world.topics.add("t")
