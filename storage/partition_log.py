@@ -97,9 +97,9 @@ class PartitionLog(ManagedLog):
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
         `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7;
-        `guard` belongs to a batch that may begin a transaction (`verify`), `transaction_version` to a marker. A batch
-        that repeats one of its producer's last five isn't written: the result says where it is.
-        Raises AppendError with the protocol's code; nothing was written then, but for an UnflushedError.
+        `guard` belongs to a batch that may begin a transaction (`verify`), `transaction_version` to a marker. What
+        repeats one of its producer's last five batches isn't written again; the result says where it is.
+        Raises AppendError with the protocol's code: nothing was written, but for an UnflushedError.
         """
         batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
         if batch is None:
@@ -116,11 +116,10 @@ class PartitionLog(ManagedLog):
                     return self._repeated(placed)
             last_offset = base_offset + last_delta
             segment = segments[-1]
-            if (
-                position + size > segment.limit_bytes
-                or max_timestamp_ms > segment.limit_timestamp_ms
-                or last_offset > segment.limit_offset
-            ) and segment.must_roll(size, last_offset, max_timestamp_ms, now_ms):
+            is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
+            if (is_beyond or max_timestamp_ms > segment.limit_timestamp_ms) and segment.must_roll(
+                size, last_offset, max_timestamp_ms, now_ms
+            ):
                 segment = self.roll_for_append(now_ms, base_offset)
                 base_offset, position, segments, bases = self.published
                 rolled = True
