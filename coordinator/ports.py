@@ -53,6 +53,7 @@ class Surroundings(NamedTuple):
     """What a coordinator's runtime is given, whichever coordinator it is."""
 
     now_ms: Callable[[], int]
+    monotonic_ms: Callable[[], int]
     config: "Callable[[], BrokerConfig]"
     topics: "Topics"
     count_event: Callable[[str], None]
@@ -101,7 +102,19 @@ class Topics(Protocol):
         """Grows whenever topics come, go or grow."""
 
 
-class ShardContext(Protocol):
+class Clock(Protocol):
+    """What time it is."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]:
+        """The time of day, for what is kept and shown. It may be set, forward and back."""
+
+    @property
+    def monotonic_ms(self) -> Callable[[], int]:
+        """For measuring how long something takes: sessions, rebalances. Nobody sets it."""
+
+
+class ShardContext(Clock, Protocol):
     """What a shard is given."""
 
     @property
@@ -121,9 +134,6 @@ class ShardContext(Protocol):
     @property
     def config(self) -> "BrokerConfig":
         """The settings as they are now."""
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
 
     @property
     def count(self) -> Callable[[str], None]:

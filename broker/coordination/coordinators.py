@@ -1,5 +1,6 @@
 """Both coordinators of a broker, and what they hear of: leaderships, topics, the end."""
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +64,7 @@ class Coordinators:
         services = self._services
         return Surroundings(
             now_ms=services.now_ms,
+            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
             config=lambda: services.config.current,
             topics=self._topics,
             count_event=services.metrics.count,

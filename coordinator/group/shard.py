@@ -115,7 +115,7 @@ class GroupShard:
             value = record.value
             assert value is None or type(value) is OffsetCommitValue
             if value is not None and self.groups.get(key.group) is None:
-                group = ClassicGroup(key.group, self._context.now_ms)
+                group = ClassicGroup(key.group, self._context)
                 group.note("made by a commit without a generation")
                 self.groups.put(group)
             self.offsets.replay(key, value, offset, producer)

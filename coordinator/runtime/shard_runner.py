@@ -96,6 +96,10 @@ class ShardRunner(Generic[S]):
         return self._surroundings.now_ms
 
     @property
+    def monotonic_ms(self) -> Callable[[], int]:
+        return self._surroundings.monotonic_ms
+
+    @property
     def count(self) -> Callable[[str], None]:
         return self._surroundings.count_event
 

@@ -79,7 +79,7 @@ class Stage(Generic[S]):
         now_ms: int = 1_700_000_000_000,
         topics: StageTopics | None = None,
     ) -> None:
-        self.time_ms = now_ms
+        self.time_ms = self.day_began_ms = now_ms
         self.partition = partition
         self.leader_epoch = 0
         self.config = BrokerConfig(settings or {})
@@ -101,6 +101,10 @@ class Stage(Generic[S]):
     @property
     def now_ms(self) -> Callable[[], int]:
         return lambda: self.time_ms
+
+    @property
+    def monotonic_ms(self) -> Callable[[], int]:
+        return lambda: self.time_ms - self.day_began_ms
 
     @property
     def count(self) -> Callable[[str], None]:
@@ -135,6 +139,11 @@ class Stage(Generic[S]):
             self.time_ms = max(self.time_ms, int(at_ms))
             self.run(partial(_on_time, operation))
         self.time_ms = int(until_ms)
+
+    def set_clock(self, forward_ms: int) -> None:
+        """Somebody sets the time of day forward; no time passes."""
+        self.time_ms += forward_ms
+        self.day_began_ms += forward_ms
 
     def fail_next_append(self, code: ErrorCode, cause: ErrorCode | None = None) -> None:
         """The next append fails with this (translated) error; `cause` is what the log itself said."""
@@ -245,6 +254,12 @@ class Stage(Generic[S]):
 
 def _on_time(operation: Callable[[], Result], _shard: object) -> Result:
     return operation()
+
+
+class StillClock:
+    """A clock that always says zero."""
+
+    now_ms = monotonic_ms = staticmethod(lambda: 0)
 
 
 class StageTimers:

@@ -139,6 +139,7 @@ class TinyWorld:
         self.loading.set()
         self.surroundings = Surroundings(
             now_ms=lambda: NOW_MS,
+            monotonic_ms=lambda: 0,
             config=lambda: self.config,
             topics=self.topics,
             count_event=lambda name: self.counts.update([name]),

@@ -5,7 +5,7 @@ It knows what may follow what (`states.py`) and keeps its counts; when to do wha
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from kavka.coordinator.group.classic.member import ClassicMember, Protocols
@@ -13,6 +13,7 @@ from kavka.coordinator.group.classic.states import VALID_PREVIOUS, ClassicState
 from kavka.coordinator.group.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka.coordinator.group.group import GroupType, OffsetExpiry
 from kavka.coordinator.group.history import History
+from kavka.coordinator.ports import Clock
 from kavka.coordinator.runtime.result import CoordinatorRecord, Reply
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataKey
@@ -36,7 +37,7 @@ class ClassicGroup:
     """
 
     __slots__ = (
-        "_now_ms",
+        "_clock",
         "_subscribed",
         "_subscriptions",
         "_supported",
@@ -58,12 +59,12 @@ class ClassicGroup:
         "type",
     )
 
-    def __init__(self, group_id: str, now_ms: Callable[[], int]) -> None:
+    def __init__(self, group_id: str, clock: Clock) -> None:
         self.group_id = group_id
         self.type = GroupType.CLASSIC
         self.history = History()
         self.state = self.previous_state = ClassicState.EMPTY
-        self.state_timestamp_ms = now_ms()
+        self.state_timestamp_ms = clock.now_ms()
         self.generation = 0
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
@@ -73,7 +74,7 @@ class ClassicGroup:
         self.pending_sync: set[str] = set()
         self.awaiting_join_count = 0
         self.new_member_added = False
-        self._now_ms = now_ms
+        self._clock = clock
         self._type: str | None = None
         self._supported: dict[str, int] = {}
         self._subscriptions: list[bytes] | None = None
@@ -84,7 +85,7 @@ class ClassicGroup:
         cls,
         group_id: str,
         members: Iterable[ClassicMember],
-        now_ms: Callable[[], int],
+        clock: Clock,
         *,
         generation: int,
         protocol_type: str,
@@ -96,7 +97,7 @@ class ClassicGroup:
 
         Without a `protocol_name` the members' vote decides, without a `leader_id` the first one leads.
         """
-        group = cls(group_id, now_ms)
+        group = cls(group_id, clock)
         group._type = protocol_type or None
         for member in members:
             group.add(member)
@@ -156,7 +157,7 @@ class ClassicGroup:
             return
         if self.state is ClassicState.COMPLETING_REBALANCE:
             raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS)
-        member.deadline_ms = self._now_ms() + member.session_timeout_ms
+        member.deadline_ms = self._clock.monotonic_ms() + member.session_timeout_ms
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise BrokerError (GROUP_ID_NOT_FOUND) if the group is dead. Classic members don't say who they are."""
@@ -269,7 +270,7 @@ class ClassicGroup:
         if self.state not in VALID_PREVIOUS[state]:
             raise AssertionError(f"{state} may not follow {self.state}")
         self.previous_state, self.state = self.state, state
-        self.state_timestamp_ms = self._now_ms()
+        self.state_timestamp_ms = self._clock.now_ms()
         self.history.note(self.state_timestamp_ms, self.previous_state.value, state.value, reason)
         level = logging.DEBUG if state is ClassicState.DEAD else logging.INFO
         if log.isEnabledFor(level):
@@ -283,7 +284,7 @@ class ClassicGroup:
 
     def note(self, reason: str) -> None:
         """Remember something that changes no state."""
-        self.history.note(self._now_ms(), self.state.value, self.state.value, reason)
+        self.history.note(self._clock.now_ms(), self.state.value, self.state.value, reason)
 
     def next_generation(self, reason: str) -> None:
         """Count the generation up and let the members vote: CompletingRebalance, or Empty if nobody is there."""

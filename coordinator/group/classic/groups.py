@@ -83,7 +83,7 @@ class ClassicGroups:
             if value is None:
                 self._table.remove(key.group)
         if value is not None:
-            self._table.put(restored_group(key.group, value, self._context.now_ms))
+            self._table.put(restored_group(key.group, value, self._context))
 
     def loaded(self) -> Result:
         """Everybody has a full session from now on; a group that is too large now rebalances."""

@@ -75,7 +75,7 @@ class Joining:
         offered = protocols_of((each.name, each.metadata) for each in request.protocols)
         join = Join(request, client, reply, offered, rebalance_timeout_ms, [])
         if group is None:
-            group = ClassicGroup(request.group_id, self._context.now_ms)
+            group = ClassicGroup(request.group_id, self._context)
             if request.member_id:
                 join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
                 return Result(replies=join.answers)
@@ -263,5 +263,5 @@ class Joining:
         if request.member_id:
             join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return Result(replies=join.answers)
-        empty = group_record(ClassicGroup(request.group_id, self._context.now_ms))
+        empty = group_record(ClassicGroup(request.group_id, self._context))
         return Result([*tombstones, empty], appended=lambda: self.join(request, join.client, join.reply))

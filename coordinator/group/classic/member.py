@@ -14,7 +14,7 @@ class ClassicMember:
     """One member, and what it waits for.
 
     `is_new`: it has not heard its member id yet, or at least no generation: its first JoinGroup is still waiting.
-    `deadline_ms`: when its session ends, by the shard's clock. `timer_due_ms`: when its timer will look at that, None
+    `deadline_ms`: when its session ends (monotonic). `timer_due_ms`: when its timer will look at that, None
     when no timer runs. `awaiting_join`, `awaiting_sync`: the replies that it waits for; set by ClassicGroup only.
 
     Threads: guarded by the shard's lock.

@@ -1,10 +1,11 @@
 """What the log says of a classic group: one GroupMetadata record, all members in its value."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember
+from kavka.coordinator.ports import Clock
 from kavka.coordinator.runtime.result import CoordinatorRecord
 from kavka.protocol.internal.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
@@ -54,12 +55,12 @@ def emptied_record(group: ClassicGroup, timestamp_ms: int) -> CoordinatorRecord:
     return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
 
 
-def restored_group(group_id: str, value: GroupMetadataValue, now_ms: Callable[[], int]) -> ClassicGroup:
+def restored_group(group_id: str, value: GroupMetadataValue, clock: Clock) -> ClassicGroup:
     """The group that a record tells of: Stable, or Empty if it has no members. Nobody's session runs yet."""
     return ClassicGroup.of_members(
         group_id,
         [_restored(each, value.protocol_type, value.protocol) for each in value.members],
-        now_ms,
+        clock,
         generation=value.generation,
         protocol_type=value.protocol_type,
         protocol_name=value.protocol,

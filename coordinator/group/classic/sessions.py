@@ -23,27 +23,27 @@ class Sessions:
     `expired(group, member_id)`: a member's session is over, or a given-out id was not used in time.
     """
 
-    __slots__ = ("_expired", "_now_ms", "_table", "_timers")
+    __slots__ = ("_expired", "_monotonic_ms", "_table", "_timers")
 
     def __init__(
         self, context: "ShardContext", table: "GroupTable", expired: Callable[[ClassicGroup, str], Result]
     ) -> None:
         self._timers = context.timers
-        self._now_ms = context.now_ms
+        self._monotonic_ms = context.monotonic_ms
         self._table = table
         self._expired = expired
 
     def start(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
         """A full session from now on (or one of `timeout_ms`)."""
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
-        deadline_ms = self._now_ms() + timeout_ms
+        deadline_ms = self._monotonic_ms() + timeout_ms
         member.deadline_ms = deadline_ms
         if member.timer_due_ms is None or member.timer_due_ms > deadline_ms:
             self._schedule(group, member, timeout_ms)
 
     def renew(self, group: ClassicGroup, member: ClassicMember) -> None:
         """The member is alive."""
-        member.deadline_ms = self._now_ms() + member.session_timeout_ms
+        member.deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         if member.timer_due_ms is None:
             self._schedule(group, member, member.session_timeout_ms)
 
@@ -62,7 +62,7 @@ class Sessions:
         self._timers.cancel(_key(group, member_id))
 
     def _schedule(self, group: ClassicGroup, member: ClassicMember, delay_ms: int) -> None:
-        member.timer_due_ms = self._now_ms() + delay_ms
+        member.timer_due_ms = self._monotonic_ms() + delay_ms
         key = _key(group, member.member_id)
         self._timers.schedule(key, delay_ms, partial(self._look, group.group_id, member.member_id))
 
@@ -74,13 +74,11 @@ class Sessions:
         if member is None:
             return self._expired(group, member_id) if member_id in group.pending else NOTHING
         member.timer_due_ms = None
-        remaining_ms = member.deadline_ms - self._now_ms()
+        remaining_ms = member.deadline_ms - self._monotonic_ms()
         if member.is_excused:
             return NOTHING
         if remaining_ms > 0:
-            # A clock that was set back must not make a session longer than it is.
-            longest_ms = remaining_ms if member.is_new else min(remaining_ms, member.session_timeout_ms)
-            self._schedule(group, member, longest_ms)
+            self._schedule(group, member, remaining_ms)
             return NOTHING
         return self._expired(group, member_id)
 

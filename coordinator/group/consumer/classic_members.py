@@ -109,7 +109,7 @@ class ClassicMembers:
         decisions = self._decisions
         deadlines = decisions.deadlines(group, member.member_id)
         deadlines.join_ms = deadlines.revoke_ms = NEVER
-        deadlines.sync_ms = decisions.context.now_ms() + member.rebalance_timeout_ms
+        deadlines.sync_ms = decisions.context.monotonic_ms() + member.rebalance_timeout_ms
         decisions.renew(group, member)
         decisions.arm(group.group_id, member.member_id, deadlines)
         decisions.forget_gone(group)
@@ -235,7 +235,7 @@ class ClassicMembers:
     def _expect_join(self, group: ConsumerGroup, member: Member) -> None:
         deadlines = self._decisions.deadlines(group, member.member_id)
         if deadlines.join_ms == NEVER:
-            deadlines.join_ms = self._decisions.context.now_ms() + member.rebalance_timeout_ms
+            deadlines.join_ms = self._decisions.context.monotonic_ms() + member.rebalance_timeout_ms
             self._decisions.arm(group.group_id, member.member_id, deadlines)
 
 

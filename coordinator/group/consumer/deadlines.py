@@ -10,7 +10,7 @@ NEVER: Final = 1 << 62
 
 
 class Deadlines:
-    """One member's deadlines, in milliseconds of the shard's clock; NEVER for none. Guarded by the shard's lock."""
+    """One member's deadlines, in ms of the shard's monotonic clock; NEVER for none. Guarded by the shard's lock."""
 
     __slots__ = ("armed_ms", "join_ms", "revoke_ms", "session_ms", "sync_ms")
 
@@ -29,14 +29,14 @@ class Deadlines:
     def nearest_ms(self) -> int:
         return min(self.session_ms, self.revoke_ms, self.join_ms, self.sync_ms)
 
-    def missed(self, now_ms: int) -> str | None:
+    def missed(self, monotonic_ms: int) -> str | None:
         """Why the member must go, None if it need not."""
-        if now_ms >= self.session_ms:
+        if monotonic_ms >= self.session_ms:
             return "its session expired"
-        if now_ms >= self.revoke_ms:
+        if monotonic_ms >= self.revoke_ms:
             return "it did not give up its partitions within its rebalance timeout"
-        if now_ms >= self.join_ms:
+        if monotonic_ms >= self.join_ms:
             return "it did not join again within its rebalance timeout"
-        if now_ms >= self.sync_ms:
+        if monotonic_ms >= self.sync_ms:
             return "it did not ask for its assignment within its rebalance timeout"
         return None

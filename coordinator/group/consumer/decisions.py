@@ -145,7 +145,7 @@ class Decisions:
         failed: Callable[[BrokerError], Result | None] | None = None,
     ) -> Result:
         """The group becomes a classic one, of the members that the change leaves, and rebalances. Then `then`."""
-        classic = migration.downgraded(change.after, self.known, self.context.now_ms)
+        classic = migration.downgraded(change.after, self.known, self.context)
         reason = f"{reason}; only classic members remain"
         log.info("consumer group becomes a classic group", extra={"fields": {"group": classic.group_id}})
 
@@ -175,14 +175,14 @@ class Decisions:
         timeout_ms = (
             self.context.config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
         )
-        deadlines.session_ms = self.context.now_ms() + timeout_ms
+        deadlines.session_ms = self.context.monotonic_ms() + timeout_ms
         if deadlines.session_ms < deadlines.armed_ms:
             self.arm(group.group_id, member.member_id, deadlines)
 
     def expect_revocation(self, group: ConsumerGroup, member: Member, *, expected: bool) -> None:
         """The member has its rebalance timeout from now on to give partitions up; or need not any more."""
         deadlines = self.deadlines(group, member.member_id)
-        deadlines.revoke_ms = self.context.now_ms() + member.rebalance_timeout_ms if expected else NEVER
+        deadlines.revoke_ms = self.context.monotonic_ms() + member.rebalance_timeout_ms if expected else NEVER
         self.arm(group.group_id, member.member_id, deadlines)
 
     def deadlines(self, group: ConsumerGroup, member_id: str) -> Deadlines:
@@ -207,7 +207,7 @@ class Decisions:
         nearest_ms = deadlines.nearest_ms()
         if nearest_ms < deadlines.armed_ms:
             deadlines.armed_ms = nearest_ms
-            delay_ms = nearest_ms - self.context.now_ms()
+            delay_ms = nearest_ms - self.context.monotonic_ms()
             self._timers.schedule(_key(group_id, member_id), delay_ms, partial(self._look, group_id, member_id))
 
     def _look(self, group_id: str, member_id: str) -> Result:
@@ -218,14 +218,14 @@ class Decisions:
         if member_id not in group.logged.members:
             del group.deadlines[member_id]
             return NOTHING
-        missed = deadlines.missed(self.context.now_ms())
+        missed = deadlines.missed(self.context.monotonic_ms())
         if missed is None:
             self.arm(group_id, member_id, deadlines)
             return NOTHING
 
         def failed(error: BrokerError) -> None:
             log.warning("cannot write that a member is gone: %s", error, extra={"fields": {"group": group_id}})
-            deadlines.armed_ms = self.context.now_ms() + RETRY_MS
+            deadlines.armed_ms = self.context.monotonic_ms() + RETRY_MS
             self._timers.schedule(_key(group_id, member_id), RETRY_MS, partial(self._look, group_id, member_id))
 
         return self.take_out(group, [member_id], f"member {member_id} is fenced: {missed}", failed=failed)

@@ -25,11 +25,10 @@ from kavka.protocol.internal.consumer_protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kavka.config.broker_config import BrokerConfig
     from kavka.coordinator.group.consumer.state import LoggedState
     from kavka.coordinator.group.consumer.topics import KnownTopics
+    from kavka.coordinator.ports import Clock
     from kavka.coordinator.runtime.result import CoordinatorRecord
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
@@ -81,7 +80,7 @@ def may_downgrade(members: Iterable[Member], config: "BrokerConfig") -> bool:
     )
 
 
-def downgraded(state: "LoggedState", known: "KnownTopics", now_ms: "Callable[[], int]") -> ClassicGroup:
+def downgraded(state: "LoggedState", known: "KnownTopics", clock: "Clock") -> ClassicGroup:
     """The classic group that a consumer group becomes, of whose members all speak the classic protocol.
 
     The generation is the group's epoch. Their assignments are what they hold, until the rebalance that follows: where
@@ -105,7 +104,7 @@ def downgraded(state: "LoggedState", known: "KnownTopics", now_ms: "Callable[[],
             )
         )
     return ClassicGroup.of_members(
-        state.group_id, members, now_ms, generation=state.epoch, protocol_type=CONSUMER_PROTOCOL_TYPE
+        state.group_id, members, clock, generation=state.epoch, protocol_type=CONSUMER_PROTOCOL_TYPE
     )
 
 

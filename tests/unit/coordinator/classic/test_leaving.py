@@ -108,6 +108,20 @@ def test_a_group_whose_last_member_leaves_is_empty_in_the_log_too() -> None:
     assert stage.join().answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
+def test_nobody_is_lost_because_the_time_of_day_was_set() -> None:
+    stage = ClassicStage()
+    (member,) = stage.stable(1, session_ms=10_000)
+    stage.advance(5_000)
+    stage.heartbeat(member, 1)
+
+    stage.set_clock(forward_ms=3_600_000)
+    stage.advance(6_000)
+
+    assert stage.state == "Stable"
+    stage.advance(4_000)
+    assert stage.state == "Empty"
+
+
 def test_a_member_without_heartbeats_is_lost_after_its_session() -> None:
     stage = ClassicStage()
     leader, follower = stage.stable(2)

@@ -8,7 +8,7 @@ from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.states import VALID_PREVIOUS, ClassicState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.classic_stage import ClassicStage
-from tests.support.coordinator_stage import Asked
+from tests.support.coordinator_stage import Asked, StillClock
 
 OK = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -126,7 +126,7 @@ def test_every_request_is_in_the_table() -> None:
 @pytest.mark.parametrize("old", ClassicState)
 @pytest.mark.parametrize("new", ClassicState)
 def test_a_state_follows_only_those_it_may_follow(old: ClassicState, new: ClassicState) -> None:
-    group = ClassicGroup("g", lambda: 0)
+    group = ClassicGroup("g", StillClock())
     group.state = old
     if old in VALID_PREVIOUS[new]:
         group.move_to(new, "a reason")

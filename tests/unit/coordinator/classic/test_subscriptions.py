@@ -6,6 +6,7 @@ from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.internal.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from tests.support.classic_stage import ClassicStage
+from tests.support.coordinator_stage import StillClock
 
 
 def subscription(*topics: str, version: int = 3) -> tuple[tuple[str, bytes], ...]:
@@ -88,7 +89,7 @@ def test_an_empty_groups_offsets_expire_since_it_is_empty() -> None:
 
 
 def test_a_standalone_consumers_offsets_expire_since_they_were_committed() -> None:
-    expiry = ClassicGroup("simple", lambda: 0).offset_expiry(0)
+    expiry = ClassicGroup("simple", StillClock()).offset_expiry(0)
 
     assert expiry is not None
     assert expiry.base_timestamp_ms(7) == 7

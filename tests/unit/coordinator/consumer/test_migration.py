@@ -143,7 +143,7 @@ def test_partitions_that_the_leader_gave_to_two_are_the_first_ones_alone(stage: 
         )
         for member_id, numbers in (("a", [0, 1]), ("b", [1, 2]))
     ]
-    classic = ClassicGroup.of_members("g2", members, stage.now_ms, generation=3, protocol_type="consumer")
+    classic = ClassicGroup.of_members("g2", members, stage, generation=3, protocol_type="consumer")
     logged = LoggedState("g2")
     for record in upgraded(classic, KnownTopics(stage.topics)):
         logged.apply(record.key, record.value)

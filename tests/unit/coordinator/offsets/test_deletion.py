@@ -135,7 +135,7 @@ def test_a_group_with_nothing_but_a_pending_offset_stays() -> None:
 
 def test_an_empty_group_without_offsets_goes_with_the_next_check() -> None:
     stage = OffsetStage()
-    stage.shard.groups.put(ClassicGroup("idle", stage.now_ms))
+    stage.shard.groups.put(ClassicGroup("idle", stage))
 
     stage.expire()
 
