@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.group_member import BATCH_RECORDS, POLL_S, Journal, Library, Offsets, Report, split_partition
 
 CALL_TIMEOUT_S = 30.0
+KAFKA_PYTHON_POLL_MS = 500
 INTEGERS = {
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -106,6 +107,10 @@ class KafkaPython:
         self._partition, self._offset = TopicPartition, OffsetAndMetadata
         self._consumer: Any = KafkaConsumer(**_underscored(settings, assignors))
         journal.generation_of = lambda: self.generation
+        # 3.0.12 sometimes never wakes from a rebalance (with Apache Kafka neither) when a topic's metadata comes during
+        # it, or when poll's time ends in the middle: hence the question, and the longer polls.
+        for topic in topics:
+            self._consumer.partitions_for_topic(topic)
         self._consumer.subscribe(topics=topics, pattern=pattern, listener=Listener())
 
     @property
@@ -113,7 +118,7 @@ class KafkaPython:
         return int(self._consumer._coordinator._generation.generation_id)
 
     def poll(self, report: Report) -> dict[str, int]:
-        return report(_of_partitions(self._consumer.poll(timeout_ms=int(POLL_S * 1000))))
+        return report(_of_partitions(self._consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS)))
 
     def commit(self, offsets: Offsets) -> None:
         self._consumer.commit(self._asked(offsets))

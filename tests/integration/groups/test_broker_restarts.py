@@ -11,9 +11,9 @@ from tests.support.group_members import FAST_GROUPS, Feeder, Group
 from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.java
-BROKER_SETTINGS = FAST_GROUPS | {"group.consumer.session.timeout.ms": "6000"}
+BROKER_SETTINGS = FAST_GROUPS | {"group.consumer.session.timeout.ms": "4000"}
 PARTITIONS = 4
-RANGE = {"partition.assignment.strategy": "range", "session.timeout.ms": "6000"}
+RANGE = {"partition.assignment.strategy": "range", "session.timeout.ms": "4000"}
 NEW = {"group.protocol": "consumer"}
 KINDS = {"classic": RANGE, "cooperative": {**RANGE, "partition.assignment.strategy": "cooperative-sticky"}, "new": NEW}
 
@@ -92,7 +92,7 @@ def test_offsets_and_members_survive_many_kills(tmp_path: Path, topic: str) -> N
                 Feeder(broker, groups["classic"].topic, PARTITIONS) as first,
                 Feeder(broker, groups["new"].topic, PARTITIONS) as second,
             ):
-                for _ in range(4):
+                for _ in range(3):
                     for group in groups.values():
                         counts = {one.name: len(one.of("committed")) for one in group.members}
                         group.members[0].wait_for(lambda one, had=counts: len(one.of("committed")) > had[one.name])
