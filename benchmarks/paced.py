@@ -95,12 +95,19 @@ async def _produce(
         answered += 1
         if is_refused(answer):
             refused.append(answer)
+        # Not only at ticks: those alone would be a limit of five requests each.
+        send_what_is_due()
 
-    while not stopping.is_set() and not refused:
+    def send_what_is_due() -> None:
+        if stopping.is_set():
+            return
         due = int((time.perf_counter() - started_at) * batches_a_second)
         while pace.batches < due and pace.batches - answered < IN_FLIGHT:
-            connection.send(frame, take)
             pace.batches += 1
+            connection.send(frame, take)
+
+    while not stopping.is_set() and not refused:
+        send_what_is_due()
         await asyncio.sleep(TICK_S)
     pace.seconds = time.perf_counter() - started_at
     while answered < pace.batches and not refused:
