@@ -5,7 +5,8 @@ a round trip's twenty system calls were futex calls. So the network thread itsel
 be small, while nobody else is at work on their connection:
 
 - a produce that repeats its shape and brings little data;
-- a fetch of a connection whose last fetch found nothing: it will wait, or read what was written just now.
+- a fetch of a connection whose last fetch found nothing: it will wait, or read what was written just now;
+- an offset commit or a heartbeat, on a connection that does not produce: one short turn in a group's shard.
 
 It must not wait for a disk, though, or all its connections would: when a run takes long (the kernel throttles writers
 whose disk is behind), requests go to the I/O threads for a while, longer each time.
@@ -27,7 +28,10 @@ SLOW_NS: Final = 25_000_000
 FIRST_REST_NS: Final = 250_000_000
 LONGEST_REST_NS: Final = 4_000_000_000
 PRODUCE_KEY: Final = 0
+COMMIT_KEY: Final = 8
 FETCH_KEY_BYTES: Final = b"\0\1"
+GROUP_KEY_BYTES: Final = frozenset({b"\0\x08", b"\0\x0c"})
+"""OffsetCommit and Heartbeat."""
 
 
 class InlineRequests:
@@ -51,11 +55,20 @@ class InlineRequests:
         """
         if received_ns < self._resting_until_ns or len(frames) > MAX_FRAMES:
             return 0, True
-        if connection.is_tailing and frames[0][:2].tobytes() == FETCH_KEY_BYTES and len(frames[0]) <= MAX_FRAME_BYTES:
-            return 1, self._fetch(connection, frames[0], received_ns)
+        if connection.is_tailing:
+            if frames[0][:2].tobytes() == FETCH_KEY_BYTES and len(frames[0]) <= MAX_FRAME_BYTES:
+                return 1, self._one(connection, frames[0], received_ns)
+        elif (
+            connection.shapes is None
+            and frames[0][:2].tobytes() in GROUP_KEY_BYTES
+            and len(frames[0]) <= MAX_FRAME_BYTES
+        ):
+            if connection.commit_shapes is not None and self._commit(connection, frames[0], received_ns, cells):
+                return 1, True
+            return 1, self._one(connection, frames[0], received_ns)
         return self._produce(connection, frames, received_ns, cells), True
 
-    def _fetch(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
+    def _one(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
         context = Context(connection, frame, received_ns, 0)
         context.started_ns = received_ns
         is_done = self._execute(context)
@@ -63,6 +76,18 @@ class InlineRequests:
         at_ns = now_ns()
         self._watch_pace(at_ns - received_ns, at_ns, 1)
         return is_done
+
+    def _commit(self, connection: "Connection", frame: memoryview, received_ns: int, cells: "ThreadCells") -> bool:
+        shapes = connection.commit_shapes
+        answer = None if shapes is None else shapes.commit(frame)
+        if answer is None:
+            return False
+        done_ns = now_ns()
+        connection.write([answer])
+        sent_ns = now_ns()
+        cells.request(COMMIT_KEY, (received_ns, received_ns, done_ns, done_ns, sent_ns, sent_ns))
+        self._watch_pace(sent_ns - received_ns, sent_ns, 1)
+        return True
 
     def _produce(
         self, connection: "Connection", frames: Sequence[memoryview], received_ns: int, cells: "ThreadCells"

@@ -15,6 +15,7 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.commit_shapes import CommitShapes, is_faultless
 from kavka.broker.handling import Context, handles
 from kavka.broker.offset_topics import existing_topics, merged
 from kavka.broker.promise import Promise
@@ -71,7 +72,13 @@ def offset_commit(
         answer(_refused(request, code, None))
 
     services.groups.run(request.group_id, lambda shard: shard.commit(request, client, answer), refused)
-    return promise.or_response()
+    answered = promise.or_response()
+    if isinstance(answered, OffsetCommitResponse) and is_faultless(answered):
+        connection = context.connection
+        if connection.commit_shapes is None:
+            connection.commit_shapes = CommitShapes(services)
+        connection.commit_shapes.learn(request, answered, context)
+    return answered
 
 
 def _refusal(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> OffsetCommitResponseTopic:

@@ -16,6 +16,7 @@ from kavka.broker.network.answers import AnswerQueue, FileSlice, Part, release_p
 from kavka.broker.network.framing import FrameReader
 
 if TYPE_CHECKING:
+    from kavka.broker.commit_shapes import CommitShapes
     from kavka.broker.handling import Context
     from kavka.broker.network.network_thread import NetworkThread
     from kavka.broker.produce_shapes import ProduceShapes
@@ -38,11 +39,10 @@ class Connection:
     """A client's socket and its state.
 
     Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
-    `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` belongs to.
-    `answers` and the writing side of the
-    socket belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread or by a write
-    that failed, and never taken back: from then on nothing is written, and who has an answer with pinned files unpins
-    them.
+    `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` and `commit_shapes`
+    belong to. `answers` and the writing side of the socket belong to the holder of `write_lock`. `closed` is set under
+    `write_lock`, by the network thread or by a write that failed, and never taken back: from then on nothing is
+    written, and who has an answer with pinned files unpins them.
     """
 
     __slots__ = (
@@ -52,6 +52,7 @@ class Connection:
         "client_software",
         "closed",
         "closing",
+        "commit_shapes",
         "id",
         "is_tailing",
         "last_active_ns",
@@ -97,6 +98,7 @@ class Connection:
         self.reading = True
         self.pending: deque[Received] = deque()
         self.shapes: ProduceShapes | None = None
+        self.commit_shapes: CommitShapes | None = None
         self.running = threading.Lock()
         self.answers = AnswerQueue()
         self.write_lock = threading.Lock()
@@ -188,7 +190,7 @@ class Connection:
             self.closed = True
             self.answers.drop()
             self.socket.close()
-        self.shapes = None
+        self.shapes = self.commit_shapes = None
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()

@@ -98,6 +98,7 @@ class FakeConnection:
         self.principal = "User:ANONYMOUS"
         self.local_host, self.local_port = local
         self.authorizer = authorizer
+        self.commit_shapes: object = None
 
 
 class Denying:

@@ -14,6 +14,7 @@ from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.broker_core import BrokerCore, produce_frame
+from tests.support.group_core import GroupCore, commit_frame
 from tests.support.network_stage import SIZE
 from tests.support.partition_logs import batch_of
 
@@ -26,6 +27,7 @@ SHORT_PRODUCE = 98
 TWO_PARTITIONS_PRODUCE = 220
 FETCH = 197
 EMPTY_FETCH = 177
+INLINE_COMMIT = 166
 
 
 @pytest.fixture
@@ -123,6 +125,15 @@ def test_a_fetch_of_one_batch(core: BrokerCore) -> None:
     core.ask(produce_frame(VERSION, 0, {("visits", 0): bytes(batch_of(b"x" * 100))}))
 
     assert calls_per_request(core, [fetch_frame(n, 0) for n in range(2 * RUNS)]) <= FETCH
+
+
+def test_an_offset_commit_that_the_network_thread_runs(tmp_path: Path) -> None:
+    core = GroupCore(tmp_path, inline=True)
+    try:
+        frames = [commit_frame(8, n, [("visits", 0, n)]) for n in range(2 * RUNS)]
+        assert calls_per_request(core, frames) <= INLINE_COMMIT
+    finally:
+        core.close()
 
 
 def test_a_fetch_at_the_end_of_the_log(core: BrokerCore) -> None:
