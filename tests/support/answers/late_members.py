@@ -78,9 +78,16 @@ def a_leader_late_to_join_leads_no_more(stage: Stage) -> None:
         pair.sync_both(client)
         key = pair.begin_join(third, "third")
         pair.await_rebalance(pair.leader, pair.generation)
-        answer = client.receive(pair.rejoin(pair.follower, client), NEWEST_JOIN)
-        pair.note("follower", answer)
-        pair.note("third", third.receive(key, NEWEST_JOIN))
+        answers = [
+            client.receive(pair.rejoin(pair.follower, client), NEWEST_JOIN),
+            third.receive(key, NEWEST_JOIN),
+        ]
+        # Which of the two leads now is left to Kafka's hash table.
+        answers.sort(key=lambda answer: answer.member_id != answer.leader)
+        for name, answer in zip(("new leader", "other"), answers, strict=True):
+            pair.names[answer.member_id] = name
+        for name, answer in zip(("new leader", "other"), answers, strict=True):
+            pair.note(name, answer)
         pair.ask("late", pair.heartbeat(pair.leader, pair.generation), NEWEST_HEARTBEAT)
 
 
