@@ -1,10 +1,10 @@
 """The way of an offset commit that looks like the one before it.
 
 A member commits for the same partitions again and again; but for the correlation id and the offsets its requests are
-the same bytes. A connection remembers the last one that repeated itself: the bytes between the offsets, the decoded
-request, the encoded answer. The next such request sets the offsets in the decoded one and goes to the group's shard,
-which decides as ever. Whatever does not fit, is refused, or cannot be answered at once takes the ordinary way, which
-does it again: to commit the same offset twice is to commit it.
+the same bytes. A connection remembers the last one that repeated itself: the bytes between the offsets, the records
+that were written, the encoded answer. The next such request sets the offsets in the records and goes to the group's
+shard, which decides as ever. Whatever does not fit, is refused, or cannot be answered at once takes the ordinary way,
+which does it again: to commit the same offset twice is to commit it.
 
     request   head (key, version, correlation id: 8 bytes) | piece | offset i64 | piece | offset i64 | ... | piece
     answer    size | correlation id | rest
@@ -13,19 +13,16 @@ does it again: to commit the same offset twice is to commit it.
 import struct
 from typing import TYPE_CHECKING, Final
 
-from kavka.coordinator.group.group import Client
 from kavka.protocol.codec import encode
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.headers import decode_request_header
-from kavka.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitResponse,
-)
+from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kavka.protocol.records.batch import Codec
 
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
     from kavka.broker.services import Services
+    from kavka.coordinator.group.offsets.repeated import RepeatedCommit
     from kavka.coordinator.group.shard import GroupShard
     from kavka.coordinator.runtime.result import Result
 
@@ -84,13 +81,11 @@ class CommitShape:
 
     __slots__ = (
         "_answer",
-        "_client",
         "_coordinated",
         "_key_version",
-        "_partitions",
         "_pieces",
         "_positions",
-        "_request",
+        "_repeated",
         "hosted",
         "size_bytes",
         "snapshot",
@@ -98,11 +93,9 @@ class CommitShape:
 
     def __init__(
         self,
-        request: OffsetCommitRequest,
-        partitions: list[OffsetCommitRequestPartition],
+        repeated: "RepeatedCommit",
         frame: memoryview,
         positions: list[int],
-        client: Client,
         answer: bytes,
         services: "Services",
     ) -> None:
@@ -110,17 +103,15 @@ class CommitShape:
         self.snapshot = services.metadata.current
         self.hosted = services.replicas.partitions
         groups = services.groups
-        self._coordinated = self.hosted.get((groups.topic.name, groups.partition_of(request.group_id)))
+        self._coordinated = self.hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
         (self._key_version, _) = _HEAD(frame)
         starts = [HEAD_SIZE_BYTES, *(position + OFFSET_SIZE_BYTES for position in positions)]
         ends = [*positions, len(frame)]
         self._pieces = [
             (start, end, frame[start:end].tobytes()) for start, end in zip(starts, ends, strict=True) if start < end
         ]
-        self._positions = positions
-        self._request = request
-        self._partitions = partitions
-        self._client = client
+        self._positions = list(zip(repeated.values, positions, strict=True))
+        self._repeated = repeated
         self._answer = answer
 
     def commit(self, frame: memoryview, services: "Services") -> bytes | None:
@@ -131,12 +122,12 @@ class CommitShape:
         for start, end, piece in self._pieces:
             if frame[start:end] != piece:
                 return None
-        for partition, position in zip(self._partitions, self._positions, strict=True):
-            (partition.committed_offset,) = _OFFSET(frame, position)
         coordinated = self._coordinated
         if coordinated is None or len(coordinated.isr) != 1:
             return None
-        once = _Once(self._request, self._client)
+        for value, position in self._positions:
+            (value.offset,) = _OFFSET(frame, position)
+        once = _Once(self._repeated)
         services.groups.runtime.run(coordinated.index, once.decide, once.refused)
         return _ANSWER_HEAD(len(self._answer) + 4, correlation_id) + self._answer if once.stands else None
 
@@ -144,21 +135,20 @@ class CommitShape:
 class _Once:
     """One run of a shape."""
 
-    __slots__ = ("_client", "_request", "stands")
+    __slots__ = ("_repeated", "stands")
 
-    def __init__(self, request: OffsetCommitRequest, client: Client) -> None:
-        self._request = request
-        self._client = client
+    def __init__(self, repeated: "RepeatedCommit") -> None:
+        self._repeated = repeated
         self.stands = False
 
     def decide(self, shard: "GroupShard") -> "Result":
-        return shard.commit(self._request, self._client, self._answered)
+        return shard.repeat_commit(self._repeated, self._answered)
 
     def refused(self, error: BrokerError) -> None:
         """The ordinary way says so."""
 
-    def _answered(self, response: OffsetCommitResponse) -> None:
-        self.stands = is_faultless(response)
+    def _answered(self, stands: bool) -> None:
+        self.stands = stands
 
 
 def is_faultless(response: OffsetCommitResponse) -> bool:
@@ -178,14 +168,20 @@ def _shape_of(
     The offsets' places are found by writing the request anew with marks in them: whatever a client wrote differently
     would be read differently the short way.
     """
+    from kavka.coordinator.group.offsets.repeated import RepeatedCommit
+
     version = context.api_version
     partitions = [partition for topic in request.topics for partition in topic.partitions]
-    if len(partitions) > MAX_PARTITIONS:
+    if (
+        len(partitions) > MAX_PARTITIONS
+        or any(partition.committed_metadata for partition in partitions)
+        or services.config.current.offsets_topic_compression_codec != Codec.NONE
+    ):
         return None
     start = decode_request_header(frame).body_offset
-    offsets = [partition.committed_offset for partition in partitions]
     if bytes(frame[start:]) != encode(request, version):
         return None
+    offsets = [partition.committed_offset for partition in partitions]
     for number, partition in enumerate(partitions):
         partition.committed_offset = MARK + number
     marked = encode(request, version)
@@ -196,8 +192,11 @@ def _shape_of(
         if marked.count(mark) != 1:
             return None
         positions.append(start + marked.index(mark))
+    try:
+        repeated = RepeatedCommit(request, version)
+    except ValueError:
+        return None
     answer = encode(response, version)
     if version >= FLEXIBLE_SINCE:
         answer = b"\0" + answer
-    client = Client(context.client_id or "", f"/{context.client_host}", version)
-    return CommitShape(request, partitions, frame, positions, client, answer, services)
+    return CommitShape(repeated, frame, positions, answer, services)

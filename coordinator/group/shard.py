@@ -55,6 +55,7 @@ class GroupShard:
         "groups",
         "list_groups",
         "offsets",
+        "repeat_commit",
         "txn_commit",
     )
 
@@ -68,6 +69,8 @@ class GroupShard:
         commits = OffsetCommits(context, self.groups)
         self.commit: Final = commits.commit
         """OffsetCommit; see `OffsetCommits.commit`."""
+        self.repeat_commit: Final = commits.repeat
+        """OffsetCommit, again; see `OffsetCommits.repeat`."""
         self.txn_commit: Final = commits.txn_commit
         """TxnOffsetCommit; see `OffsetCommits.txn_commit`."""
         self.fetch: Final = OffsetFetches(self.groups, self.offsets).fetch

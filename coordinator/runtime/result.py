@@ -46,7 +46,17 @@ class Result:
     Threads: made and read under the shard's lock, replies are called without it.
     """
 
-    __slots__ = ("appended", "failed", "producer", "reads_committed", "records", "replays", "replies", "uncommitted")
+    __slots__ = (
+        "appended",
+        "batch",
+        "failed",
+        "producer",
+        "reads_committed",
+        "records",
+        "replays",
+        "replies",
+        "uncommitted",
+    )
 
     def __init__(
         self,
@@ -59,6 +69,7 @@ class Result:
         producer: Producer | None = None,
         reads_committed: bool = False,
         uncommitted: Callable[[BrokerError], Sequence[tuple[Reply, Any]]] | None = None,
+        batch: bytearray | None = None,
     ) -> None:
         self.records = records
         self.replies = replies
@@ -68,6 +79,8 @@ class Result:
         self.failed = failed
         self.producer = producer
         self.reads_committed = reads_committed
+        self.batch = batch
+        """The records as one uncompressed batch, where the one who decides has it already."""
         self.uncommitted = uncommitted
         """Called without the shard's lock, so it may build answers and look at nothing that changes."""
 

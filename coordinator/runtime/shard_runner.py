@@ -208,7 +208,9 @@ class ShardRunner(Generic[S]):
         """Append and replay; the error if nothing could be appended. Raises BrokerError where the replay fails."""
         records = result.records
         try:
-            batch = batch_of(records, self._surroundings.now_ms(), codec=self._codec(), producer=result.producer)
+            batch = result.batch
+            if batch is None:
+                batch = batch_of(records, self._surroundings.now_ms(), codec=self._codec(), producer=result.producer)
             self._write(batch)
         except BrokerError as error:
             return error

@@ -22,6 +22,7 @@ from kavka.protocol.messages.txn_offset_commit import (
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.group import Client
+    from kavka.coordinator.group.offsets.repeated import RepeatedCommit
     from kavka.coordinator.group.table import GroupTable
     from kavka.coordinator.ports import ShardContext
     from kavka.protocol.messages.offset_commit import OffsetCommitRequest
@@ -73,6 +74,16 @@ class OffsetCommits:
             topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
         self._count(accepted.records)
         return Result(accepted.records, ((reply, OffsetCommitResponse(topics=topics)),))
+
+    def repeat(self, repeated: "RepeatedCommit", reply: Reply) -> Result:
+        """As `commit`, of a commit that was answered without a fault before; `reply(True)` when it stands.
+
+        Raises BrokerError as `commit` does.
+        """
+        self._validate(repeated.request, repeated.api_version)
+        batch = repeated.batch(self._context.now_ms())
+        self._count(repeated.records)
+        return Result(repeated.records, ((reply, True),), batch=batch)
 
     def txn_commit(self, request: "TxnOffsetCommitRequest", client: "Client", reply: Reply) -> Result:
         """Store offsets that stand when the producer's transaction is committed (KIP-447: fenced as a member is).

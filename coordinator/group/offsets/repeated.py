@@ -1,0 +1,80 @@
+"""A commit that a member makes again and again, each time with other offsets.
+
+Its records and their batch are built once; a repetition sets offsets and times in them. That is most of what a commit
+costs a coordinator.
+"""
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, offset_record
+from kavka.coordinator.runtime.batches import batch_of
+from kavka.protocol.internal.group_records import OffsetCommitValue
+from kavka.protocol.records.header import write_crc
+
+if TYPE_CHECKING:
+    from kavka.coordinator.runtime.result import CoordinatorRecord
+    from kavka.protocol.messages.offset_commit import OffsetCommitRequest
+
+BASE_TIMESTAMP_POSITION: Final = 27
+"""Of the batch's base timestamp, with its max timestamp behind it."""
+OFFSET_MARK: Final = 0x4B61766B61204F00
+TIME_MARK: Final = 0x4B61766B61205400
+
+_NUMBER: Final = Struct(">q")
+_put: Final = _NUMBER.pack_into
+_put_two: Final = Struct(">qq").pack_into
+
+
+class RepeatedCommit:
+    """The commit of one request; all its offsets are without metadata and expiry of their own.
+
+    Threads: set and run by one thread at a time; run under the shard's lock.
+    """
+
+    __slots__ = ("_batch", "_places", "api_version", "records", "request", "values")
+
+    def __init__(self, request: "OffsetCommitRequest", api_version: int) -> None:
+        """Raises ValueError for a request that holds the marks by which places are found."""
+        self.request = request
+        self.api_version = api_version
+        self.records: list[CoordinatorRecord] = []
+        self.values: list[OffsetCommitValue] = []
+        """Those of `records`, in the request's order: set their `offset` before each repetition."""
+        for topic in request.topics:
+            for each in topic.partitions:
+                number = len(self.records)
+                record = offset_record(
+                    request.group_id,
+                    topic.name,
+                    each.partition_index,
+                    OFFSET_MARK + number,
+                    each.committed_leader_epoch,
+                    "",
+                    TIME_MARK + number,
+                    NO_EXPIRE_TIMESTAMP,
+                )
+                assert isinstance(record.value, OffsetCommitValue)
+                self.records.append(record)
+                self.values.append(record.value)
+        self._batch = batch_of(self.records, 0)
+        self._places = [
+            (value, self._place_of(value.offset), self._place_of(value.commit_timestamp)) for value in self.values
+        ]
+
+    def batch(self, now_ms: int) -> bytearray:
+        """The records' batch, with the offsets that were set; their commit timestamps are set too."""
+        batch = bytearray(self._batch)
+        for value, offset_position, time_position in self._places:
+            value.commit_timestamp = now_ms
+            _put(batch, offset_position, value.offset)
+            _put(batch, time_position, now_ms)
+        _put_two(batch, BASE_TIMESTAMP_POSITION, now_ms, now_ms)
+        write_crc(batch, 0)
+        return batch
+
+    def _place_of(self, mark: int) -> int:
+        packed = _NUMBER.pack(mark)
+        if self._batch.count(packed) != 1:
+            raise ValueError("a name holds a mark")
+        return self._batch.index(packed)
