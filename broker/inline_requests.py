@@ -6,8 +6,7 @@ be small, while nobody else is at work on their connection:
 
 - a produce that repeats its shape and brings little data;
 - a fetch of a connection whose last fetch found nothing: it will wait, or read what was written just now;
-- an offset commit or a heartbeat, on a connection that does not produce: one short turn in a group's shard. Where
-  there are few connections, groups are small: then a member's joining and syncing too.
+- an offset commit or a heartbeat, on a connection that does not produce: one short turn in a group's shard.
 
 It must not wait for a disk, though, or all its connections would: when a run takes long (the kernel throttles writers
 whose disk is behind), requests go to the I/O threads for a while, longer each time.
@@ -33,9 +32,6 @@ COMMIT_KEY: Final = 8
 FETCH_KEY_BYTES: Final = b"\0\1"
 GROUP_KEY_BYTES: Final = frozenset({b"\0\x08", b"\0\x0c"})
 """OffsetCommit and Heartbeat."""
-MEMBER_KEY_BYTES: Final = frozenset({b"\0\x0b", b"\0\x0e", b"\0\x44"})
-"""JoinGroup, SyncGroup and ConsumerGroupHeartbeat: what they cost grows with their group."""
-FEW_CONNECTIONS: Final = 200
 
 
 class InlineRequests:
@@ -62,14 +58,12 @@ class InlineRequests:
         if connection.is_tailing:
             if frames[0][:2].tobytes() == FETCH_KEY_BYTES and len(frames[0]) <= MAX_FRAME_BYTES:
                 return 1, self._one(connection, frames[0], received_ns)
-        elif connection.shapes is None and len(frames[0]) <= MAX_FRAME_BYTES:
-            key = frames[0][:2].tobytes()
-            if key in GROUP_KEY_BYTES:
-                if connection.commit_shapes is not None and self._commit(connection, frames[0], received_ns, cells):
-                    return 1, True
-                return 1, self._one(connection, frames[0], received_ns)
-            if key in MEMBER_KEY_BYTES and len(connection.thread.connections) <= FEW_CONNECTIONS:
-                return 1, self._one(connection, frames[0], received_ns)
+        elif connection.shapes is None and frames[0][:2].tobytes() in GROUP_KEY_BYTES:
+            if len(frames[0]) > MAX_FRAME_BYTES:
+                return 0, True
+            if connection.commit_shapes is not None and self._commit(connection, frames[0], received_ns, cells):
+                return 1, True
+            return 1, self._one(connection, frames[0], received_ns)
         return self._produce(connection, frames, received_ns, cells), True
 
     def _one(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
