@@ -32,7 +32,7 @@ FAST_GROUPS = {
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.session.timeout.ms": "4000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
 }

@@ -11,7 +11,7 @@ from tests.support.group_members import FAST_GROUPS, Feeder, Group
 from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.java
-BROKER_SETTINGS = FAST_GROUPS | {"group.consumer.session.timeout.ms": "4000"}
+BROKER_SETTINGS = FAST_GROUPS
 PARTITIONS = 4
 RANGE = {"partition.assignment.strategy": "range", "session.timeout.ms": "4000"}
 NEW = {"group.protocol": "consumer"}
