@@ -32,6 +32,8 @@ FLEXIBLE_SINCE: Final = 8
 HEAD_SIZE_BYTES: Final = 8
 OFFSET_SIZE_BYTES: Final = 8
 MAX_PARTITIONS: Final = 32
+MAX_SIZE_BYTES: Final = 4096
+"""What a connection may have remembered is bounded by this."""
 MARK: Final = 0x4B61766B61204A00
 
 _HEAD: Final = struct.Struct(">Ii").unpack_from
@@ -56,7 +58,7 @@ class CommitShapes:
     def learn(self, request: OffsetCommitRequest, response: OffsetCommitResponse, context: "Context") -> None:
         """A commit was answered well: remember it, if the one before was as long."""
         frame = context.frame
-        if not frame or context.api_version < OLDEST_VERSION:
+        if not frame or len(frame) > MAX_SIZE_BYTES or context.api_version < OLDEST_VERSION:
             return
         if len(frame) != self._last_size_bytes:
             self._last_size_bytes = len(frame)
@@ -128,7 +130,10 @@ class CommitShape:
         for value, position in self._positions:
             (value.offset,) = _OFFSET(frame, position)
         once = _Once(self._repeated)
-        services.groups.runtime.run(coordinated.index, once.decide, once.refused)
+        try:
+            services.groups.runtime.run(coordinated.index, once.decide, once.refused)
+        except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers and logs it
+            return None
         return _ANSWER_HEAD(len(self._answer) + 4, correlation_id) + self._answer if once.stands else None
 
 

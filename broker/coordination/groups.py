@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
+from kavka.coordinator.group.group import Client
 
 if TYPE_CHECKING:
+    from kavka.broker.handling import Context
     from kavka.broker.services import Services
     from kavka.coordinator.group.shard import GroupShard
     from kavka.coordinator.ports import ShardContext, Surroundings
@@ -18,6 +20,11 @@ class GroupCoordination(Coordination["GroupShard"]):
 
     def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]") -> None:
         super().__init__(GROUP_METADATA, services, surroundings, _group_runtime)
+
+
+def client_of(context: "Context") -> Client:
+    """Who sent a request, as groups know their members' clients."""
+    return Client(context.client_id or "", f"/{context.client_host}", context.api_version)
 
 
 def _group_runtime(surroundings: "Surroundings") -> "CoordinatorRuntime[GroupShard]":

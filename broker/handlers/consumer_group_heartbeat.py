@@ -14,10 +14,10 @@ Versions
 
 from typing import TYPE_CHECKING
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group, topic
-from kavka.coordinator.group.group import Client
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -39,21 +39,18 @@ def _refused(
 @handles(ConsumerGroupHeartbeatRequest, versions="0-1", error_answer=_refused)
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context, services: "Services"
-) -> Promise[ConsumerGroupHeartbeatResponse]:
+) -> ConsumerGroupHeartbeatResponse | Promise[ConsumerGroupHeartbeatResponse]:
     if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     context.require(Operation.READ, group(request.group_id))
     for name in request.subscribed_topic_names or ():
         context.require(Operation.DESCRIBE, topic(name))
     promise: Promise[ConsumerGroupHeartbeatResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-
-    def answer(response: ConsumerGroupHeartbeatResponse) -> None:
-        promise.complete(response)
+    client = client_of(context)
 
     services.groups.run(
         request.group_id,
-        lambda shard: shard.consumer_heartbeat(request, client, answer),
-        lambda error: answer(_refused(request, error.code, error.message)),
+        lambda shard: shard.consumer_heartbeat(request, client, promise.complete),
+        lambda error: promise.complete(_refused(request, error.code, error.message)),
     )
-    return promise
+    return promise.or_response()

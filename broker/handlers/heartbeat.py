@@ -12,10 +12,10 @@ Versions
 
 from typing import TYPE_CHECKING
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group
-from kavka.coordinator.group.group import Client
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
 
 @handles(HeartbeatRequest, versions="0-4")
-def heartbeat(request: HeartbeatRequest, context: Context, services: "Services") -> Promise[HeartbeatResponse]:
+def heartbeat(
+    request: HeartbeatRequest, context: Context, services: "Services"
+) -> HeartbeatResponse | Promise[HeartbeatResponse]:
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[HeartbeatResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-
-    def answer(response: HeartbeatResponse) -> None:
-        promise.complete(response)
+    client = client_of(context)
 
     def refused(error: BrokerError) -> None:
         is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        answer(HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code))
+        promise.complete(HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code))
 
-    services.groups.run(request.group_id, lambda shard: shard.heartbeat(request, client, answer), refused)
-    return promise
+    services.groups.run(request.group_id, lambda shard: shard.heartbeat(request, client, promise.complete), refused)
+    return promise.or_response()

@@ -14,10 +14,10 @@ Versions
 
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group
-from kavka.coordinator.group.group import Client
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -56,7 +56,7 @@ def join_group(request: JoinGroupRequest, context: Context, services: "Services"
     except BrokerError as error:
         refused(error)
         return promise
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+    client = client_of(context)
     services.groups.run(request.group_id, lambda shard: shard.join(request, client, answer), refused)
     return promise
 

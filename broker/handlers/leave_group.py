@@ -12,10 +12,10 @@ Versions
 
 from typing import TYPE_CHECKING
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group
-from kavka.coordinator.group.group import Client
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
 
 @handles(LeaveGroupRequest, versions="0-5")
-def leave_group(request: LeaveGroupRequest, context: Context, services: "Services") -> Promise[LeaveGroupResponse]:
+def leave_group(
+    request: LeaveGroupRequest, context: Context, services: "Services"
+) -> LeaveGroupResponse | Promise[LeaveGroupResponse]:
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[LeaveGroupResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-
-    def answer(response: LeaveGroupResponse) -> None:
-        promise.complete(response)
+    client = client_of(context)
 
     services.groups.run(
         request.group_id,
-        lambda shard: shard.leave(request, client, answer),
-        lambda error: answer(LeaveGroupResponse(error_code=error.code, members=[])),
+        lambda shard: shard.leave(request, client, promise.complete),
+        lambda error: promise.complete(LeaveGroupResponse(error_code=error.code, members=[])),
     )
-    return promise
+    return promise.or_response()

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.commit_shapes import CommitShapes, is_faultless
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.offset_topics import existing_topics, merged
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group
-from kavka.coordinator.group.group import Client
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_commit import (
@@ -61,7 +61,7 @@ def offset_commit(
     if not request.topics:
         return OffsetCommitResponse(topics=refused_topics)
     promise: Promise[OffsetCommitResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+    client = client_of(context)
 
     def answer(response: OffsetCommitResponse) -> None:
         response.topics = merged(refused_topics, response.topics)

@@ -12,10 +12,10 @@ Versions
 
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group
-from kavka.coordinator.group.group import Client
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -30,21 +30,20 @@ def _refused(_request: SyncGroupRequest, code: ErrorCode, _message: str | None) 
 
 
 @handles(SyncGroupRequest, versions="0-5", error_answer=_refused)
-def sync_group(request: SyncGroupRequest, context: Context, services: "Services") -> Promise[SyncGroupResponse]:
+def sync_group(
+    request: SyncGroupRequest, context: Context, services: "Services"
+) -> SyncGroupResponse | Promise[SyncGroupResponse]:
     if context.api_version >= PROTOCOL_REQUIRED_SINCE and None in (request.protocol_type, request.protocol_name):
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[SyncGroupResponse] = Promise(effects_complete=True)
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
-
-    def answer(response: SyncGroupResponse) -> None:
-        promise.complete(response)
+    client = client_of(context)
 
     services.groups.run(
         request.group_id,
-        lambda shard: shard.sync(request, client, answer),
-        lambda error: answer(_refused(request, error.code, None)),
+        lambda shard: shard.sync(request, client, promise.complete),
+        lambda error: promise.complete(_refused(request, error.code, None)),
     )
-    return promise
+    return promise.or_response()

@@ -16,11 +16,11 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.coordination.groups import client_of
 from kavka.broker.handling import Context, handles
 from kavka.broker.offset_topics import existing_topics, merged
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation, group, transactional_id
-from kavka.coordinator.group.group import Client
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -61,7 +61,7 @@ def txn_offset_commit(
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     promise: Promise[TxnOffsetCommitResponse] = Promise()
-    client = Client(context.client_id or "", f"/{context.client_host}", context.api_version)
+    client = client_of(context)
 
     def answer(response: TxnOffsetCommitResponse) -> None:
         response.topics = merged(refused_topics, response.topics)
