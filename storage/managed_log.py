@@ -39,10 +39,12 @@ class ManagedLog(LogState):
     @property
     def last_stable_offset(self) -> int:
         """Below it every transaction is decided; at most the high watermark."""
+        # First, and once: a transaction that begins between the two looks lies behind it.
+        high_watermark = self.high_watermark
         first_unstable = self.producers.first_unstable_offset
-        if 0 <= first_unstable < self.high_watermark:
+        if 0 <= first_unstable < high_watermark:
             return max(first_unstable, self.log_start_offset)
-        return self.high_watermark
+        return high_watermark
 
     @property
     def latest_leader_epoch(self) -> int:

@@ -9,6 +9,7 @@ A transaction is begun by a batch that was verified (`verification`, KIP-890), a
 Threads: everything is changed under the log's lock. `first_unstable_offset` is a plain number that any thread reads.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -85,8 +86,11 @@ class ProducerStates:
         self.map_end_offset = 0
         self.first_unstable_offset = -1
         self._producers: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}
-        self._unreplicated: dict[int, int] = {}
+        # Both sorted: a snapshot names its producers in any order, and so may Kafka's.
+        self._ongoing: list[int] = []
+        """First offsets of the open transactions."""
+        self._unreplicated: list[tuple[int, int]] = []
+        """(first offset, marker's offset) of those whose end may not be replicated yet."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -206,7 +210,7 @@ class ProducerStates:
         entry.last_timestamp_ms = timestamp_ms
         if transactional and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
-            self._ongoing[first_offset] = producer_id
+            insort(self._ongoing, first_offset)
             self._find_first_unstable()
             self.verifications.end(producer_id)
 
@@ -229,19 +233,19 @@ class ProducerStates:
         self.verifications.revoke(producer_id)
         if first_offset < 0:
             return None
-        self._ongoing.pop(first_offset, None)
-        self._unreplicated[first_offset] = offset
+        del self._ongoing[bisect_left(self._ongoing, first_offset)]
+        insort(self._unreplicated, (first_offset, offset))
         self._find_first_unstable()
         return CompletedTransaction(producer_id, first_offset, offset, aborted)
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The first offset of an open transaction, else the one behind the marker: what `.txnindex` keeps."""
-        return min(self._ongoing, default=completed.last_offset + 1)
+        return self._ongoing[0] if self._ongoing else completed.last_offset + 1
 
     def replicated_to(self, high_watermark: int) -> None:
         """Completed transactions whose marker lies below the high watermark are stable."""
         if self._unreplicated:
-            self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
+            self._unreplicated = [each for each in self._unreplicated if each[1] >= high_watermark]
             self._find_first_unstable()
 
     def replay(self, header: BatchHeader, marker: tuple[bool, int] | None) -> CompletedTransaction | None:
@@ -276,8 +280,9 @@ class ProducerStates:
         self.clear(offset)
         for entry in entries:
             self._producers[entry.producer_id] = entry
-            if entry.txn_first_offset >= 0:
-                self._ongoing[entry.txn_first_offset] = entry.producer_id
+        self._ongoing = sorted(
+            entry.txn_first_offset for entry in self._producers.values() if entry.txn_first_offset >= 0
+        )
         self._find_first_unstable()
 
     def clear(self, offset: int) -> None:
@@ -334,14 +339,12 @@ class ProducerStates:
 
     def _find_first_unstable(self) -> None:
         ongoing, unreplicated = self._ongoing, self._unreplicated
-        if unreplicated:
-            self.first_unstable_offset = min(*unreplicated, min(ongoing, default=MAX_OFFSET))
-        else:
-            # Transactions begin at growing offsets, so that the first key is the smallest.
-            self.first_unstable_offset = next(iter(ongoing)) if ongoing else -1
+        first = ongoing[0] if ongoing else -1
+        if unreplicated and (first < 0 or unreplicated[0][0] < first):
+            first = unreplicated[0][0]
+        self.first_unstable_offset = first
 
 
-MAX_OFFSET: Final = (1 << 63) - 1
 _LAST_SEQUENCE: Final = 1
 _new_tuple: Final = tuple.__new__
 
