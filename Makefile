@@ -1,5 +1,6 @@
 # make run    start a broker on localhost:9092      make bench  compare with Apache Kafka on this machine
-# make test   all tests                             make clean  remove what was built or cached
+# make test   all tests                             make soak   many repetitions and random examples
+# make quick  what a change needs first, 2 minutes  make clean  remove what was built or cached
 # make check  style, types, layers, house rules
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -10,14 +11,21 @@ RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: run test check bench clean system-packages
+.PHONY: run test quick soak check bench clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
 	@exec $(BIN)/kavka broker $(RUN_CONFIG)
 
 test: $(INSTALLED) system-packages
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/python -m tests.run $(PYTEST_ARGS)
+
+quick: $(INSTALLED) system-packages
+	$(BIN)/python -m tests.run --quick $(PYTEST_ARGS)
+
+# SOAK_SECONDS=600 make soak: how long each soak test goes on.
+soak: $(INSTALLED) system-packages
+	$(BIN)/python -m tests.run --soak $(PYTEST_ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -17,6 +17,7 @@ READ_TIMEOUT_S = 15.0
 TEST_TIMEOUT_S = 60.0
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 def test_records_come_back_as_they_were_sent(

@@ -13,6 +13,7 @@ TIMEOUT_S = 15.0
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 def test_records_come_back_as_they_were_sent(broker: RunningServer, topic: str, codec: str, idempotent: bool) -> None:

@@ -10,6 +10,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 OLDER_SARAMA = {"0.10.2.0": ("none", "gzip", "snappy", "lz4"), "1.1.0": ("none", "gzip", "snappy", "lz4")}
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("client", ["franz", "kafkago", "sarama"])
 def test_what_a_go_client_produced_it_reads_back(broker: RunningServer, topic: str, client: str) -> None:
     lines = run_client([go_client(client)], broker.bootstrap, topic, MESSAGES, ",".join(CODECS))

@@ -14,6 +14,7 @@ PRODUCERS = {"kafka-3.9": "kafka.tools.ConsoleProducer", "kafka-4.3": "org.apach
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("bundle", ["kafka-3.9", "kafka-4.3"])
 def test_typed_lines_come_back_in_order(broker: RunningServer, topic: str, bundle: str) -> None:
     lines = [f"line {number}" for number in range(50)]

@@ -35,6 +35,7 @@ def new_producer(broker: RunningServer) -> Iterator[NewProducer]:
         producer.close(timeout=5)
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 def test_records_come_back_as_they_were_sent(

@@ -4,11 +4,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.server import RunningServer
 
 TIMEOUT_S = 30
 
 
+@pytest.mark.round_trip
 def test_lines_come_back_in_order_with_their_keys(broker: RunningServer, kcat: Path, topic: str) -> None:
     lines = [f"key-{number}:value {number}" for number in range(100)]
     _kcat(kcat, broker, "-P", "-t", topic, "-K", ":", "-p", "0", text_in="\n".join(lines) + "\n")

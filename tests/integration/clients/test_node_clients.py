@@ -9,6 +9,7 @@ pytestmark = pytest.mark.slow
 CODECS = {"kafkajs": ("none", "gzip"), "platformatic": ("none", "gzip", "snappy", "lz4")}
 
 
+@pytest.mark.round_trip
 @pytest.mark.parametrize("client", CODECS)
 def test_what_a_node_client_produced_is_there(broker: RunningServer, topic: str, client: str) -> None:
     codecs = CODECS[client]

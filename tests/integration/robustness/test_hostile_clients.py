@@ -42,6 +42,7 @@ MEMORY_LIMIT_BYTES = 400 * MIB
 
 
 @pytest.mark.slow
+@pytest.mark.serial
 @pytest.mark.timeout(180)
 def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
     dice = random.Random(SEED)

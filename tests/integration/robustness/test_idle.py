@@ -12,6 +12,7 @@ import pytest
 from tests.support.kavka_process import KavkaProcess
 from tests.support.wire import FETCH_VERSION, Wire, create_topic, fetch_request
 
+pytestmark = pytest.mark.serial
 WATCHED_S = 3.0
 MAX_WAKES_PER_SECOND = 20
 MAX_CALLS_PER_SECOND = 60

@@ -53,7 +53,7 @@ def test_importing_and_loading_brings_in_no_heavy_module() -> None:
         f"kavka.config.BrokerConfig.load({str(EXAMPLE)!r}, [], {{}})\n"
         "print(' '.join(m for m in sys.modules if not m.startswith('kavka')))"
     )
-    bare = "import sys; print(' '.join(sys.modules))"
+    bare = "import sys, pathlib; print(' '.join(sys.modules))"
     added = modules_after(code) - modules_after(bare)
 
     assert not added & set(NOT_NEEDED_AT_START)
