@@ -187,6 +187,25 @@ def write_fully(files: Files, fd: int, data: bytes | bytearray | memoryview, pos
         done += written
 
 
+def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, cut: bool) -> None:
+    """Write `data` where the file ends, or with `cut`, where it is to end first; made if missing. No fsync.
+
+    Raises OSError: a part may be there then, and the next call is to cut.
+    """
+    fd = files.open(path, create=True)
+    try:
+        if cut:
+            files.ftruncate(fd, position)
+        write_fully(files, fd, data, position)
+    finally:
+        files.close(fd)
+
+
+def cut_file(files: Files, path: AnyPath, size_bytes: int) -> None:
+    """End the file there; made if missing. Raises OSError."""
+    append_to_file(files, path, b"", size_bytes, cut=True)
+
+
 def storage_error(what: str, error: OSError) -> BrokerError:
     """The protocol's answer to a failed disk operation: retriable for clients."""
     return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")

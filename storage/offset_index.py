@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Final, TypeAlias
 
-from kavka.storage.files import Files, write_fully
+from kavka.storage.files import Files, append_to_file, cut_file
 
 ENTRY_BYTES: Final = 8
 MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
@@ -79,10 +79,11 @@ class OffsetIndex:
     """The offset index of one segment.
 
     `_active` holds the entries while the segment is written to, else None; `_loaded` those of a sealed one that the
-    cache keeps, and `_used` says that they were asked for.
+    cache keeps, and `_used` says that they were asked for. The file holds the first `_saved_count`, and with `_ragged`
+    maybe something behind them.
     """
 
-    __slots__ = ("_active", "_cache", "_files", "_loaded", "_saved_count", "_used", "base_offset", "path")
+    __slots__ = ("_active", "_cache", "_files", "_loaded", "_ragged", "_saved_count", "_used", "base_offset", "path")
 
     def __init__(self, path: str, base_offset: int, files: Files, cache: IndexCache) -> None:
         self.path = path
@@ -92,6 +93,7 @@ class OffsetIndex:
         self._active: Entries | None = None
         self._loaded: Entries | None = None
         self._used = False
+        self._ragged = False
         self._saved_count = 0
 
     def lookup(self, offset: int) -> int:
@@ -128,7 +130,8 @@ class OffsetIndex:
     def start_empty(self) -> None:
         """Make the index active with no entries; what the file holds is forgotten, and overwritten by `save`."""
         self._active = (array("I"), array("I"))
-        self._saved_count = -1
+        self._saved_count = 0
+        self._ragged = True
         self._cache.drop(self)
 
     def activate(self) -> None:
@@ -136,6 +139,7 @@ class OffsetIndex:
         if self._active is None:
             self._active = self._read()
             self._saved_count = len(self._active[0])
+            self._ragged = False
             self._cache.drop(self)
 
     def seal(self) -> None:
@@ -150,17 +154,13 @@ class OffsetIndex:
             return False
         offsets, positions = self._active
         start, count = self._saved_count, len(offsets)
-        if start == count:
+        if start == count and not self._ragged:
             return False
-        fd = self._files.open(self.path, create=True)
-        try:
-            if start < 0:
-                self._files.ftruncate(fd, 0)
-                start = 0
-            write_fully(self._files, fd, _encode(offsets[start:count], positions[start:count]), start * ENTRY_BYTES)
-        finally:
-            self._files.close(fd)
+        cut, self._ragged = self._ragged, True
+        missing = _encode(offsets[start:count], positions[start:count])
+        append_to_file(self._files, self.path, missing, start * ENTRY_BYTES, cut=cut)
         self._saved_count = count
+        self._ragged = False
         return True
 
     def truncate_to(self, offset: int) -> None:
@@ -170,12 +170,10 @@ class OffsetIndex:
         kept = bisect_left(entries[0], max(0, offset - self.base_offset))
         self._active = (entries[0][:kept], entries[1][:kept])
         if kept < self._saved_count:
-            fd = self._files.open(self.path, create=True)
-            try:
-                self._files.ftruncate(fd, kept * ENTRY_BYTES)
-            finally:
-                self._files.close(fd)
             self._saved_count = kept
+            self._ragged = True
+            cut_file(self._files, self.path, kept * ENTRY_BYTES)
+            self._ragged = False
 
     def check(self, log_size_bytes: int) -> None:
         """Raise CorruptIndexError where the file can't be an index of a log of that size, OSError if it can't be read.

@@ -104,6 +104,7 @@ class Segment:
             self._files.ftruncate(fd, 0)
         self.offset_index.start_empty()
         self.time_index.start_empty()
+        self.transaction_index.reset()
 
     def activate(self) -> None:
         """Get ready to be written to, after a restart. Raises OSError, CorruptIndexError."""

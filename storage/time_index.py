@@ -14,7 +14,7 @@ import struct
 from bisect import bisect_right
 from typing import Final
 
-from kavka.storage.files import Files, write_fully
+from kavka.storage.files import Files, append_to_file, cut_file
 from kavka.storage.offset_index import CorruptIndexError
 
 ENTRY: Final = struct.Struct(">qI")
@@ -23,15 +23,19 @@ NO_TIMESTAMP: Final = -1
 
 
 class TimeIndex:
-    """The time index of one segment. `_active` holds the entries' bytes while the segment is written to, else None."""
+    """The time index of one segment. `_active` holds the entries' bytes while the segment is written to, else None.
 
-    __slots__ = ("_active", "_files", "_last_timestamp_ms", "_saved_bytes", "base_offset", "path")
+    The file holds the first `_saved_bytes`, and with `_ragged` maybe something behind them.
+    """
+
+    __slots__ = ("_active", "_files", "_last_timestamp_ms", "_ragged", "_saved_bytes", "base_offset", "path")
 
     def __init__(self, path: str, base_offset: int, files: Files) -> None:
         self.path = path
         self.base_offset = base_offset
         self._files = files
         self._active: bytearray | None = None
+        self._ragged = False
         self._saved_bytes = 0
         self._last_timestamp_ms = NO_TIMESTAMP
 
@@ -65,7 +69,8 @@ class TimeIndex:
     def start_empty(self) -> None:
         """Make the index active with no entries; what the file holds is overwritten by `save`."""
         self._active = bytearray()
-        self._saved_bytes = -1
+        self._saved_bytes = 0
+        self._ragged = True
         self._last_timestamp_ms = NO_TIMESTAMP
 
     def activate(self) -> None:
@@ -76,6 +81,7 @@ class TimeIndex:
                 raise CorruptIndexError(f"{self.path} has {len(data)} bytes, not a multiple of {ENTRY_BYTES}")
             self._active = data
             self._saved_bytes = len(data)
+            self._ragged = False
             self._last_timestamp_ms = self.last_entry()[0]
 
     def seal(self) -> None:
@@ -87,18 +93,12 @@ class TimeIndex:
     def save(self) -> bool:
         """Write the entries that the file lacks, and end it there. Whether there were any. Raises OSError."""
         active = self._active
-        if active is None or len(active) == self._saved_bytes:
+        if active is None or (len(active) == self._saved_bytes and not self._ragged):
             return False
-        fd = self._files.open(self.path, create=True)
-        try:
-            start = self._saved_bytes
-            if start < 0:
-                self._files.ftruncate(fd, 0)
-                start = 0
-            write_fully(self._files, fd, bytes(active[start:]), start)
-        finally:
-            self._files.close(fd)
+        cut, self._ragged = self._ragged, True
+        append_to_file(self._files, self.path, bytes(active[self._saved_bytes :]), self._saved_bytes, cut=cut)
         self._saved_bytes = len(active)
+        self._ragged = False
         return True
 
     def truncate_to(self, offset: int) -> None:
@@ -111,12 +111,10 @@ class TimeIndex:
         self._active = active[: kept * ENTRY_BYTES]
         self._last_timestamp_ms = self._absolute(active, kept - 1)[0]
         if kept * ENTRY_BYTES < self._saved_bytes:
-            fd = self._files.open(self.path, create=True)
-            try:
-                self._files.ftruncate(fd, kept * ENTRY_BYTES)
-            finally:
-                self._files.close(fd)
             self._saved_bytes = kept * ENTRY_BYTES
+            self._ragged = True
+            cut_file(self._files, self.path, self._saved_bytes)
+            self._ragged = False
 
     def check(self) -> None:
         """Raise CorruptIndexError where the file can't be a time index, OSError if it can't be read.

@@ -6,14 +6,20 @@
            18..25  last offset         i64, of its abort marker
            26..33  last stable offset  i64, at the time when the marker was written
 
-Ascending in last offset. The file exists only where a transaction was aborted. Entries are few and kept once read.
-Threads: changed under the log's lock; read by any thread (`_entries` is an immutable tuple).
+Ascending in last offset, and so in last stable offset. The file exists only where a transaction was aborted, and grows
+by one entry with each; a crash may tear the last one, and recovery builds the active segment's anew. Kept once read.
+Threads: changed under the log's lock; read by any thread (`_entries` only grows, or is replaced by a shorter list). The
+first who asks reads the file, under `_loading`: else a slow reader would put back what a truncation has dropped.
 """
 
 import struct
+import threading
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
-from kavka.storage.files import Files, write_fully
+from kavka.storage.files import Files, append_to_file, cut_file
 from kavka.storage.log_slice import AbortedTransaction
 from kavka.storage.offset_index import CorruptIndexError
 
@@ -22,46 +28,49 @@ VERSION: Final = 0
 
 
 class TransactionIndex:
-    """The transaction index of one segment."""
+    """The transaction index of one segment.
 
-    __slots__ = ("_entries", "_files", "_saved", "base_offset", "path")
+    The file holds the first `_saved_count` entries, and with `_ragged` maybe something behind them.
+    """
+
+    __slots__ = ("_entries", "_files", "_loading", "_ragged", "_saved_count", "base_offset", "path")
 
     def __init__(self, path: str, base_offset: int, files: Files) -> None:
         self.path = path
         self.base_offset = base_offset
         self._files = files
-        self._entries: tuple[AbortedTransaction, ...] | None = None
-        self._saved = True
+        self._entries: list[AbortedTransaction] | None = None
+        self._loading = threading.Lock()
+        self._saved_count = 0
+        self._ragged = False
 
-    def entries(self) -> tuple[AbortedTransaction, ...]:
-        """All entries, oldest first. Raises OSError, CorruptIndexError."""
-        entries = self._entries
-        if entries is None:
-            self._entries = entries = self._read()
-        return entries
+    def entries(self) -> Sequence[AbortedTransaction]:
+        """All entries, oldest first; grows while the segment is active. Raises OSError, CorruptIndexError."""
+        return self._known()
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add an entry; readers know it at once, the file with `save`."""
-        self._entries = (*self.entries(), entry)
-        self._saved = False
+        self._known().append(entry)
 
     def save(self) -> bool:
         """Write the entries that the file lacks. Whether there were any. Raises OSError: the next call tries again."""
-        if self._saved or self._entries is None:
+        entries = self._entries
+        if entries is None or (len(entries) == self._saved_count and not self._ragged):
             return False
-        fd = self._files.open(self.path, create=True)
-        try:
-            write_fully(self._files, fd, b"".join(ENTRY.pack(VERSION, *entry) for entry in self._entries), 0)
-        finally:
-            self._files.close(fd)
-        self._saved = True
+        start, count = self._saved_count, len(entries)
+        missing = b"".join(ENTRY.pack(VERSION, *entry) for entry in islice(entries, start, count))
+        cut, self._ragged = self._ragged, True
+        append_to_file(self._files, self.path, missing, start * ENTRY.size, cut=cut)
+        self._saved_count = count
+        self._ragged = False
         return True
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(aborted transactions that touch the range, whether no later segment can have one)."""
         found: list[AbortedTransaction] = []
-        for entry in self._entries if self._entries is not None else self.entries():
-            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+        entries = self._known()
+        for entry in islice(entries, bisect_left(entries, start_offset, key=_last_offset), None):
+            if entry.first_offset < end_offset:
                 found.append(entry)
             if entry.last_stable_offset >= end_offset:
                 return found, True
@@ -69,39 +78,59 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions that ended at or above `offset`. Raises OSError."""
-        entries = self.entries()
-        kept = tuple(entry for entry in entries if entry.last_offset < offset)
-        if len(kept) < len(entries):
-            self._entries = kept
-            fd = self._files.open(self.path, create=True)
-            try:
-                self._files.ftruncate(fd, len(kept) * ENTRY.size)
-            finally:
-                self._files.close(fd)
+        entries = self._known()
+        kept = bisect_left(entries, offset, key=_last_offset)
+        if kept < len(entries):
+            # Another list: who reads the old one goes on.
+            self._entries = entries[:kept]
+        if kept < self._saved_count:
+            self._saved_count = kept
+            self._ragged = True
+            cut_file(self._files, self.path, kept * ENTRY.size)
+            self._ragged = False
 
     def reset(self) -> None:
         """Forget everything, before the segment's batches are read anew. Raises OSError."""
-        self._entries = ()
+        self._entries = []
+        self._saved_count = 0
+        self._ragged = False
         if self._files.exists(self.path):
             self._files.unlink(self.path)
 
     def check(self, exists: bool) -> None:
         """Raises CorruptIndexError, OSError. `exists`: whether there is a file, as a list of the folder says."""
         if exists:
-            self.entries()
+            self._known()
         elif self._entries is None:
-            self._entries = ()
+            self._entries = []
 
-    def _read(self) -> tuple[AbortedTransaction, ...]:
+    def _known(self) -> list[AbortedTransaction]:
+        entries = self._entries
+        if entries is None:
+            with self._loading:
+                entries = self._entries
+                if entries is None:
+                    entries = self._read()
+                    self._saved_count = len(entries)
+                    self._entries = entries
+        return entries
+
+    def _read(self) -> list[AbortedTransaction]:
         if not self._files.exists(self.path):
-            return ()
+            return []
         data = self._files.read_bytes(self.path)
         if len(data) % ENTRY.size:
             raise CorruptIndexError(f"{self.path} has {len(data)} bytes, not a multiple of {ENTRY.size}")
         entries = []
+        lowest = self.base_offset
         for version, *fields in ENTRY.iter_unpack(data):
             entry = AbortedTransaction(*fields)
-            if version != VERSION or entry.last_offset < self.base_offset:
+            if version != VERSION or entry.last_offset < lowest:
                 raise CorruptIndexError(f"{self.path} holds {entry} of version {version}")
+            lowest = entry.last_offset
             entries.append(entry)
-        return tuple(entries)
+        return entries
+
+
+def _last_offset(entry: AbortedTransaction) -> int:
+    return entry.last_offset
