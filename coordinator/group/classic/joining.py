@@ -9,6 +9,7 @@ from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
 from kavka.coordinator.group.classic.records import group_record
 from kavka.coordinator.group.classic.states import ClassicState
+from kavka.coordinator.group.classic.subscriptions import subscribed_topics
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -180,7 +181,8 @@ class Joining:
         new.protocols = join.protocols
         new.rebalance_timeout_ms = join.rebalance_timeout_ms
         new.session_timeout_ms = join.request.session_timeout_ms
-        if group.state is ClassicState.STABLE and group.select_protocol((old, new)) == group.protocol_name:
+        changes = _change_to_others(group, old, new)
+        if group.state is ClassicState.STABLE and not changes:
             return self._replace_quietly(join, group, old, new)
         self._put_in_place(group, old, new, join.answers)
         self._wait(join, group, new)
@@ -188,7 +190,7 @@ class Joining:
             return self._rebalances.decided(join.answers, self._rebalances.complete_if_all_joined(group, join.answers))
         reason = (
             f"instance {new.instance_id} is back as member {member_id}"
-            + (" with other protocols" if group.state is ClassicState.STABLE else "")
+            + changes
             + f"; client reason: {join.client_reason}"
         )
         return self._rebalances.decided(join.answers, self._rebalances.prepare(group, reason, join.answers))
@@ -265,3 +267,18 @@ class Joining:
             return Result(replies=join.answers)
         empty = group_record(ClassicGroup(request.group_id, self._context))
         return Result([*tombstones, empty], appended=lambda: self.join(request, join.client, join.reply))
+
+
+def _change_to_others(group: ClassicGroup, old: ClassicMember, new: ClassicMember) -> str:
+    """What a static member's restart means to the others; empty if nothing: then nobody has to join again.
+
+    Of a consumer's metadata its topics alone do: what it owns, and an assignor's own data, change with each start.
+    Kafka never looks at them (KAFKA-12759), so that nobody is assigned the topics that are new.
+    """
+    if group.select_protocol((old, new)) != group.protocol_name:
+        return " with other protocols"
+    if group.uses_consumer_protocol:
+        before, now = (subscribed_topics([each.metadata(group.protocol_name)]) for each in (old, new))
+        if before is not None and now is not None and before != now:
+            return " with another subscription"
+    return ""

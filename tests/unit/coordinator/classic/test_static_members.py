@@ -3,6 +3,11 @@
 import pytest
 
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.internal.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    encode_subscription,
+)
 from kavka.protocol.internal.group_records import GroupMetadataValue
 from tests.support.classic_stage import GROUP, REBALANCE_MS, SESSION_MS, ClassicStage, logged_state
 
@@ -206,3 +211,33 @@ def test_a_restart_is_counted_as_its_sync_when_others_still_have_to() -> None:
 
     assert stage.state == "Stable"
     assert set(stage.group().members) == {leader, new}
+
+
+def consumer(*topics: str, owned: str | None = None) -> tuple[tuple[str, bytes], ...]:
+    owns = [TopicPartition(topic=owned, partitions=[0])] if owned is not None else []
+    return (("range", encode_subscription(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owns))),)
+
+
+@pytest.mark.parametrize("restarted", ["leader", "follower"])
+def test_a_restart_with_other_topics_rebalances_though_the_protocol_is_the_same(restarted: str) -> None:
+    stage = ClassicStage()
+    members = dict(
+        zip(("leader", "follower"), stage.stable_static("leader", "follower", protocols=consumer("t")), strict=True)
+    )
+    stays = "leader" if restarted == "follower" else "follower"
+
+    back = stage.join(instance_id=restarted, protocols=consumer("t", "u"))
+
+    assert back.waits
+    assert stage.heartbeat(members[stays], 1, instance_id=stays) == ErrorCode.REBALANCE_IN_PROGRESS
+    stage.join(members[stays], instance_id=stays, protocols=consumer("t"))
+    assert back.answer.generation_id == 2
+    assert stage.group().subscribed_topics() == {"t", "u"}
+
+
+def test_a_restart_with_the_same_topics_in_another_order_does_not_rebalance() -> None:
+    stage = ClassicStage()
+    stage.stable_static("a", "b", protocols=consumer("t", "u", owned="t"))
+
+    assert stage.join(instance_id="b", protocols=consumer("u", "t")).answer.generation_id == 1
+    assert stage.state == "Stable"
