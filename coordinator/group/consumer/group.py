@@ -73,8 +73,8 @@ class ConsumerGroup:
         """The version of the cluster's topics with which `logged.topics` was last compared."""
         self.regex_resolution: Resolution | None = None
         """The one that is under way."""
-        self.regex_looked_at_ms = 0
-        """When the last one was begun."""
+        self.regex_looked_at_ms: int | None = None
+        """When the last one was begun (monotonic); None: not since the group was loaded."""
         self.is_dead = False
         self.seen = Watched(GroupState.EMPTY, 0)
         """State and epoch as the history last heard of them."""

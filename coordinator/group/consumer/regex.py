@@ -4,6 +4,7 @@ The expressions are clients', so they run in RE2, in time linear in the topic's 
 their length and on the memory they may take; never in Python's own `re`, where one of them could run for ever.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +25,8 @@ REFRESH_INTERVAL_MS: Final = 10_000
 """Between two looks at the topics, where topics have come or gone."""
 FORCED_REFRESH_INTERVAL_MS: Final = 600_000
 """When the topics are looked at in any case."""
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Not consumed by mistake: a subscription must name them."""
+
+log = logging.getLogger(__name__)
 
 
 def check_regex(regex: str) -> None:
@@ -34,23 +35,34 @@ def check_regex(regex: str) -> None:
 
 
 class Resolution:
-    """A look at all topics for a group's regular expressions, done in slices.
+    """A look at all topics for a group's regular expressions, done in slices. Internal topics match as others do.
 
-    Made and stepped under the shard's lock; the names are those of the moment at which it was made.
+    An expression that a log brings, but that today's bounds refuse, stands in `refused`, and is no error.
+    Made and stepped under the shard's lock; the names are those of the moment at which it was made, `started_ms` is
+    the time of day.
     """
 
-    __slots__ = ("_left", "_patterns", "found", "started_ms", "version")
+    __slots__ = ("_left", "_patterns", "found", "refused", "started_ms", "version")
 
     def __init__(self, regexes: Sequence[str], names: Iterable[str], version: int, started_ms: int) -> None:
         self.version = version
         self.started_ms = started_ms
-        self.found: dict[str, set[str]] = {regex: set() for regex in regexes}
-        self._patterns = [(self.found[regex], _compile(regex)) for regex in regexes]
-        self._left: Iterator[str] = iter([name for name in names if name not in INTERNAL_TOPICS])
+        self.found: dict[str, set[str]] = {}
+        self.refused: set[str] = set()
+        self._patterns: list[tuple[set[str], Any]] = []
+        for regex in regexes:
+            try:
+                pattern = _compile(regex)
+            except BrokerError as error:
+                log.warning("a stored subscription is left as it is: %s", error)
+                self.refused.add(regex)
+                continue
+            self._patterns.append((self.found.setdefault(regex, set()), pattern))
+        self._left: Iterator[str] = iter(list(names))
 
     def step(self) -> bool:
         """Look at some more topics; True when all have been looked at."""
-        names = list(islice(self._left, max(1, MATCHES_PER_SLICE // len(self._patterns))))
+        names = list(islice(self._left, max(1, MATCHES_PER_SLICE // max(1, len(self._patterns)))))
         for name in names:
             encoded = name.encode()
             for found, pattern in self._patterns:
@@ -59,11 +71,13 @@ class Resolution:
         return not names
 
 
-def is_due(logged: "LoggedState", looked_at_ms: int, now_ms: int, version: int) -> bool:
-    """Whether a group's expressions should be resolved (again) now."""
+def is_due(logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, version: int) -> bool:
+    """Whether a group's expressions should be resolved (again) now. `looked_at_ms`: when they were, None for never."""
     if not logged.regexes:
         return False
-    since_ms = now_ms - looked_at_ms
+    if looked_at_ms is None:
+        return True
+    since_ms = monotonic_ms - looked_at_ms
     if since_ms < NEW_REGEX_INTERVAL_MS:
         return False
     if any(regex not in logged.resolved for regex in logged.regexes):

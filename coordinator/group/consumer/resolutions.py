@@ -23,11 +23,11 @@ class Resolutions:
     def look(self, group: ConsumerGroup) -> None:
         """Begin a resolution if one is due and none is under way. Cheap if not."""
         context, known = self._decisions.context, self._decisions.known
-        now_ms, version = context.now_ms(), known.version
-        if group.regex_resolution is not None or not is_due(group.logged, group.regex_looked_at_ms, now_ms, version):
+        at_ms, version = context.monotonic_ms(), known.version
+        if group.regex_resolution is not None or not is_due(group.logged, group.regex_looked_at_ms, at_ms, version):
             return
-        group.regex_resolution = Resolution(list(group.logged.regexes), known.names(), version, now_ms)
-        group.regex_looked_at_ms = now_ms
+        group.regex_resolution = Resolution(list(group.logged.regexes), known.names(), version, context.now_ms())
+        group.regex_looked_at_ms = at_ms
         self._go_on(group)
 
     def _go_on(self, group: ConsumerGroup) -> None:
@@ -38,21 +38,28 @@ class Resolutions:
         group = self._decisions.table.get(group_id)
         if not isinstance(group, ConsumerGroup) or (resolution := group.regex_resolution) is None:
             return NOTHING
+        # Whatever goes wrong from here on, the next heartbeats may begin another one.
+        group.regex_resolution = None
         if not resolution.step():
+            group.regex_resolution = resolution
             self._go_on(group)
             return NOTHING
-        group.regex_resolution = None
         return self._resolved(group, resolution)
 
     def _resolved(self, group: ConsumerGroup, resolution: Resolution) -> Result:
-        """Write down what was found; the group gets an epoch if that is not what it was."""
+        """Write down what was found; the group gets an epoch if that is not what it was.
+
+        So it does for an expression that is new and matches nothing: the targets still are for what its members were
+        subscribed to before, which others may be waiting for.
+        """
         change = self._decisions.change(group.logged)
         differs = False
-        for regex, topics in resolution.found.items():
+        for regex in [*resolution.found, *resolution.refused]:
             if regex not in group.logged.regexes:
                 continue
             known = group.logged.resolved.get(regex)
-            differs = differs or (known.topics if known is not None else frozenset()) != topics
+            topics = resolution.found.get(regex, set() if known is None else known.topics)
+            differs = differs or known is None or known.topics != topics
             change.write(
                 records.resolved_regex(group.group_id, regex, topics, resolution.version, resolution.started_ms)
             )

@@ -6,10 +6,13 @@ import time
 
 import pytest
 
+from kavka.coordinator.group.consumer import records
+from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.regex import MAX_LENGTH, Resolution, check_regex
+from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import ConsumerGroupRegularExpressionKey
-from tests.support.consumer_stage import ConsumerStage
+from tests.support.consumer_stage import GROUP, ConsumerStage
 
 
 def resolve(regex: str, names: list[str]) -> set[str]:
@@ -25,13 +28,13 @@ def resolve(regex: str, names: list[str]) -> set[str]:
         ("t", {"t"}),
         ("t.*", {"t", "tea", "t.1"}),
         ("t[.]1", {"t.1"}),
-        (".*", {"t", "tea", "t.1", "other"}),
+        (".*", {"t", "tea", "t.1", "other", "__consumer_offsets", "__transaction_state"}),
         ("te?a?|other", {"t", "tea", "other"}),
         ("(?i)TEA", {"tea"}),
         ("nothing", set()),
     ],
 )
-def test_the_whole_name_must_match_and_internal_topics_never_do(regex: str, matches: set[str]) -> None:
+def test_the_whole_name_must_match_and_internal_topics_are_topics_like_others(regex: str, matches: set[str]) -> None:
     names = ["t", "tea", "t.1", "other", "__consumer_offsets", "__transaction_state"]
     assert resolve(regex, names) == matches
 
@@ -152,3 +155,60 @@ def test_a_resolution_that_cannot_be_written_is_done_again() -> None:
     stage.advance(1)
     a.beat()
     assert a.owns == {("t", 0)}
+
+
+def test_a_new_expression_that_matches_nothing_frees_what_others_wait_for() -> None:
+    stage = ConsumerStage()
+    stage.topics.add("t", 4)
+    a, b = stage.joined("a", regex="t.*"), stage.joined("b", ["t"])
+    stage.advance(2000)
+    stage.settle(a, b)
+    assert len(a.owns) == len(b.owns) == 2
+    a.regex = "nothing"
+    a.beat(full=True)
+    stage.advance(2000)
+    stage.settle(a, b)
+    assert a.owns == set()
+    assert b.owns == {("t", number) for number in range(4)}
+
+
+def test_a_stored_expression_that_is_refused_today_keeps_its_topics_and_its_group(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = ConsumerStage()
+    stage.topics.add("t", 2)
+    refused = "t(?=)"
+    member = Member("a", regex=refused, rebalance_timeout_ms=1000)
+    written = [
+        records.member_metadata(GROUP, member),
+        records.group_epoch(GROUP, 1),
+        records.resolved_regex(GROUP, refused, ["t"], 1, 0),
+    ]
+    stage.run(lambda _: Result(written))
+    stage.reload()
+    a, b = stage.joined("a", regex=refused), stage.joined("b", ["t"])
+    stage.advance(1)
+    stage.settle(a, b)
+    assert len(a.owns) == len(b.owns) == 1
+    assert "left as it is" in caplog.text
+
+
+def test_the_clock_of_the_day_hastens_and_delays_no_look_at_the_topics() -> None:
+    stage = ConsumerStage()
+    stage.topics.add("t1")
+    a = stage.joined("a", regex="t.")
+    stage.advance(1)
+    a.beat()
+    stage.topics.add("t2")
+    stage.set_clock(-3_600_000)
+    stage.advance(10_000)
+    a.beat()
+    stage.advance(1)
+    a.beat()
+    assert a.owns == {("t1", 0), ("t2", 0)}
+    stage.topics.add("t3")
+    stage.set_clock(3_600_000)
+    a.beat()
+    stage.advance(1)
+    a.beat()
+    assert a.owns == {("t1", 0), ("t2", 0)}, "the topics were looked at a moment ago"
