@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class Change:
     """Lives for one operation. Without records `after` is the group's own, and not to be changed."""
 
-    __slots__ = ("_assignors", "_is_copy", "_known", "after", "before", "looked_at_topics", "records")
+    __slots__ = ("_assignors", "_is_copy", "_known", "after", "before", "looked_at_topics", "records", "topics_version")
 
     def __init__(self, logged: LoggedState, known: "KnownTopics", assignors: "Mapping[str, Assignor]") -> None:
         self.records: list[CoordinatorRecord] = []
         self.before: Final = logged
         self.after = logged
         """The group with the records so far."""
+        self.topics_version: Final = known.version
+        """Of the cluster's topics before any was read: they may change while this is being decided."""
         self.looked_at_topics = False
         """Whether the subscribed topics have been compared with the cluster's."""
         self._is_copy = False

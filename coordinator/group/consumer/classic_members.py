@@ -96,7 +96,7 @@ class ClassicMembers:
         """What a heartbeat does for members of the consumer protocol."""
         known = self._decisions.known
         bump = wanted.topics != before.topics or wanted.regex != before.regex
-        if bump or group.known_topics_version != known.version:
+        if bump or group.known_topics_version != change.topics_version:
             change.look_at_topics(bump=bump)
         change.assign()
         owned = [
@@ -151,7 +151,7 @@ class ClassicMembers:
         member, _ = self._known_member(group, request.member_id, request.group_instance_id, request.generation_id)
         self._decisions.renew(group, member)
         change = self._decisions.change(group.logged)
-        if group.known_topics_version != self._decisions.known.version:
+        if group.known_topics_version != change.topics_version:
             change.look_at_topics(bump=False)
         code = ErrorCode.NONE
         if (

@@ -73,7 +73,7 @@ class Decisions:
 
         Also without records it waits for what it has seen to be committed, as Kafka does.
         """
-        group_id, version = change.after.group_id, self.known.version
+        group_id, version = change.after.group_id, change.topics_version
         if not change.records and not first:
             group = self.table.get(group_id)
             if isinstance(group, ConsumerGroup):

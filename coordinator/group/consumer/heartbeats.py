@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.consumer import migration
 from kavka.coordinator.group.consumer.assignment import Assignment, is_part_of, listed
+from kavka.coordinator.group.consumer.deadlines import NEVER
 from kavka.coordinator.group.consumer.group import ConsumerGroup
 from kavka.coordinator.group.consumer.member import JOINING, LEFT_FOR_A_WHILE, Member, MemberState
 from kavka.coordinator.group.consumer.regex import check_regex
@@ -103,7 +104,7 @@ class Heartbeats:
         # A new expression begins an epoch when it has been resolved: the target would be for nothing before.
         is_resolved = not wanted.regex or wanted.regex in change.after.resolved
         bump = change.after.epoch == 0 or names_changed or (regex_changed and is_resolved)
-        if bump or known_version != self._decisions.known.version:
+        if bump or known_version != change.topics_version:
             change.look_at_topics(bump=bump)
         change.assign()
         return change.reconcile(wanted.member_id, owned, subscription_changed=names_changed or regex_changed)
@@ -151,6 +152,9 @@ class Heartbeats:
         if existing is None:
             return state.members.get(member_id) or Member(member_id)
         if existing.classic is None and existing.epoch != LEFT_FOR_A_WHILE:
+            if existing.member_id == member_id:
+                # It asks again: the answer to its join was lost.
+                return existing
             raise BrokerError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {request.instance_id} cannot join the group because the "
@@ -162,6 +166,10 @@ class Heartbeats:
         self, before: Member, after: Member, replaced: ClassicGroup | None, group: ConsumerGroup
     ) -> Result | None:
         decisions = self._decisions
+        deadlines = decisions.deadlines(group, after.member_id)
+        if after.classic is None:
+            # Those of a classic member, which it may have been under this id.
+            deadlines.join_ms = deadlines.sync_ms = NEVER
         decisions.renew(group, after)
         if after is not before and _assignment_state(after) != _assignment_state(before):
             decisions.expect_revocation(group, after, expected=after.state is MemberState.UNREVOKED_PARTITIONS)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kavka.coordinator.group.consumer.reconciliation import next_step
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -344,3 +345,27 @@ def test_a_deleted_group_leaves_neither_state_nor_timers(stage: ConsumerStage) -
     assert stage.shard.groups.get(GROUP) is None
     assert stage.replayed().groups.get(GROUP) is None
     assert "consumer" not in str(stage.timers.keys())
+
+
+def test_a_topic_that_grows_while_a_decision_is_made_is_seen_by_the_next_heartbeat(
+    stage: ConsumerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grows(*given: Any, **others: Any) -> Any:
+        stage.topics.add("t", 6)
+        return next_step(*given, **others)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kavka.coordinator.group.consumer.change.next_step", grows)
+        a = stage.joined("a", ["t"])
+    assert len(a.owns) == 4
+    a.beat()
+    assert len(a.owns) == 6
+
+
+def test_a_static_member_whose_join_was_not_answered_may_ask_again(stage: ConsumerStage) -> None:
+    lost = stage.heartbeat("a", 0, instance_id="i", **JOIN).answer
+    again = stage.heartbeat("a", 0, instance_id="i", **JOIN).answer
+    assert (again.member_epoch, again.assignment) == (lost.member_epoch, lost.assignment)
+    assert stage.heartbeat("b", 0, instance_id="i", **JOIN).error is ErrorCode.UNRELEASED_INSTANCE_ID
+    beat = stage.heartbeat("a", again.member_epoch, instance_id="i")
+    assert beat.answer.error_code == ErrorCode.NONE

@@ -270,3 +270,21 @@ def test_administrators_remove_members_by_instance_with_leave_group(stage: Consu
     assert classic_leave(stage, "", instance_id="j").answer.members[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
     stage.settle(b)
     assert len(b.owns) == 4
+
+
+@pytest.mark.parametrize("told_to", ["join", "sync"])
+def test_a_member_that_changes_to_the_consumer_protocol_leaves_its_classic_deadlines_behind(
+    stage: ConsumerStage, told_to: str
+) -> None:
+    classic = classic_group_of_one(stage, instance_id="i")
+    other = stage.joined("new", ["t"])
+    if told_to == "join":
+        assert classic.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    else:
+        assert classic.join().answer.error_code == ErrorCode.NONE
+    changed = stage.joined(classic.member_id, ["t"], instance_id="i")
+    for _ in range(40):
+        stage.advance(1000)
+        assert not isinstance(changed.beat(), ErrorCode)
+        assert not isinstance(other.beat(), ErrorCode)
+    assert len(changed.owns) == len(other.owns) == 2
