@@ -14,6 +14,17 @@ from collections.abc import Mapping
 from typing import Final, TextIO
 
 ROOT: Final = "kavka"
+TRACE: Final = 5
+LEVELS: Final = {
+    "TRACE": TRACE,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+"""Levels by log4j's names, which Kafka's tools send."""
+_PYTHON_NAMES: Final = {"WARNING": logging.WARNING, "CRITICAL": logging.CRITICAL}
 _MAX_LINE_CHARACTERS: Final = 16_384
 
 
@@ -42,15 +53,25 @@ class LineFormatter(logging.Formatter):
         return line if len(line) <= _MAX_LINE_CHARACTERS else line[:_MAX_LINE_CHARACTERS] + "..."
 
 
+def level_of(text: str) -> int:
+    """The level of that name, log4j's or Python's, in upper or lower case; INFO for none. Raises ValueError."""
+    name = text.strip().upper() or "INFO"
+    level = LEVELS.get(name, _PYTHON_NAMES.get(name))
+    if level is None:
+        raise ValueError(f"{text[:100]!r} is no log level; expected one of {', '.join(LEVELS)}")
+    return level
+
+
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
     """Send the broker's log to `stream` (standard error). For the daemon's entry point only.
 
-    Raises ValueError for a level that logging doesn't know.
+    Raises ValueError for an unknown level, before anything is changed.
     """
+    number = level_of(level)
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(LineFormatter())
     logger = logging.getLogger(ROOT)
-    logger.setLevel(level)
+    logger.setLevel(number)
     for old in list(logger.handlers):
         logger.removeHandler(old)
     logger.addHandler(handler)

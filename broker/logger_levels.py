@@ -6,19 +6,11 @@ Levels have log4j's names. Only loggers below `kavka` are touched: the rest belo
 import logging
 from typing import Final
 
+from kavka.broker.log_lines import LEVELS
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 ROOT: Final = "kavka"
 ROOT_SHOWN: Final = "root"
-TRACE: Final = 5
-LEVELS: Final = {
-    "TRACE": TRACE,
-    "DEBUG": logging.DEBUG,
-    "INFO": logging.INFO,
-    "WARN": logging.WARNING,
-    "ERROR": logging.ERROR,
-    "FATAL": logging.CRITICAL,
-}
 
 
 def levels() -> dict[str, str]:

@@ -124,6 +124,41 @@ def test_the_second_signal_stops_at_once_and_the_next_start_recovers(tmp_path: P
             assert [len(read_values(client, "kept", partition=partition)) for partition in range(50)] == [1] * 50
 
 
+def test_a_hangup_stops_in_order(tmp_path: Path) -> None:
+    with KavkaProcess(tmp_path) as broker:
+        os.kill(broker.process.pid, signal.SIGHUP)
+
+        assert broker.process.wait(STOP_TIMEOUT_S) == 0
+        assert (broker.log_dir / MARK).exists()
+        assert "signal=SIGHUP" in broker.process.log_text()
+
+
+def test_a_broker_that_was_started_to_outlive_its_terminal_ignores_a_hangup(tmp_path: Path) -> None:
+    class Nohup(KavkaProcess):
+        def command(self) -> list[str]:
+            return ["nohup", *super().command()]
+
+    with Nohup(tmp_path) as broker:
+        os.kill(broker.process.pid, signal.SIGHUP)
+        with Wire(broker.host, broker.port) as client:
+            create_topic(client, "served")
+        assert broker.process.stop() == 0
+        assert "signal=SIGTERM" in broker.process.log_text()
+
+
+def test_a_signal_that_is_delivered_twice_is_one(tmp_path: Path) -> None:
+    """`timeout` signals its child and then its whole group."""
+    with KavkaProcess(tmp_path) as broker:
+        for _ in range(20):
+            try:
+                os.kill(broker.process.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                break
+
+        assert broker.process.wait(STOP_TIMEOUT_S) == 0
+        assert (broker.log_dir / MARK).exists()
+
+
 def test_a_stop_while_clients_do_nothing_or_half_of_something_is_quick(tmp_path: Path) -> None:
     with KavkaProcess(tmp_path) as broker:
         silent = [Wire(broker.host, broker.port) for _ in range(20)]

@@ -46,6 +46,14 @@ def test_a_bad_value_in_the_environment_stops_the_start_too(tmp_path: Path) -> N
     assert "soon" in output
 
 
+def test_a_log_level_that_does_not_exist_stops_the_start(tmp_path: Path) -> None:
+    code, output = start(tmp_path, {}, {"KAVKA_LOG_LEVEL": "loud"})
+
+    (complaint,) = output.splitlines()
+    assert code == 1
+    assert complaint.startswith("kavka: KAVKA_LOG_LEVEL: 'loud' is no log level; expected one of TRACE, DEBUG")
+
+
 def test_a_settings_file_that_is_missing_stops_the_start(tmp_path: Path) -> None:
     code, output = start(tmp_path, {}, arguments=[str(tmp_path / "nowhere.properties")])
 

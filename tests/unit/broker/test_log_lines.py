@@ -77,3 +77,23 @@ def test_configuring_twice_logs_once_and_leaves_the_host_alone(logger: logging.L
 
     assert stream.getvalue().count("msg=") == 1
     assert logging.getLogger().handlers == host_handlers
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("debug", logging.DEBUG), (" Warn ", logging.WARNING), ("WARNING", logging.WARNING), ("", logging.INFO)],
+)
+def test_a_level_may_be_written_in_any_case(logger: logging.Logger, text: str, level: int) -> None:
+    log_lines.configure(text, io.StringIO())
+
+    assert logger.level == level
+
+
+@pytest.mark.parametrize("text", ["loud", "10", "NOTSET", "debug info"])
+def test_an_unknown_level_is_named_with_those_there_are(logger: logging.Logger, text: str) -> None:
+    before = (logger.level, list(logger.handlers))
+
+    with pytest.raises(ValueError, match=f"{text}.*TRACE, DEBUG, INFO, WARN, ERROR, FATAL"):
+        log_lines.configure(text, io.StringIO())
+
+    assert (logger.level, list(logger.handlers)) == before
