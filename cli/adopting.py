@@ -24,8 +24,8 @@ from kavka.storage.adoption import AdoptionError
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories, NoLogDirectoryError
 from kavka.storage.log_directory import DirectoryInUseError
-from kavka.storage.log_loading import DuplicatePartitionError
-from kavka.storage.meta_properties import MetaPropertiesError
+from kavka.storage.log_loading import DuplicatePartitionError, find_folders
+from kavka.storage.meta_properties import META_PROPERTIES_FILE, MetaPropertiesError
 
 TopicConfigs = Mapping[str, Mapping[str, str]]
 REFUSED = (
@@ -53,6 +53,7 @@ def adopt(
     for the broker's default. A wrong one changes no configuration. Returns what all topics have then. Raises one of
     REFUSED; the directories are locked meanwhile.
     """
+    _require_kafka_directories(config.log_dirs)
     with _opened_registry(config) as registry:
         before = _configs(registry)
         known = {**before, **(read_from_zookeeper(zookeeper, list(before)) if zookeeper else {})}
@@ -76,9 +77,14 @@ def read_from_zookeeper(connect: str, topics: Sequence[str], timeout_s: float = 
     A topic that ZooKeeper doesn't know is left out. Raises OSError when it can't be reached.
     """
     from kazoo.client import KazooClient
+    from kazoo.hosts import collect_hosts
     from kazoo.exceptions import NoNodeError
     from kazoo.handlers.threading import KazooTimeoutError
 
+    try:
+        collect_hosts(connect)
+    except ValueError as error:
+        raise ValueError(f"--zookeeper {connect}: expected HOST:PORT[,HOST:PORT][/CHROOT]: {error}") from None
     client = KazooClient(connect, timeout=timeout_s, read_only=True)
     try:
         client.start(timeout_s)
@@ -93,6 +99,17 @@ def read_from_zookeeper(connect: str, topics: Sequence[str], timeout_s: float = 
     finally:
         client.stop()
         client.close()
+
+
+def _require_kafka_directories(paths: Sequence[Path]) -> None:
+    """Raises AdoptionError unless all are there and one of them has been a broker's: nothing is made for a typo."""
+    for path in paths:
+        if not path.is_dir():
+            raise AdoptionError(f"{path}: no such directory; log.dirs must name the stopped Kafka's directories")
+    files = Files()
+    if not any((path / META_PROPERTIES_FILE).exists() or find_folders(path, files).logs for path in paths):
+        named = ", ".join(map(str, paths))
+        raise AdoptionError(f"{named}: no Kafka's log directory, for there is neither meta.properties nor a partition")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,8 @@
-"""The files beside a `.log` as text: indexes, snapshots, checkpoints, in the words of Kafka's DumpLogSegments."""
+"""The files beside a `.log` as text: indexes and snapshots, in the words of Kafka's DumpLogSegments.
+
+What is no such file, or a broken one, is told by what cannot be in an index: entries that do not ascend. Those before
+are shown.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -13,34 +17,42 @@ _TRANSACTION_ENTRY: Final = struct.Struct(">hqqqq")
 
 
 def offset_index_lines(path: Path) -> Iterator[str]:
-    """`.index`. Raises OSError, ValueError for a wrong name."""
+    """`.index`. Raises OSError, ValueError for a wrong name or content."""
     base_offset = base_offset_of(path)
     entries = _entries(_OFFSET_ENTRY, path.read_bytes())
     if not entries:
         yield f"{path} is empty."
-    for relative_offset, position in entries:
+    before = (0, 0)
+    for number, (relative_offset, position) in enumerate(entries):
+        before = _ascended(before, (relative_offset, position), number, "an offset index")
         yield f"offset: {base_offset + relative_offset} position: {position}"
 
 
 def time_index_lines(path: Path) -> Iterator[str]:
-    """`.timeindex`. Raises OSError, ValueError for a wrong name."""
+    """`.timeindex`. Raises OSError, ValueError for a wrong name or content."""
     base_offset = base_offset_of(path)
     entries = _entries(_TIME_ENTRY, path.read_bytes())
     if not entries:
         yield f"{path} is empty."
-    for timestamp_ms, relative_offset in entries:
+    before = (-1, 0)
+    for number, (timestamp_ms, relative_offset) in enumerate(entries):
+        before = _ascended(before, (timestamp_ms, relative_offset), number, "a time index")
         yield f"timestamp: {timestamp_ms} offset: {base_offset + relative_offset}"
 
 
 def transaction_index_lines(path: Path) -> Iterator[str]:
-    """`.txnindex`. Raises OSError."""
+    """`.txnindex`. Raises OSError, ValueError for a wrong content."""
     data = path.read_bytes()
     whole = len(data) - len(data) % _TRANSACTION_ENTRY.size
     for version, producer_id, first, last, last_stable in _TRANSACTION_ENTRY.iter_unpack(data[:whole]):
+        if version != 0 or not 0 <= first <= last:
+            raise ValueError(f"not a transaction index, or a broken one: version {version}, offsets {first} to {last}")
         yield (
             f"version: {version} producerId: {producer_id} firstOffset: {first} lastOffset: {last}"
             f" lastStableOffset: {last_stable}"
         )
+    if whole < len(data):
+        raise ValueError(f"{len(data) - whole} bytes behind the last whole entry")
 
 
 def snapshot_lines(path: Path) -> Iterator[str]:
@@ -64,11 +76,6 @@ def snapshot_lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def plain_lines(path: Path) -> Iterator[str]:
-    """Checkpoints and `partition.metadata`, which are text. Raises OSError, UnicodeDecodeError."""
-    yield from path.read_text("ascii").splitlines()
-
-
 def base_offset_of(path: Path) -> int:
     """The number that a segment's file is named by. Raises ValueError if it isn't."""
     digits = path.name.partition(".")[0]
@@ -85,6 +92,13 @@ def _entries(layout: struct.Struct, data: bytes) -> list[tuple[int, ...]]:
     while entries and entries[-1] == zeros:
         entries.pop()
     return entries
+
+
+def _ascended(before: tuple[int, int], entry: tuple[int, int], number: int, kind: str) -> tuple[int, int]:
+    """The entry, if it may come after the one before. Raises ValueError."""
+    if entry[0] < before[0] or entry[1] < before[1]:
+        raise ValueError(f"not {kind}, or a broken one: entry {number} does not follow the one before it")
+    return entry
 
 
 BY_SUFFIX: Final = {

@@ -13,7 +13,8 @@ from kavka.storage.files import Files
 
 
 def log_lines(path: Path, *, print_data_log: bool) -> Iterator[str]:
-    """The batches of the file, and with `print_data_log` their records. Raises OSError, ValueError for a wrong name.
+    """The batches of the file, and with `print_data_log` their records. Raises OSError, ValueError for a wrong name,
+    or where there is something and it does not begin with a batch.
 
     What lies behind the last whole batch is counted; a batch whose records can't be read says why.
     """
@@ -31,6 +32,8 @@ def log_lines(path: Path, *, print_data_log: bool) -> Iterator[str]:
                 end = batch.position + batch.header.size_bytes
         except DecodeError:
             yield f"Found {size_bytes - end} invalid bytes at the end of {path.name}"
+            if not end:
+                raise ValueError("not a segment, or torn in its first batch") from None
     finally:
         files.close(fd)
 

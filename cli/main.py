@@ -12,13 +12,13 @@ what they need inside `run`: `kavka broker` must not pay for the other commands.
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
 from kavka import __version__
+from kavka.cli.output import READER_LEFT, OutputError, complain, flush, give_up_output
 
 
 class Verb(Protocol):
@@ -32,16 +32,21 @@ class Verb(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads."""
     args = build_parser().parse_args(argv)
+    if not sys.platform.startswith("linux"):
+        # What the commands import needs Linux's system calls, so this comes first.
+        return complain("kavka", f"Linux is required, and this is {sys.platform}; a Linux container or VM will do")
     try:
-        return cast(Verb, args.verb).run(args)
+        code = cast(Verb, args.verb).run(args)
+        flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader of our output left (`kavka storage dump ... | head`); Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except OutputError as error:
+        give_up_output()
+        # Whose reader left (`kavka storage dump ... | head`) has nobody to tell.
+        return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
+    return code
 
 
 def build_parser() -> argparse.ArgumentParser:

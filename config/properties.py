@@ -14,8 +14,11 @@ _UNICODE: Final = re.compile(r"[0-9a-fA-F]{4}")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
-def parse_properties(data: bytes) -> dict[str, str]:
-    """Name -> value; the last counts. Raises ValueError with the line's number for a bad escape."""
+def parse_properties(data: bytes, names: re.Pattern[str] | None = None) -> dict[str, str]:
+    """Name -> value; the last counts. Raises ValueError with the line's number for a bad escape.
+
+    With `names`, also for a name that doesn't match: Java takes any file, a program too, for properties.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -27,7 +30,10 @@ def parse_properties(data: bytes) -> dict[str, str]:
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_BLANKS)
         try:
-            properties[_unescape(line[:name_end])] = _unescape(rest)
+            name = _unescape(line[:name_end])
+            if names is not None and names.fullmatch(name) is None:
+                raise ValueError(f"expected name=value, found {line[:60]!r}")
+            properties[name] = _unescape(rest)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     return properties

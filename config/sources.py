@@ -19,6 +19,8 @@ from kavka.config.properties import parse_properties
 
 _ENVIRONMENT_PREFIX: Final = "KAFKA_"
 _SCRIPT_VARIABLES: Final = frozenset({"KAFKA_METRICS_OPTS", "KAFKA_LOG_OPTS", "KAFKA_ZOOKEEPER_OPTS"})
+_NAMES: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+_MAX_FILE_BYTES: Final = 1 << 20
 _UNDERSCORES: Final = re.compile("_{1,3}")
 _FOR_UNDERSCORES: Final = {1: ".", 2: "_", 3: "-"}
 
@@ -67,7 +69,11 @@ def _from_file(path: Path | str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return parse_properties(Path(path).read_bytes())
+        with open(path, "rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+        if len(data) > _MAX_FILE_BYTES:
+            raise ConfigError(None, None, f"{path} is larger than {_MAX_FILE_BYTES} bytes: no file of settings")
+        return parse_properties(data, _NAMES)
     except OSError as error:
         raise ConfigError(None, None, f"Cannot read {path}: {error.strerror}") from None
     except ValueError as error:

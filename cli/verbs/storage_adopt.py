@@ -4,7 +4,6 @@ Before the first start on a stopped Kafka's directories: gives its topics the co
 """
 
 import argparse
-import sys
 
 HELP = "take over a stopped Kafka's directories, with its topics' configurations"
 
@@ -23,19 +22,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import logging
     import os
 
     from kavka.cli.adopting import REFUSED, adopt
+    from kavka.cli.output import complain, emit
     from kavka.config.broker_config import BrokerConfig
 
+    # What goes wrong is said below, once: without a handler logging would print it too.
+    for name in ("kavka", "kazoo"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
     try:
         config = BrokerConfig.load(args.config_file, args.override, os.environ).config
         topics = adopt(config, args.zookeeper, [_parsed(text) for text in args.config])
     except (*REFUSED, ValueError) as error:
-        print(f"kavka storage adopt: {error}", file=sys.stderr)
-        return 1
+        return complain("kavka storage adopt", error)
     for topic, overrides in topics.items():
-        print(f"{topic}: {', '.join(f'{name}={value}' for name, value in sorted(overrides.items())) or 'defaults'}")
+        emit(f"{topic}: {', '.join(f'{name}={value}' for name, value in sorted(overrides.items())) or 'defaults'}")
+    if not topics:
+        emit("no topics")
     return 0
 
 

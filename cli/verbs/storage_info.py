@@ -1,7 +1,6 @@
 """`kavka storage info [server.properties] [--log-dirs DIR,DIR]`: whose directories they are and what lies in them."""
 
 import argparse
-import sys
 from pathlib import Path
 
 HELP = "show what lies in the log directories"
@@ -14,30 +13,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from kavka.cli.directory_text import directory_lines
+    from kavka.cli.output import complain, emit
     from kavka.config.errors import ConfigError
 
-    failed = False
+    command = "kavka storage info"
+    code = 0
     try:
         directories = _directories(args)
-    except (OSError, ConfigError) as error:
-        print(f"kavka storage info: {error}", file=sys.stderr)
-        return 1
+    except (OSError, ConfigError, ValueError) as error:
+        return complain(command, error)
     for directory in directories:
         try:
             for line in directory_lines(directory):
-                print(line)
-        except BrokenPipeError:
-            raise  # our output's reader left: no fault of the directory's
+                emit(line)
         except OSError as error:
-            print(f"kavka storage info: {error}", file=sys.stderr)
-            failed = True
-    return 1 if failed else 0
+            code = complain(command, error)
+    return code
 
 
 def _directories(args: argparse.Namespace) -> list[Path]:
-    """Raises OSError, ConfigError."""
-    if args.log_dirs:
-        return [Path(text.strip()) for text in args.log_dirs.split(",") if text.strip()]
+    """Raises OSError, ConfigError, ValueError for --log-dirs without a directory."""
+    if args.log_dirs is not None:
+        named = [Path(text.strip()) for text in args.log_dirs.split(",") if text.strip()]
+        if not named:
+            raise ValueError("--log-dirs names no directory")
+        return named
     import os
 
     from kavka.config.broker_config import BrokerConfig

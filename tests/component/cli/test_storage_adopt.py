@@ -76,6 +76,32 @@ def test_another_brokers_id_is_refused(kafka_dir: Path, capsys: Output) -> None:
     assert "broker.id is 8, but meta.properties" in capsys.readouterr().err
 
 
-def test_an_empty_directory_has_nothing_to_adopt(tmp_path: Path, capsys: Output) -> None:
-    assert adopt(tmp_path / "new", "--config", "visits:retention.ms=1") == 1
+def test_a_directory_that_is_not_there_is_named_and_not_made(kafka_dir: Path, tmp_path: Path, capsys: Output) -> None:
+    mistyped = tmp_path / "kafka-lgos"
+    assert main(["storage", "adopt", "--override", f"log.dirs={kafka_dir},{mistyped}"]) == 1
+    assert capsys.readouterr().err == (
+        f"kavka storage adopt: {mistyped}: no such directory; log.dirs must name the stopped Kafka's directories\n"
+    )
+    assert not mistyped.exists()
+    assert not list(kafka_dir.glob("*.sqlite"))
+
+
+def test_a_directory_of_something_else_is_left_as_it_is(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "notes").mkdir()
+    assert adopt(tmp_path) == 1
+    assert f"{tmp_path}: no Kafka's log directory" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_a_kafka_without_topics_has_nothing_to_configure(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=7\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
+    assert adopt(tmp_path, "--config", "visits:retention.ms=1") == 1
     assert "no topic was found" in capsys.readouterr().err
+    assert adopt(tmp_path) == 0
+    assert capsys.readouterr().out == "no topics\n"
+
+
+def test_a_wrong_zookeeper_address_is_named(kafka_dir: Path, capsys: Output) -> None:
+    assert adopt(kafka_dir, "--zookeeper", "one:two:three") == 1
+    (complaint,) = capsys.readouterr().err.splitlines()
+    assert complaint.startswith("kavka storage adopt: --zookeeper one:two:three: expected HOST:PORT")

@@ -61,6 +61,15 @@ def test_a_settings_file_that_is_missing_stops_the_start(tmp_path: Path) -> None
     assert "nowhere.properties" in output
 
 
+def test_a_settings_file_that_is_a_program_stops_the_start(tmp_path: Path) -> None:
+    code, output = start(tmp_path, {}, arguments=["/bin/ls"])
+
+    (complaint,) = output.splitlines()
+    assert code == 1
+    assert complaint.startswith("kavka: /bin/ls, line 1: expected name=value")
+    assert not (tmp_path / "data").exists()
+
+
 def test_unknown_settings_warn_and_useless_ones_are_named(tmp_path: Path) -> None:
     settings = {
         "log.retention.mss": "5",

@@ -67,3 +67,28 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
     process.stderr.close()
     assert process.wait(30) == 141
     assert errors == ""
+
+
+@pytest.mark.parametrize("arguments", [["storage", "dump", "{file}"], ["storage", "info", "--log-dirs", "{folder}"]])
+def test_an_output_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    file = tmp_path / "recovery-point-offset-checkpoint"
+    file.write_text("0\n0\n")
+    given = [each.format(file=file, folder=tmp_path) for each in arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kavka", *given], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == "kavka: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("verb", [["broker"], ["storage", "info"]])
+def test_another_system_than_linux_is_refused_before_anything_is_imported(verb: list[str]) -> None:
+    code = (
+        "import sys; sys.platform = 'darwin'; from kavka.cli.main import main;"
+        f"code = main({verb!r}); print(code, [m for m in sys.modules if m.startswith(('kavka.broker', 'kavka.config'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 []\n"
+    assert done.stderr.startswith("kavka: Linux is required, and this is darwin")
+    assert len(done.stderr.splitlines()) == 1

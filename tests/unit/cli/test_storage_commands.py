@@ -1,5 +1,6 @@
 """`kavka storage dump` and `info`, on a directory that a real Kafka 3.9 wrote, and on broken files."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -117,7 +118,20 @@ def test_dump_prints_checkpoints_and_metadata(kafka_dir: Path, capsys: Output) -
         ("notes.txt", b"", "not a .log"),
         ("00000000000000000001.snapshot", b"torn", "too few"),
         ("00000000000000000001.snapshot", b"\0\1" + bytes(20), "checksum"),
-        ("cleaner-offset-checkpoint", b"\xff", "ascii"),
+        ("00000000000000000001.log", b"x" * 100, "not a segment"),
+        ("00000000000000000001.index", b"\0\0\0\2\0\0\0\1\0\0\0\1\0\0\0\2", "entry 1"),
+        ("00000000000000000001.index", b"not an offset index.", "not an offset index"),
+        ("00000000000000000001.timeindex", b"\xff" * 24, "not a time index"),
+        ("00000000000000000001.txnindex", b"x" * 34, "not a transaction index"),
+        ("00000000000000000001.txnindex", b"\0", "1 bytes behind"),
+        ("cleaner-offset-checkpoint", b"\xff", "not ASCII text"),
+        ("cleaner-offset-checkpoint", b"\0\0\0", "control characters"),
+        ("cleaner-offset-checkpoint", b"hello\n", "line 1"),
+        ("leader-epoch-checkpoint", b"hello\n", "leader-epoch-checkpoint"),
+        ("partition.metadata", b"hello\n", "topic id"),
+        ("meta.properties", b"hello\n", "line 1"),
+        (".kafka_cleanshutdown", b"hello\n", "Expecting value"),
+        ("nowhere.txt", None, "No such file"),
     ],
 )
 def test_dump_names_a_file_that_it_cannot_read_and_goes_on(
@@ -133,6 +147,13 @@ def test_dump_names_a_file_that_it_cannot_read_and_goes_on(
     assert f"kavka storage dump: {path}: " in captured.err
     assert reason in captured.err
     assert captured.out.endswith(f"Dumping {good}\n0\n0\n")
+
+
+def test_dump_names_a_directory_and_a_pipe(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / LOG).mkdir()
+    os.mkfifo(tmp_path / "cleaner-offset-checkpoint")
+    assert main(["storage", "dump", str(tmp_path / LOG), str(tmp_path / "cleaner-offset-checkpoint")]) == 1
+    assert [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()] == ["not a file"] * 2
 
 
 def test_info_shows_owner_stop_and_topics(kafka_dir: Path, capsys: Output) -> None:
@@ -166,6 +187,12 @@ def test_info_names_a_wrong_setting(tmp_path: Path, capsys: Output) -> None:
     settings.write_text("num.io.threads=none\n")
     assert main(["storage", "info", str(settings)]) == 1
     assert "num.io.threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["", " , "])
+def test_info_of_no_directory_is_refused(capsys: Output, given: str) -> None:
+    assert main(["storage", "info", "--log-dirs", given]) == 1
+    assert capsys.readouterr().err == "kavka storage info: --log-dirs names no directory\n"
 
 
 def test_info_says_why_an_owner_is_unknown(kafka_dir: Path, capsys: Output) -> None:

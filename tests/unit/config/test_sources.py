@@ -118,6 +118,24 @@ def test_a_wrong_escape_is_reported_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00\x00", "line 1: expected name=value, found '\\\\x7fELF"),
+        (b"broker.id=1\n{\n", "line 2: expected name=value, found '{'"),
+        (b"broker.id=1\n<a>=1\n", "line 2"),
+        (b"=1\n", "line 1"),
+        (b"#\n" * 600_000, "larger than"),
+    ],
+    ids=["a program", "JSON", "XML", "no name", "long"],
+)
+def test_a_file_of_something_else_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=reason):
+        BrokerConfig.load(path, [], {})
+
+
+@pytest.mark.parametrize(
     ("data", "properties"),
     [
         (b"a=1", {"a": "1"}),
