@@ -77,9 +77,9 @@ def read_from_zookeeper(connect: str, topics: Sequence[str], timeout_s: float = 
     A topic that ZooKeeper doesn't know is left out. Raises OSError when it can't be reached.
     """
     from kazoo.client import KazooClient
-    from kazoo.hosts import collect_hosts
     from kazoo.exceptions import NoNodeError
     from kazoo.handlers.threading import KazooTimeoutError
+    from kazoo.hosts import collect_hosts
 
     try:
         collect_hosts(connect)

@@ -86,7 +86,8 @@ def test_an_output_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, ar
 def test_another_system_than_linux_is_refused_before_anything_is_imported(verb: list[str]) -> None:
     code = (
         "import sys; sys.platform = 'darwin'; from kavka.cli.main import main;"
-        f"code = main({verb!r}); print(code, [m for m in sys.modules if m.startswith(('kavka.broker', 'kavka.config'))])"
+        f"code = main({verb!r}); rooms = ('kavka.broker', 'kavka.config', 'kavka.storage');"
+        "print(code, [name for name in sys.modules if name.startswith(rooms)])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1 []\n"
