@@ -30,7 +30,7 @@ soak: $(INSTALLED) system-packages
 check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict -p kavka
+	$(BIN)/mypy --strict -p kavka -p tests -p benchmarks -p examples
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/tidy
 

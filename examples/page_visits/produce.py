@@ -14,7 +14,7 @@ TOPIC = "page_visits"
 PARTITIONS = 6
 
 
-class LastOctetPartitioner(Partitioner):
+class LastOctetPartitioner(Partitioner):  # type: ignore[misc]  # kafka-python has no types
     """A partitioner of our own, on the client's side: the last number of the address, modulo the topic's partitions.
 
     It counts all partitions, not only those with a leader: a visitor stays where he is while a broker is away.

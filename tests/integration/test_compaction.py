@@ -5,7 +5,9 @@ import random
 import re
 import signal
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from tests.support.processes import wait_until
 from tests.support.raw_client import LATEST, RawClient
 
 QUICK = {"log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "0"}
-TOPIC = {"cleanup_policy": "compact", "segment_bytes": "100000", "min_cleanable_dirty_ratio": "0.01"}
+TOPIC: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "100000", "min_cleanable_dirty_ratio": "0.01"}
 KEYS = 40
 COMPLAINTS = ("mismatch", "corrupt", "not found", "out of order", "should be", "error", "invalid", "non-consecutive")
 
@@ -124,7 +126,7 @@ def test_kills_in_the_middle_of_compaction_lose_nothing(tmp_path: Path, victim: 
                     os.kill(worker, signal.SIGKILL)
                 else:
                     broker.kill()
-                    wait_until(lambda pid=worker: is_gone(pid), 10, "the worker outlives its broker")
+                    wait_until(partial(is_gone, worker), 10, "the worker outlives its broker")
                     broker.start()
             with RawClient(broker.host, broker.port) as client:
                 writer.check(client)

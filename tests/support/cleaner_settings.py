@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from kavka.protocol.records.batch import iter_batch_headers, iter_records
 from tests.support.raw_client import TOPIC
@@ -26,7 +27,7 @@ def fill(stage: Stage, topic: str, keys: int = 20, records: int = 300) -> None:
 
 def create(stage: Stage, topic: str = "", **configs: str) -> str:
     topic = topic or stage.topic
-    stage.client.create_topic(topic, cleanup_policy="compact", segment_bytes="10000", **configs)
+    stage.client.create_topic(topic, cleanup_policy="compact", segment_bytes="10000", **dict[str, Any](configs))
     return topic
 
 

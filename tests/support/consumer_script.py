@@ -73,7 +73,7 @@ class Script:
 
         def ready() -> bool:
             self._client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 4)
-            return self.describe(group_id).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            return bool(self.describe(group_id).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
         wait_until(ready, TIME_TO_LOAD_S, f"{group_id} gets no coordinator")
 
@@ -180,7 +180,7 @@ class Script:
 
     def commit(self, group: str, member: str, epoch: int, *, version: int = 9) -> None:
         """OffsetCommit of one partition."""
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=None)
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=self._absolute(group, epoch),

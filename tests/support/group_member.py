@@ -27,6 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Protocol
 
 POLL_S = 0.1
@@ -117,7 +118,7 @@ class Member:
             if self.commit_mode == "sync":
                 self._commit(batch)
             elif self.commit_mode == "async":
-                self.library.commit_async(batch, lambda error, offsets=batch: self._committed(offsets, error))
+                self.library.commit_async(batch, partial(self._committed, batch))
         self.journal.note("closing")
         self.library.close()
         self.journal.note("closed")

@@ -41,7 +41,7 @@ def main(library: str, bootstrap: str, topic: str, name: str, rate: int) -> None
     print(f"END {sent}", flush=True)
 
 
-def _confluent(bootstrap: str, topic: str) -> tuple[Any, Callable[[], None], Callable[[], None]]:
+def _confluent(bootstrap: str, topic: str) -> tuple[Any, Callable[[], object], Callable[[], object]]:
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -71,7 +71,7 @@ def _confluent(bootstrap: str, topic: str) -> tuple[Any, Callable[[], None], Cal
     return send, lambda: producer.poll(0), lambda: producer.flush(FLUSH_S)
 
 
-def _kafka_python(bootstrap: str, topic: str) -> tuple[Any, Callable[[], None], Callable[[], None]]:
+def _kafka_python(bootstrap: str, topic: str) -> tuple[Any, Callable[[], object], Callable[[], object]]:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from kavka.protocol.errors import ErrorCode
 from tests.support.kavka_process import KavkaProcess
@@ -30,7 +31,7 @@ class Stage:
         self._changed |= changes.keys()
 
     def create(self, **configs: str) -> None:
-        self.client.create_topic(self.topic, **configs)
+        self.client.create_topic(self.topic, **dict[str, Any](configs))
 
     def produce(self, value: bytes = b"v", **more: object) -> ErrorCode:
         return ErrorCode(self.client.produce(self.topic, value, **more).error_code)  # type: ignore[arg-type]  # passed on as they came

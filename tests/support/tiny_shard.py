@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.coordinator.ports import ShardContext, Surroundings
@@ -208,3 +208,13 @@ class Answers:
             self.replies.append(None)
         else:
             self.errors.append(error.code)
+
+
+def not_refused(error: BrokerError) -> NoReturn:
+    """What a test passes on that expects an answer."""
+    raise AssertionError("refused") from error
+
+
+def answer_with(result: Result, shard: TinyShard) -> Result:
+    """An operation, once its result is given, that needs nothing of its shard."""
+    return result

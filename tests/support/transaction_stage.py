@@ -9,6 +9,7 @@ assert stage.state("t") == "CompleteCommit"
 """
 
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import Any
 
 from kavka.coordinator.runtime.result import Producer
@@ -125,7 +126,7 @@ class TransactionStage(Stage[TransactionShard]):
                 if code is ErrorCode.NONE:
                     self.written.append((wanted, (topic, index)))
                 answers.append(MarkerAnswer(topic, index, code))
-            self.run(lambda shard, wanted=wanted, answers=answers: shard.markers_answered(wanted, answers))
+            self.run(methodcaller("markers_answered", wanted, answers))
 
     # What there is.
 

@@ -45,6 +45,7 @@ class WireClient:
     def send(self, request: Request, version: int) -> int:
         """Send without waiting; the request's API key."""
         key = schema_of(type(request)).key
+        assert key is not None
         self._correlation_id += 1
         self.send_frame(
             encode_request_header(key, version, self._correlation_id, self.client_id) + encode(request, version)

@@ -40,9 +40,10 @@ class Scene:
         return self.world.runtime
 
     def lead(self, index: int = 0, *, is_leader: bool = True) -> FakePartition:
-        partition: Any = FakePartition(TOPIC, index, is_leader=is_leader)
+        partition = FakePartition(TOPIC, index, is_leader=is_leader)
         partition.log.log_start_offset = partition.log.log_end_offset = 0
-        self.coordination.leadership_changed(partition, is_leader)
+        stand_in: Any = partition
+        self.coordination.leadership_changed(stand_in, is_leader)
         return partition
 
     def gauges(self) -> dict[str, float]:

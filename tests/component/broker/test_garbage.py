@@ -34,7 +34,9 @@ def feed(core: BrokerCore, client: tuple[Any, Any], frame: bytes) -> None:
     socket.input += SIZE.pack(len(frame)) + frame
     core.stage.thread._on_readable(connection)
     while core.stage.queue.qsize():
-        core.stage.io_threads[0].run_turn(core.stage.queue.get(), core.stage.cells, 0)
+        readable = core.stage.queue.get()
+        assert readable is not None
+        core.stage.io_threads[0].run_turn(readable, core.stage.cells, 0)
 
 
 def cycles_left_by(work: Callable[[int], None]) -> Counter[str]:

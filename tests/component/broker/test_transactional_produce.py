@@ -222,7 +222,7 @@ def test_an_open_transaction_goes_the_short_way_and_its_end_is_noticed(stand: St
         stand.codes(version, batch(sequence))
     shapes = stand.core.connection.shapes
     assert shapes is not None
-    produce = shapes.produce
+    produce, learnt = shapes.produce, shapes.learn
 
     def watched(*arguments: Any) -> bytes | None:
         answer = produce(*arguments)
@@ -230,7 +230,7 @@ def test_an_open_transaction_goes_the_short_way_and_its_end_is_noticed(stand: St
         return answer
 
     class Watching:
-        learn = shapes.learn
+        learn = staticmethod(learnt)
         produce = staticmethod(watched)
 
     connection: Any = stand.core.connection

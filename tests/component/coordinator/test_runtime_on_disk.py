@@ -2,7 +2,9 @@
 
 import errno
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ from kavka.protocol.messages.leader_and_isr import (
 from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.support.broker_handlers import topic_id_of
 from tests.support.log_managers import FailingFiles, ManagerRig
-from tests.support.tiny_shard import NOW_MS, Answers, TinyWorld, record_of
+from tests.support.tiny_shard import NOW_MS, Answers, TinyWorld, answer_with, not_refused, record_of
 
 TOPIC = "__consumer_offsets"
 ME, OTHER = 1, 2
@@ -100,7 +102,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
     rigs: list[Rig] = []
 
     def make_one(*settings: str, **configs: str) -> Rig:
-        rig = Rig(tmp_path / "data", *settings, **configs)
+        rig = Rig(tmp_path / "data", *settings, **dict[str, Any](configs))
         rigs.append(rig)
         return rig
 
@@ -256,13 +258,8 @@ def test_transactional_offsets_survive_with_their_fate(make: Callable[..., Rig])
     rig.lead()
     ended = Answers()
     for producer_id, group in ((1, "kept"), (2, "dropped"), (3, "open")):
-        rig.world.runtime.run(
-            0,
-            lambda _, group=group, producer_id=producer_id: Result(
-                [record_of(group, 5)], producer=Producer(producer_id, 0)
-            ),
-            pytest.fail,
-        )
+        result = Result([record_of(group, 5)], producer=Producer(producer_id, 0))
+        rig.world.runtime.run(0, partial(answer_with, result), not_refused)
     assert rig.partition.leader_log().last_stable_offset == 0
     rig.world.runtime.end_transaction(0, Producer(1, 0), 0, True, ended.end)
     rig.world.runtime.end_transaction(0, Producer(2, 0), 0, False, ended.end)
@@ -280,7 +277,7 @@ def test_a_hundred_thousand_records_load_in_slices(make: Callable[..., Rig]) -> 
     rig.lead()
     for first in range(0, 100_000, 1000):
         records = [record_of(f"g{number % 777}", number) for number in range(first, first + 1000)]
-        rig.world.runtime.run(0, lambda _, records=records: Result(records), pytest.fail)
+        rig.world.runtime.run(0, partial(answer_with, Result(records)), not_refused)
 
     rig.kill_and_restart()
 

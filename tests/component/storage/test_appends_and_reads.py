@@ -1,6 +1,7 @@
 """What is appended can be read, at its offset, from the batch that holds it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_a_follower_spreads_a_large_fetch_over_segments(tmp_path: Path) -> None:
     ],
 )
 def test_a_segment_is_closed_by_size_time_or_a_full_index(
-    tmp_path: Path, settings: dict[str, object], batches: int, advance_ms: int
+    tmp_path: Path, settings: dict[str, Any], batches: int, advance_ms: int
 ) -> None:
     log = open_log(tmp_path, **settings)
     for number in range(batches):

@@ -111,12 +111,12 @@ def test_a_map_that_is_full_ends_the_round_early_and_the_next_goes_on(tmp_path: 
     # 1 MiB / 24 bytes a slot: room for 34 keys.
     settings = ("log.cleaner.dedupe.buffer.size=1048577", "log.cleaner.io.buffer.load.factor=0.0008")
 
-    clean_offsets = []
+    clean_offsets: list[int] = []
     while log.clean_offset != 300:
         ended = compact(log, *settings)
         assert ended.result is not None
         assert ended.result.map_entries <= 34
-        clean_offsets.append(log.clean_offset)
+        clean_offsets.append(log.clean_offset or 0)
 
     assert len(clean_offsets) >= 9
     assert clean_offsets == sorted(clean_offsets)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.crash_files import CrashFiles
 from tests.support.partition_logs import Clock, Jobs, append_batch, end_transaction, open_log
 
 FOLDER = Path("/crash/visits-0")
-SETTINGS: dict[str, object] = {
+SETTINGS: dict[str, Any] = {
     "cleanup_policy": "compact",
     "segment_bytes": 1500,
     "index_interval_bytes": 200,
@@ -61,7 +62,7 @@ class History:
 
     def append(self, producer: int | None) -> None:
         pairs = [(b"key-%d" % self.chance.randrange(12), self.value()) for _ in range(self.chance.choice((1, 1, 2, 5)))]
-        fields = {"codec": self.chance.choice(list(Codec))}
+        fields: dict[str, Any] = {"codec": self.chance.choice(list(Codec))}
         if producer is not None:
             fields |= {"producer_id": producer, "producer_epoch": 0, "base_sequence": self.sequences[producer]}
             fields["transactional"] = True

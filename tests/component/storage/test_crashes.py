@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.support.crash_files import CrashFiles
 from tests.support.partition_logs import Jobs, append, append_batch, batch_of, open_log, read_all
 
 FOLDER = Path("/crash/visits-0")
-SETTINGS: dict[str, object] = {"segment_bytes": 1500, "index_interval_bytes": 200}
+SETTINGS: dict[str, Any] = {"segment_bytes": 1500, "index_interval_bytes": 200}
 PRODUCER = 7
 
 

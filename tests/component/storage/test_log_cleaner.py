@@ -4,6 +4,7 @@ import errno
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -208,7 +209,7 @@ def test_a_worker_that_dies_is_replaced_and_each_time_later(stage: Stage, monkey
     stage.cleaner.start()
 
     for count in range(1, 5):
-        wait_until(lambda count=count: len(stage.workers) >= count, TIMEOUT_S, "no other worker")
+        wait_until(partial(has_workers, stage, count), TIMEOUT_S, "no other worker")
         times.append(time.monotonic())
     stage.make_worker = InlineWorker
 
@@ -299,3 +300,7 @@ def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
     stage.manager.close()
     assert stage.workers == []
     assert log.clean_offset is None
+
+
+def has_workers(stage: Stage, count: int) -> bool:
+    return len(stage.workers) >= count

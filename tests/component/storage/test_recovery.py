@@ -1,6 +1,7 @@
 """A log opens after a crash or with damaged files, and has lost nothing that could be told from the batches."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ FIRST = "00000000000000000000"
 BATCH_BYTES = len(batch_of(b"0"))
 
 
-def filled(directory: Path, batches: int = 6, **settings: object) -> PartitionLog:
+def filled(directory: Path, batches: int = 6, **settings: Any) -> PartitionLog:
     log = open_log(directory, **settings)
     for number in range(batches):
         append(log, b"%d" % number)
@@ -85,7 +86,7 @@ def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
 def test_a_damaged_index_is_built_again_and_no_record_is_lost(
     tmp_path: Path, suffix: str, damage: str, base_offset: int
 ) -> None:
-    settings = {"segment_bytes": 4 * BATCH_BYTES + 50, "index_interval_bytes": 0}
+    settings: dict[str, Any] = {"segment_bytes": 4 * BATCH_BYTES + 50, "index_interval_bytes": 0}
     log = open_log(tmp_path, **settings)
     for number in range(2):
         append(log, b"%d" % number, timestamp_ms=START_MS + number)

@@ -1,6 +1,7 @@
 """Truncation from the end, retention and DeleteRecords from the start."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,10 @@ from tests.support.partition_logs import (
 )
 
 BATCH_BYTES = len(batch_of(b"0"))
-SEGMENT = {"segment_bytes": 3 * BATCH_BYTES}
+SEGMENT: dict[str, Any] = {"segment_bytes": 3 * BATCH_BYTES}
 
 
-def filled(directory: Path, batches: int = 9, *, jobs: Jobs | None = None, **settings: object) -> PartitionLog:
+def filled(directory: Path, batches: int = 9, *, jobs: Jobs | None = None, **settings: Any) -> PartitionLog:
     log = open_log(directory, jobs=jobs, **{**SEGMENT, **settings})
     for number in range(batches):
         append(log, b"%d" % number, leader_epoch=number // 4, timestamp_ms=START_MS + number)

@@ -6,7 +6,7 @@ A model knows what was written; the last stable offset and what a read_committed
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -98,7 +98,12 @@ class Story:
 
     def _write_in_transaction(self, producer_id: int, value: bytes) -> None:
         sequence = self.sequences.get(producer_id, 0)
-        fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "transactional": True}
+        fields: dict[str, Any] = {
+            "producer_id": producer_id,
+            "producer_epoch": 0,
+            "base_sequence": sequence,
+            "transactional": True,
+        }
         append_batch(self.leader, batch_of(value, **fields))
         self.sequences[producer_id] = sequence + 1
         self.model.entries.append(Written(producer_id, value))
@@ -197,7 +202,12 @@ def test_what_is_stable_and_committed_is_what_was_written(tmp_path: Path, seed: 
 def test_the_earliest_open_transaction_counts_whatever_the_order_in_a_snapshot(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for producer_id, sequence in ((1, 0), (2, 0), (3, 0)):
-        fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "transactional": True}
+        fields: dict[str, Any] = {
+            "producer_id": producer_id,
+            "producer_epoch": 0,
+            "base_sequence": sequence,
+            "transactional": True,
+        }
         append_batch(log, batch_of(b"v", **fields))
     end_transaction(log, 1, aborted=False)
     # Producer 1 is the oldest, but its transaction now the latest.
@@ -237,7 +247,7 @@ class _OvertakenStates(ProducerStates):
         super().__init__()
 
     @property
-    def first_unstable_offset(self) -> int:  # type: ignore[override]  # a plain number is what it stands for
+    def first_unstable_offset(self) -> int:
         found = self._first_unstable_offset
         overtake, self.overtake = self.overtake, None
         if overtake is not None:

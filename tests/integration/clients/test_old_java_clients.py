@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.support.java import run_java
 from tests.support.other_clients import MESSAGES, PARTITIONS, check_lines, read_back

@@ -1,5 +1,6 @@
 """The broker stops, or is killed, in the middle of a rebalance and of commits: groups come back, offsets stand."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.integration.conftest import tested_broker
 from tests.integration.groups.conftest import NewGroup
 from tests.support.at_once import each_at_once
-from tests.support.group_members import FAST_GROUPS, Feeder, Group
+from tests.support.group_members import FAST_GROUPS, Feeder, Group, Member
 from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.java
@@ -95,7 +96,7 @@ def test_offsets_and_members_survive_many_kills(tmp_path: Path, topic: str) -> N
                 for _ in range(3):
                     for group in groups.values():
                         counts = {one.name: len(one.of("committed")) for one in group.members}
-                        group.members[0].wait_for(lambda one, had=counts: len(one.of("committed")) > had[one.name])
+                        group.members[0].wait_for(partial(has_committed_more, counts))
                     broker.kill()
                     broker.start()
                 ends = {"classic": first.stop(), "new": second.stop()}
@@ -116,3 +117,7 @@ def _wait_for_revocation(group: Group) -> None:
 def _made(directory: Path) -> Path:
     directory.mkdir()
     return directory
+
+
+def has_committed_more(before: dict[str, int], one: Member) -> bool:
+    return len(one.of("committed")) > before[one.name]

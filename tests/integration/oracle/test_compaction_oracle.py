@@ -3,6 +3,7 @@
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def batches() -> list[bytes]:
             (b"key-%d" % chance.randrange(60), None if chance.random() < 0.1 else chance.randbytes(50))
             for _ in range(chance.randrange(1, 30))
         ]
-        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0} if number == 40 else {}
+        fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0} if number == 40 else {}
         records = [Record(0, now_ms + number, *pair) for pair in pairs]
         found.append(build_batch(records, codec=list(Codec)[number % 5], **fields))
     return found

@@ -23,7 +23,7 @@ AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.ass
 """Kafka 4.3 else waits a second between two assignments of a group, and computes the second in the background."""
 TOPICS = {"t": 4, "u": 2}
 TIME_TO_RESOLVE_S = 60.0
-NAMES = {"subscribed_topic_names": ["t"]}
+NAMES: dict[str, Any] = {"subscribed_topic_names": ["t"]}
 ALL = {"t": [0, 1, 2, 3]}
 
 

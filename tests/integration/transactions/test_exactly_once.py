@@ -35,7 +35,7 @@ BROKER_SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 CLASSIC = ("session.timeout.ms=3000", "heartbeat.interval.ms=500")
-COPIERS = {
+COPIERS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "java-classic": [("kafka-4.3", CLASSIC), ("kafka-3.9", CLASSIC)],
     "java-consumer": [("kafka-4.3", ("group.protocol=consumer",))] * 2,
     "confluent": [("confluent", ())] * 2,

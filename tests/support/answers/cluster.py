@@ -1,5 +1,7 @@
 """The cluster, its topics and what the broker offers: Metadata and its younger relatives."""
 
+from typing import Any
+
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.api_versions import ApiVersionsRequest
@@ -130,7 +132,7 @@ def nothing_is_being_reassigned(stage: Stage) -> None:
 
 @scenario(ApiKey.INIT_PRODUCER_ID)
 def producers_get_ids(stage: Stage) -> None:
-    def ask(label: str, name: str | None = None, timeout_ms: int = 60_000, **fields: int) -> None:
+    def ask(label: str, name: str | None = None, timeout_ms: int = 60_000, **fields: Any) -> None:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms, **fields)
         wait_until(lambda: is_ready(stage.client.ask(request, stage.version)), 30, "no producer ids")
         answer = stage.ask(label, request)

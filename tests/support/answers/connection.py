@@ -1,12 +1,13 @@
 """What a broker does with bytes that are no good request, and in which order it answers those that are."""
 
 import struct
+from collections.abc import Sequence
 
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.support.answers.stage import KAFKA_43, Stage, batch, produce_request, scenario
 from tests.support.processes import wait_until
@@ -102,7 +103,7 @@ def coordinators_are_found(stage: Stage) -> None:
 
 
 def is_available(answer: FindCoordinatorResponse) -> bool:
-    answers = answer.coordinators or [answer]
+    answers: Sequence[FindCoordinatorResponse | Coordinator] = answer.coordinators or [answer]
     return all(each.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE for each in answers)
 
 

@@ -1,5 +1,7 @@
 """Members of classic groups who are late: to join, to sync, or both."""
 
+from typing import Any
+
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
 from tests.support.answers.groups import NEWEST_HEARTBEAT, NEWEST_JOIN, NEWEST_SYNC, Troupe
@@ -21,7 +23,7 @@ class Pair(Troupe):
 
     def begin_join(self, client: WireClient, name: str, instance: str | None = None) -> int:
         """A new member's JoinGroup waits now; the key to receive its answer with."""
-        given = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
+        given: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
         key = client.send(self.join(**given), NEWEST_JOIN)
         if instance is None:
             member_id = client.receive(key, NEWEST_JOIN).member_id
@@ -30,7 +32,7 @@ class Pair(Troupe):
         return key
 
     def rejoin(self, member_id: str, client: WireClient, instance: str | None = None) -> int:
-        given = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
+        given: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
         return client.send(self.join(member_id, **given), NEWEST_JOIN)
 
     def await_rebalance(self, member_id: str, generation: int) -> None:

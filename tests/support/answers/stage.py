@@ -6,7 +6,7 @@ recorded under a label, with what legitimately differs (ids, ports, times, throt
 
 import struct
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kavka.protocol.api import ApiKey
@@ -96,7 +96,9 @@ class Stage:
         """A fresh topic that has its leaders, named alike on both brokers. `retention_ms="1"` sets retention.ms."""
         name = f"{self.name}.{suffix}" if suffix else self.name
         request = CreateTopicsRequest(
-            topics=[creatable(name, partitions, **{key.replace("_", "."): value for key, value in configs.items()})]
+            topics=[
+                creatable(name, partitions, configs={key.replace("_", "."): value for key, value in configs.items()})
+            ]
         )
         answer = self.client.ask(request, 7)
         assert answer.topics[0].error_code == 0, answer
@@ -182,14 +184,16 @@ def readable(records: Any, *, shows_cut: bool) -> Any:
     return found
 
 
-def creatable(name: str, partitions: int = 1, replication: int = 1, **configs: str | None) -> CreatableTopic:
-    """A topic to create; configs by their names, given as a dictionary."""
+def creatable(
+    name: str, partitions: int = 1, replication: int = 1, configs: Mapping[str, str | None] | None = None
+) -> CreatableTopic:
+    """A topic to create; configs by their names."""
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication,
         assignments=[],
-        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
     )
 
 

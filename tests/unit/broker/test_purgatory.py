@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -100,8 +101,12 @@ def test_racing_completions_respond_once(timer: Timer) -> None:
 def test_timer_runs_in_order_of_time_and_not_early(timer: Timer) -> None:
     ran: list[tuple[int, float]] = []
     started = time.monotonic()
+
+    def note(delay_ms: int) -> None:
+        ran.append((delay_ms, time.monotonic() - started))
+
     for delay_ms in (60, 20, 40, 0):
-        timer.schedule(lambda d=delay_ms: ran.append((d, time.monotonic() - started)), delay_ms)
+        timer.schedule(partial(note, delay_ms), delay_ms)
 
     until(lambda: len(ran) == 4)
 
@@ -111,7 +116,11 @@ def test_timer_runs_in_order_of_time_and_not_early(timer: Timer) -> None:
 
 def test_a_failing_callback_does_not_stop_the_timer(timer: Timer) -> None:
     ran = threading.Event()
-    timer.schedule(lambda: 1 / 0, 0)
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    timer.schedule(fail, 0)
     timer.schedule(ran.set, 20)
 
     assert ran.wait(5)

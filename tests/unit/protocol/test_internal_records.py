@@ -2,6 +2,7 @@
 
 import random
 import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_a_later_version_of_the_consumer_protocol_is_read_as_the_last_known_one(
 
 
 @pytest.mark.parametrize("decode_blob", [decode_subscription, decode_assignment])
-def test_hostile_blobs_end_in_a_decode_error(decode_blob: "type[decode_subscription]") -> None:
+def test_hostile_blobs_end_in_a_decode_error(decode_blob: Callable[[bytes], object]) -> None:
     hostile = [
         b"",
         b"\0",

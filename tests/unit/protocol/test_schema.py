@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kavka.protocol.api import VERSIONS, ApiKey, spec
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import FetchRequest, PartitionData
-from kavka.protocol.messages.metadata import MetadataRequest
+from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.messages.produce import ProduceResponse
 from kavka.protocol.schema import ZERO_UUID, Message, Struct, schema_of, text_to_uuid, uuid_to_text
 from tests.support.message_values import all_message_versions
@@ -52,7 +53,7 @@ def test_declared_fields_exist_and_tags_are_for_flexible_versions_alone() -> Non
 def test_lists_belong_to_one_message_alone() -> None:
     first, second = ProduceResponse(responses=[]), MetadataRequest()
     assert second.topics == []
-    second.topics.append(None)
+    second.topics.append(MetadataRequestTopic(name="t"))
     assert MetadataRequest().topics == []
     assert first.node_endpoints is not ProduceResponse(responses=[]).node_endpoints
 
@@ -67,7 +68,7 @@ def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
 
 def test_an_unknown_field_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="no_such_field"):
-        FetchRequest(no_such_field=1)
+        FetchRequest(**dict[str, Any](no_such_field=1))
 
 
 def test_messages_compare_by_content_and_say_what_they_hold() -> None:

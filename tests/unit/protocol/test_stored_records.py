@@ -1,5 +1,8 @@
 """Records of internal topics: declared like messages, with forms that no request has. Bytes written by Kafka 4.3.1."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kavka.protocol import interpreter
@@ -32,7 +35,9 @@ class ConsumerGroupMemberMetadataValue(Record, versions="0", flexible="0+"):
 @pytest.mark.parametrize(
     "codec", [(encode, decode), (interpreter.encode, interpreter.decode)], ids=["compiled", "interpreted"]
 )
-def test_a_nullable_struct_in_a_tagged_field_has_its_marker_byte(codec: tuple[type[encode], type[decode]]) -> None:
+def test_a_nullable_struct_in_a_tagged_field_has_its_marker_byte(
+    codec: tuple[Callable[..., bytes], Callable[..., Any]],
+) -> None:
     encode_it, decode_it = codec
     value = ConsumerGroupMemberMetadataValue(
         instance_id="",

@@ -146,7 +146,7 @@ def snappy_bomb() -> bytes:
 
 @cache
 def snappy_xerial_bomb() -> bytes:
-    block = snappy.compress(bytes(MIB))
+    block: bytes = snappy.compress(bytes(MIB))
     return XERIAL + (struct.pack(">i", len(block)) + block) * 256
 
 
@@ -157,7 +157,8 @@ def snappy_lying_about_its_size() -> bytes:
 @cache
 def lz4_bomb() -> bytes:
     packer = lz4.frame.LZ4FrameCompressor(block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX4MB)
-    return packer.begin() + b"".join(packer.compress(bytes(MIB)) for _ in range(256)) + packer.flush()
+    packed = [packer.begin(), *(packer.compress(bytes(MIB)) for _ in range(256)), packer.flush()]
+    return b"".join(packed)
 
 
 def zstd_bomb_that_states_its_size() -> bytes:

@@ -105,7 +105,7 @@ def expected(name: str) -> list[Record]:
 
 
 def read_all(data: bytes) -> list[Record]:
-    records = []
+    records: list[Record] = []
     for position, header in iter_batch_headers(data):
         verify_crc(data, position, header)
         records += iter_records(data, position)

@@ -26,7 +26,7 @@ def test_reads_what_kafka_python_wrote(magic: int, codec: Codec) -> None:
     builder.close()
     data = bytes(builder.buffer())
 
-    read = []
+    read: list[Record] = []
     for position, header in iter_batch_headers(data):
         verify_crc(data, position, header)
         read += iter_records(data, position)

@@ -36,7 +36,7 @@ THREE = [Record(offset, 1000 + offset, b"k%d" % offset, b"v" * 30) for offset in
 
 
 def read_all(data: bytes) -> list[Record]:
-    records = []
+    records: list[Record] = []
     for position, header in iter_batch_headers(data):
         verify_crc(data, position, header)
         records += iter_records(data, position)

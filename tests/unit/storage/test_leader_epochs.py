@@ -45,7 +45,7 @@ def test_truncation_at_both_ends() -> None:
     assert epochs.truncate_from_start(15)
     assert epochs.entries == ((1, 15), (3, 20))
     assert epochs.truncate_from_start(20)
-    assert epochs.entries == ((3, 20),)
+    assert list(epochs.entries) == [(3, 20)]
     assert not epochs.truncate_from_start(20)
 
 

@@ -45,7 +45,7 @@ def groups() -> StagedGroups:
 @pytest.fixture
 def broker(groups: StagedGroups) -> Broker:
     broker = Broker()
-    broker.services.groups = groups  # type: ignore[assignment]  # it has the one method that handlers call
+    broker.services.groups = groups
     return broker
 
 
@@ -178,7 +178,7 @@ def test_a_session_outside_the_brokers_limits_is_refused(broker: Broker, session
 def test_a_sync_has_to_name_the_protocol_since_v5(broker: Broker, missing: str) -> None:
     member_id = joined(broker).member_id
 
-    answer = broker.ask(sync(member_id, 1, **{missing: None}), 5)
+    answer = broker.ask(sync(member_id, 1, **dict[str, Any]({missing: None})), 5)
 
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

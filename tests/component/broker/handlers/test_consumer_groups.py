@@ -40,7 +40,7 @@ def groups() -> StagedConsumerGroups:
 @pytest.fixture
 def broker(groups: StagedConsumerGroups) -> Broker:
     broker = Broker()
-    broker.services.groups = groups  # type: ignore[assignment]  # it has the one method that handlers call
+    broker.services.groups = groups
     return broker
 
 

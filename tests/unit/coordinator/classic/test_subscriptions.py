@@ -21,7 +21,7 @@ def test_the_topics_of_all_members_are_known() -> None:
 
     group = stage.group()
 
-    assert group.subscribed_topics() == {"a", "b"}
+    assert group.subscribed_topics() == frozenset({"a", "b"})
     assert group.is_subscribed_to("a")
     assert not group.is_subscribed_to("c")
 
@@ -31,7 +31,7 @@ def test_a_version_that_is_not_known_yet_still_tells_the_topics() -> None:
     known = subscription("a")[0][1]
     stage.stable(1, protocols=(("range", b"\x00\x63" + known[2:] + b"what comes later"),))
 
-    assert stage.group().subscribed_topics() == {"a"}
+    assert stage.group().subscribed_topics() == frozenset({"a"})
 
 
 def test_subscriptions_that_cannot_be_read_count_as_all_topics() -> None:
@@ -49,7 +49,7 @@ def test_the_topics_are_those_of_the_last_generation_while_a_new_one_is_made() -
 
     stage.join(follower, protocols=subscription("b"))
 
-    assert stage.group().subscribed_topics() == {"a"}
+    assert stage.group().subscribed_topics() == frozenset({"a"})
 
 
 def test_a_stable_group_lets_offsets_expire_of_topics_it_is_not_subscribed_to() -> None:

@@ -15,7 +15,7 @@ from tests.support.consumer_stage import GROUP, ConsumerStage, PlayedMember, fac
 
 NAMES = ["a", "b", "c", "d"]
 TOPICS = ["x", "y", "z"]
-SUBSCRIPTIONS = st.one_of(
+SUBSCRIPTIONS: st.SearchStrategy[tuple[list[str], str]] = st.one_of(
     st.lists(st.sampled_from(TOPICS), min_size=1, max_size=3, unique=True).map(lambda topics: (topics, "")),
     st.sampled_from(["[xy]", "z|x", ".*"]).map(lambda regex: ([], regex)),
 )

@@ -13,7 +13,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import OffsetCommitKey, OffsetCommitValue
 from kavka.protocol.records.batch import Codec, read_header
 from tests.support.internal_log import MemoryLog
-from tests.support.tiny_shard import Answers, TinyShard, TinyWorld, record_of
+from tests.support.tiny_shard import Answers, TinyShard, TinyWorld, not_refused, record_of
 
 
 class Scene:
@@ -275,7 +275,7 @@ def test_operations_of_many_threads_come_one_after_the_other(scene: Scene) -> No
 
     def add_often() -> None:
         for _ in range(200):
-            scene.world.runtime.run(0, add, pytest.fail)
+            scene.world.runtime.run(0, add, not_refused)
 
     threads = [threading.Thread(target=add_often) for _ in range(4)]
     for thread in threads:

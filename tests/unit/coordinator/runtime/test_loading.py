@@ -241,7 +241,7 @@ def test_a_stop_ends_a_load_and_answers_what_waits(world: TinyWorld) -> None:
     world.runtime.run(1, lambda shard: shard.wait(waiting.reply), waiting.refuse)
     world.load_buffer_bytes = 1
     log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
-    reached = []
+    reached: list[int] = []
     log.before_read = partial(reached.append, 1)
     world.runtime.leads(0, 0, log)
     wait_until(lambda: reached, 10, "never read")
@@ -255,7 +255,7 @@ def test_a_stop_ends_a_load_and_answers_what_waits(world: TinyWorld) -> None:
 
 
 def test_who_asks_is_told_when_what_waits_to_be_loaded_is_loaded(world: TinyWorld) -> None:
-    told = []
+    told: list[object] = []
     world.runtime.after_loads(lambda: told.append("nothing waits"))
     world.loading.clear()
     world.runtime.leads(0, 0, log_of(record_of("g", 5)))
@@ -269,7 +269,7 @@ def test_who_asks_is_told_when_what_waits_to_be_loaded_is_loaded(world: TinyWorl
 
 
 def test_who_waits_for_loads_is_told_of_the_end_too(world: TinyWorld) -> None:
-    told = []
+    told: list[str] = []
     world.load_buffer_bytes = 1
     log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
     log.before_read = partial(told.append, "read")

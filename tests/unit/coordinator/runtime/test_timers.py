@@ -8,7 +8,7 @@ from kavka.coordinator.runtime.result import NOTHING, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.internal_log import MemoryLog
-from tests.support.tiny_shard import Answers, TinyShard, TinyWorld, record_of
+from tests.support.tiny_shard import Answers, TinyShard, TinyWorld, not_refused, record_of
 
 
 class Scene:
@@ -24,7 +24,7 @@ class Scene:
             shard.context.timers.schedule(key, delay_ms, lambda: shard.put(key, offset, self.answers.reply))
             return NOTHING
 
-        self.world.runtime.run(0, schedule, pytest.fail)
+        self.world.runtime.run(0, schedule, not_refused)
 
 
 @pytest.fixture
