@@ -53,9 +53,10 @@ def change(
         )
     if resource_type == BROKER:
         broker_id = own_broker_id(name, services)
-        return services.controller.alter_configs(
-            ConfigEntity.broker(broker_id), _checked_broker_change(broker_id, new_settings, services), validate_only
-        )
+        checked = _checked_broker_change(broker_id, new_settings, services, validate_only=validate_only)
+        stored = services.controller.alter_configs(ConfigEntity.broker(broker_id), checked, validate_only)
+        stored.add_done_callback(lambda done: services.config.abandon() if done.exception() else None)
+        return stored
     raise BrokerError(
         ErrorCode.INVALID_REQUEST, f"the configuration of resource type {resource_type} cannot be changed"
     )
@@ -103,16 +104,20 @@ def _checked_topic_change(new_settings: Change, services: "Services") -> Change:
     return checked
 
 
-def _checked_broker_change(broker_id: int | None, new_settings: Change, services: "Services") -> Change:
+def _checked_broker_change(
+    broker_id: int | None, new_settings: Change, services: "Services", *, validate_only: bool
+) -> Change:
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)
         current = services.config.current
         _refuse_secrets(new, stored)
         try:
             if broker_id is None:
-                check_broker_change(current, new, layer(current, Source.DYNAMIC_BROKER))
+                changed = check_broker_change(current, new, layer(current, Source.DYNAMIC_BROKER))
             else:
-                check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
+                changed = check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
+            if not validate_only:
+                services.config.prepare(changed)
         except ConfigError as error:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource: {error}") from error
         return new

@@ -11,15 +11,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.topic_config import TopicConfig, usable_overrides
 from kavka.config.values import Source
 
-ConfigListener = Callable[[BrokerConfig, BrokerConfig, frozenset[str]], None]
-"""Called with the old snapshot, the new one, and the names of the settings that differ."""
 TopicListener = Callable[[str, Mapping[str, str]], None]
 """Called with a topic's name and all of its overrides."""
 
@@ -29,37 +27,69 @@ THREAD_COUNTS: Final = (
     "num.replica.fetchers",
     "num.recovery.threads.per.data.dir",
     "background.threads",
+    "log.cleaner.threads",
 )
 NONE_SET: Final[Mapping[str, str]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
 
+class ChangingParts(Protocol):
+    """What has to be told of a change of the broker's settings: first to make ready what may fail, then to follow."""
+
+    def prepare(self, config: BrokerConfig) -> None:
+        """Open and start what `config` needs beyond what is there. Raises OSError, with nothing changed."""
+
+    def abandon(self, config: BrokerConfig) -> None:
+        """Take back what was prepared: `config` stays."""
+
+    def changed(self, old: BrokerConfig, new: BrokerConfig, names: frozenset[str]) -> None:
+        """`new` counts from now on, and was prepared; `names` are the settings that differ."""
+
+
 class DynamicConfig:
     """Holds the current snapshot.
 
     Threads: `current`, `topic_overrides` and `topic_config` by any thread, lock-free (each is one read of an attribute
-    or a dictionary). Changes come one after another, under `_lock`, and listeners run under it, in the order of
-    registration, on the thread that brought the change: they must be short and must not change the configuration.
-    Listeners are registered before the first change.
+    or a dictionary). Changes come one after another, under `_lock`; the parts and the topics' listeners run under it,
+    on the thread that brought the change: they must be short and must not change the configuration.
     """
 
     def __init__(self, static: BrokerConfig, broker_id: int) -> None:
         self.current = static
         self._broker_id = broker_id
         self._lock = threading.Lock()
-        self._listeners: list[ConfigListener] = []
         self._topic_listeners: list[TopicListener] = []
+        self._parts: ChangingParts | None = None
         self._topic_overrides: dict[str, Mapping[str, str]] = {}
         self._topic_configs: dict[str, TopicConfig] = {}
-
-    def on_change(self, listener: ConfigListener) -> None:
-        """Have `listener` called after every change of the broker's settings."""
-        self._listeners.append(listener)
 
     def on_topic_change(self, listener: TopicListener) -> None:
         """Have `listener` called after every change of a topic's overrides."""
         self._topic_listeners.append(listener)
+
+    def follow(self, parts: ChangingParts) -> None:
+        """Have `parts` changed with the broker's settings from now on."""
+        with self._lock:
+            self._parts = parts
+
+    def prepare(self, config: BrokerConfig) -> None:
+        """Do what may fail of a change to `config`, before it is stored: all or nothing.
+
+        `broker_changed` follows when it has been stored, else `abandon`. Raises ConfigError.
+        """
+        with self._lock:
+            if self._parts is not None:
+                try:
+                    self._parts.prepare(config)
+                except OSError as failure:
+                    raise ConfigError(None, None, f"it cannot be applied: {failure.strerror}") from failure
+
+    def abandon(self) -> None:
+        """Take back what was prepared for a change that was not stored."""
+        with self._lock:
+            if self._parts is not None:
+                self._parts.abandon(self.current)
 
     def broker_changed(self, broker_id: int | None, stored: Mapping[str, str]) -> None:
         """The dynamic settings of one broker, or with None the cluster's defaults, are now `stored`.
@@ -74,13 +104,21 @@ class DynamicConfig:
             per_broker = stored if broker_id is not None else layer(old, Source.DYNAMIC_BROKER)
             new = _usable_snapshot(old, cluster_defaults, per_broker)
             changed = changed_settings(old, new)
+            if self._parts is not None and changed:
+                try:
+                    self._parts.prepare(new)
+                except OSError as failure:
+                    # Stored by another broker or tool: here it was prepared before.
+                    names = ",".join(sorted(changed))
+                    log.error("changed settings cannot be applied names=%s reason=%s", names, failure.strerror)
+                    return
             self.current = new
             if not changed:
                 return
             self._topic_configs = {}
             log.info("settings changed names=%s", ",".join(sorted(changed)))
-            for listener in self._listeners:
-                listener(old, new, changed)
+            if self._parts is not None:
+                self._parts.changed(old, new, changed)
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
         """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
@@ -114,8 +152,11 @@ class DynamicConfig:
                 config = TopicConfig.of(self.current, dict(overrides))
             except ConfigError as error:
                 log.warning("stored topic settings do not fit together topic=%s reason=%s", topic, error)
-                return TopicConfig.of(self.current, {})
+                config = TopicConfig.of(self.current, {})
             configs[topic] = config
+            if self._topic_overrides.get(topic) is not overrides:
+                # Changed meanwhile, maybe after the old one was removed from here.
+                configs.pop(topic, None)
         return config
 
 
@@ -135,7 +176,11 @@ def check_broker_change(
     new = current.with_dynamic(cluster_defaults, per_broker)
     for name in THREAD_COUNTS:
         before, after = current.value(name), new.value(name)
-        if after < before / 2:
+        if after == before:
+            continue
+        if after < 1:
+            raise ConfigError(name, after, "value should be at least 1")
+        if after < before // 2:
             raise ConfigError(name, after, f"value should be at least half the current value {before}")
         if after > before * 2:
             raise ConfigError(name, after, f"value should not be greater than double the current value {before}")

@@ -2,7 +2,7 @@
 
 A broker keeps to its own objects: several can run in one process, and none changes its host (that is `main.py`'s part).
 
-Start: directories are locked, addresses taken, the registry opened, logs loaded, threads started, the broker
+Start: directories are locked, the registry opened, addresses taken, logs loaded, threads started, the broker
 registered, the controller elected (which makes this broker lead what it leads), and only then are connections
 accepted. Stop: no new connections, running requests finish, what waits is answered, the controller resigns, logs are
 flushed and closed with the mark of a clean stop last.
@@ -30,6 +30,7 @@ from kavka.broker.producer_ids import ProducerIds
 from kavka.broker.purgatory import Purgatory
 from kavka.broker.replica_manager import ReplicaManager
 from kavka.broker.request_log import RequestLog
+from kavka.broker.running_parts import RunningParts
 from kavka.broker.scheduler import Scheduler
 from kavka.broker.services import Services
 from kavka.broker.socket_server import SocketServer
@@ -45,7 +46,7 @@ from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import LogDirEvent
-from kavka.config.broker_config import BrokerConfig
+from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -150,16 +151,11 @@ class Broker:
         services.metrics = self.metrics
         services.purgatory = Purgatory(self._timer)
         services.fetch_sessions = FetchSessions(static.max_incremental_fetch_session_cache_slots)
-        self._sockets = SocketServer(
-            static, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
-        )
         logs = services.logs = self._log_manager(static)
-        services.cleaner = LogCleaner(logs, static, now_ms=self._now_ms, on_death=self._thread_died)
         owner = logs.lock_directories()
         self._undo.append(lambda: logs.close(broker_epoch=self._epoch))
-        self._sockets.bind()
-        self._undo.append(self._sockets.stop_accepting)
         self._open_registry(static, owner)
+        self._take_addresses()
         self._load()
         self._take_part()
         self._serve()
@@ -189,7 +185,6 @@ class Broker:
         services.features = finalize(registry)
         adopt_topics(static.log_dirs, self._files, registry, self.broker_id)
         config = services.config = DynamicConfig(static, self.broker_id)
-        config.on_change(self._settings_changed)
         config.on_topic_change(services.logs.update_topic_config)
         changes = self._config_changes = ConfigChanges(
             registry, config.topic_changed, config.broker_changed, self._now_ms
@@ -203,6 +198,24 @@ class Broker:
                 config.broker_changed(int(entity), stored)
         for topic, stored in read_configs(registry, "topics").items():
             config.topic_changed(topic, stored)
+
+    def _take_addresses(self) -> None:
+        """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""
+        services = self.services
+        config = services.config.current
+        services.logs.update_broker_config(config)
+        self._scheduler.resize(config.background_threads)
+        services.cleaner = LogCleaner(services.logs, config, now_ms=self._now_ms, on_death=self._thread_died)
+        self._sockets = SocketServer(
+            config, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
+        )
+        parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
+        services.config.follow(parts)
+        if services.config.current is not config:
+            # Another broker was faster.
+            parts.changed(config, services.config.current, changed_settings(config, services.config.current))
+        self._sockets.bind()
+        self._undo.append(self._sockets.stop_accepting)
 
     def _load(self) -> None:
         """The logs, and the threads that serve them."""
@@ -284,19 +297,10 @@ class Broker:
         self._coordinators.stop()
         self.services.purgatory.expire_all()
 
-    def _settings_changed(self, old: BrokerConfig, new: BrokerConfig, changed: frozenset[str]) -> None:
-        self.services.logs.update_broker_config(new)
-        self.services.cleaner.reconfigure(new)
-        if "background.threads" in changed:
-            self._scheduler.resize(new.background_threads)
-        self._scheduler.intervals_changed()
-        if self._is_serving:
-            self._sockets.reconfigure(new)
-            if changed & {"listeners", "advertised.listeners"}:
-                self._announce(new)
-
     def _announce(self, config: BrokerConfig) -> None:
         """Tell the cluster of other endpoints: the controller hears of it by the registration, and tells all."""
+        if not self._is_serving:
+            return
         self.services.metadata.set_unadvertised(unadvertised_listeners(config))
         self._registration.update(broker_info(self.broker_id, config, self._sockets.bound_port))
 

@@ -1,6 +1,8 @@
 """From the listening sockets to the handlers: acceptors, network threads, the request queue, I/O threads."""
 
+import errno
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,8 +28,12 @@ log = logging.getLogger(__name__)
 class SocketServer:
     """The broker's network side.
 
-    Order of use: `bind` (raises OSError), `start`, `listen`, `stop`. Threads: these and `reconfigure` are called by
-    one thread at a time (the one that starts and stops the broker, then the one that applies settings).
+    Order of use: `bind` and `start` (both raise OSError), `listen`, `stop_accepting`, `stop`. While it listens, other
+    settings come in two steps: `prepare` does what may fail, and only adds; `reconfigure` takes away what is no longer
+    wanted.
+
+    Threads: one starts and stops it. Whichever changes settings calls `prepare`, `abandon` and `reconfigure`;
+    `_lock` keeps them apart, and guards `_listening`, without which they leave everything alone.
     """
 
     def __init__(
@@ -40,6 +46,8 @@ class SocketServer:
         on_death: Callable[[BaseException], None],
     ) -> None:
         self._config = config
+        self._lock = threading.Lock()
+        self._listening = False
         self._metrics = metrics
         self._on_answered = on_answered
         self._on_death = on_death
@@ -63,17 +71,20 @@ class SocketServer:
             raise
 
     def start(self) -> None:
-        """Start the threads that read and run requests."""
-        self._resize_network(self._config.num_network_threads)
-        self._resize_io(self._config.num_io_threads)
+        """Start the threads that read and run requests. Raises OSError if there cannot be so many."""
+        self._grow(self._config)
 
     def listen(self) -> None:
-        """Accept connections from now on."""
-        for acceptor in self.acceptors:
-            acceptor.start()
+        """Accept connections from now on. Raises OSError."""
+        with self._lock:
+            for acceptor in self.acceptors:
+                acceptor.start()
+            self._listening = True
 
     def stop_accepting(self) -> None:
-        """Let no new connection in."""
+        """Let no new connection in; settings that change from now on change nothing here."""
+        with self._lock:
+            self._listening = False
         for acceptor in self.acceptors:
             acceptor.stop()
         self.acceptors.clear()
@@ -82,7 +93,7 @@ class SocketServer:
         """Let the I/O threads finish what they run, and end."""
         for thread in self.network_threads:
             thread.call(thread.stop_reading)
-        self._resize_io(0)
+        self._end_io_threads(len(self.io_threads))
         for ended in self._retired:
             ended.join()
 
@@ -93,14 +104,35 @@ class SocketServer:
             thread.stop()
         self.network_threads.clear()
 
+    def prepare(self, config: "BrokerConfig") -> None:
+        """Open the listeners and start the threads that `config` has and the present configuration has not.
+
+        They serve at once; what shall go stays until `reconfigure`. `abandon` takes back what was prepared. Raises
+        OSError, with everything as it was before.
+        """
+        with self._lock:
+            if not self._listening:
+                return
+            try:
+                self._grow(config)
+                self._open(config.listeners)
+            except OSError:
+                self._shrink(self._config)
+                raise
+
+    def abandon(self) -> None:
+        """Close and end what was prepared: the present configuration stays."""
+        with self._lock:
+            if self._listening:
+                self._shrink(self._config)
+
     def reconfigure(self, config: "BrokerConfig") -> None:
-        """Apply what changed in the configuration: limits, numbers of threads, listeners."""
-        old, self._config = self._config, config
-        self.limits.settings = _connection_settings(config)
-        self._resize_network(config.num_network_threads)
-        self._resize_io(config.num_io_threads)
-        if old.listeners != config.listeners:
-            self._change_listeners(config.listeners)
+        """Apply a configuration that has been prepared: limits, numbers of threads, listeners."""
+        with self._lock:
+            self._config = config
+            if self._listening:
+                self.limits.settings = _connection_settings(config)
+                self._shrink(config)
 
     def bound_port(self, listener_name: str) -> int:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
@@ -111,25 +143,36 @@ class SocketServer:
         """How many connections there are."""
         return self.limits.total
 
-    def _change_listeners(self, listeners: "Sequence[Listener]") -> None:
-        wanted = {(listener.name, listener.host, listener.port): listener for listener in listeners}
-        kept = []
-        for acceptor in self.acceptors:
-            key = (acceptor.listener_name, acceptor.configured_host, acceptor.configured_port)
-            if key in wanted:
-                kept.append(acceptor)
-                del wanted[key]
-            else:
-                log.info("listener removed name=%s port=%d", acceptor.listener_name, acceptor.port)
+    def _open(self, listeners: "Sequence[Listener]") -> None:
+        present = {_address(acceptor) for acceptor in self.acceptors}
+        for listener in listeners:
+            if (listener.name, listener.host, listener.port) in present:
+                continue
+            try:
+                acceptor = self._acceptor(listener)
+            except OSError as failure:
+                own = next((each.listener_name for each in self.acceptors if each.port == listener.port), None)
+                if own is None or failure.errno != errno.EADDRINUSE:
+                    raise
+                reason = f"{failure.strerror} by listener {own}, which another change has to remove first"
+                raise OSError(failure.errno, reason) from failure
+            try:
+                acceptor.start()
+            except OSError:
                 acceptor.stop()
-                for thread in self.network_threads:
-                    thread.call(thread.close_listener, acceptor.listener_name)
-        self.acceptors = kept
-        for listener in wanted.values():
-            acceptor = self._acceptor(listener)
-            acceptor.start()
+                raise
             self.acceptors.append(acceptor)
             log.info("listener added name=%s port=%d", acceptor.listener_name, acceptor.port)
+
+    def _close_others(self, listeners: "Sequence[Listener]") -> None:
+        wanted = {(listener.name, listener.host, listener.port) for listener in listeners}
+        surplus = [acceptor for acceptor in self.acceptors if _address(acceptor) not in wanted]
+        self.acceptors = [acceptor for acceptor in self.acceptors if _address(acceptor) in wanted]
+        for acceptor in surplus:
+            log.info("listener removed name=%s port=%d", acceptor.listener_name, acceptor.port)
+            acceptor.stop()
+            for thread in self.network_threads:
+                thread.call(thread.close_listener, acceptor.listener_name)
 
     def _acceptor(self, listener: "Listener") -> Acceptor:
         return Acceptor(
@@ -143,12 +186,12 @@ class SocketServer:
             on_death=self._on_death,
         )
 
-    def _resize_network(self, count: int) -> None:
-        settings = _network_settings(self._config)
-        threads = list(self.network_threads)
-        while len(threads) < count:
+    def _grow(self, config: "BrokerConfig") -> None:
+        """Start the threads that are missing. Raises OSError; those that could be started stay."""
+        settings = _network_settings(config)
+        while len(self.network_threads) < config.num_network_threads:
             thread = NetworkThread(
-                len(threads),
+                len(self.network_threads),
                 self.queue,
                 settings,
                 self.limits,
@@ -158,24 +201,36 @@ class SocketServer:
                 self._rejected,
                 self._on_death,
             )
-            thread.start()
             self.queue.receivers.append(thread)
-            threads.append(thread)
-        removed = threads[count:]
+            try:
+                thread.start()
+            except RuntimeError as failure:
+                self.queue.receivers.remove(thread)
+                thread.stop()
+                raise _no_thread(failure, "num.network.threads", config.num_network_threads) from failure
+            self.network_threads = [*self.network_threads, thread]
+        while len(self.io_threads) < config.num_io_threads:
+            runner = IoThread(len(self.io_threads), self.queue, self._dispatcher, self._metrics, self._on_death)
+            self.queue.finishers.append(runner)
+            try:
+                runner.start()
+            except RuntimeError as failure:
+                self.queue.finishers.remove(runner)
+                raise _no_thread(failure, "num.io.threads", config.num_io_threads) from failure
+            self.io_threads.append(runner)
+
+    def _shrink(self, config: "BrokerConfig") -> None:
+        """Take away what `config` does not have."""
+        self._close_others(config.listeners)
+        removed = self.network_threads[config.num_network_threads :]
         # The acceptors see the shorter list before the threads that left it stop.
-        self.network_threads = threads[:count]
-        for thread in threads:
-            thread.settings = settings
+        self.network_threads = self.network_threads[: config.num_network_threads]
         for thread in removed:
             thread.stop()
+        self._end_io_threads(len(self.io_threads) - config.num_io_threads)
 
-    def _resize_io(self, count: int) -> None:
-        while len(self.io_threads) < count:
-            thread = IoThread(len(self.io_threads), self.queue, self._dispatcher, self._metrics, self._on_death)
-            self.queue.finishers.append(thread)
-            self.io_threads.append(thread)
-            thread.start()
-        for _ in range(len(self.io_threads) - count):
+    def _end_io_threads(self, count: int) -> None:
+        for _ in range(count):
             # Whichever thread takes it ends, so which object stands for it does not matter until all end.
             self._retired.append(self.io_threads.pop())
             self.queue.put(None)
@@ -193,6 +248,14 @@ class SocketServer:
     def _refused(self, peer_host: str, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_connections")
         log.warning("connection refused peer=%s reason=%r", peer_host, reason)
+
+
+def _address(acceptor: Acceptor) -> tuple[str, str, int]:
+    return acceptor.listener_name, acceptor.configured_host, acceptor.configured_port
+
+
+def _no_thread(failure: RuntimeError, name: str, count: int) -> OSError:
+    return OSError(errno.EAGAIN, f"the threads for {name}={count} cannot be started: {failure}")
 
 
 def _network_settings(config: "BrokerConfig") -> NetworkSettings:

@@ -53,19 +53,33 @@ class Acceptor:
         except OSError as failure:
             reason = f"listener {listener_name} cannot bind {host or '*'}:{port}: {failure.strerror}"
             raise OSError(failure.errno, reason) from failure
+        except UnicodeError as failure:
+            raise OSError(errno.EINVAL, f"listener {listener_name} cannot bind {host}: no host's name") from failure
         self.configured_host: Final = host
         self.configured_port: Final = port
         self.port: Final[int] = self._socket.getsockname()[1]
-        self._wake_receive, self._wake_send = os.pipe()
+        try:
+            self._wake_receive, self._wake_send = os.pipe()
+        except OSError:
+            self._socket.close()
+            raise
         self._spare = _open_spare()
         self._dealt = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"acceptor-{listener_name}", daemon=True)
 
     def start(self) -> None:
-        """Accept from now on. Raises OSError if another process listens there."""
-        self._socket.listen(self._backlog)
-        self._thread.start()
+        """Accept from now on. Raises OSError if another process listens there, or there cannot be another thread."""
+        try:
+            self._socket.listen(self._backlog)
+            self._thread.start()
+        except OSError as failure:
+            where = f"{self.configured_host or '*'}:{self.configured_port}"
+            reason = f"listener {self.listener_name} cannot listen on {where}: {failure.strerror}"
+            raise OSError(failure.errno, reason) from failure
+        except RuntimeError as failure:
+            reason = f"the thread of listener {self.listener_name} cannot be started: {failure}"
+            raise OSError(errno.EAGAIN, reason) from failure
 
     def stop(self) -> None:
         """Stop listening and join the thread."""

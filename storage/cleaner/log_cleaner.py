@@ -5,6 +5,7 @@ for `log.cleaner.backoff.ms` when none is filthy enough. Processes are started w
 end when there was nothing for a while.
 """
 
+import errno
 import logging
 import threading
 import time
@@ -99,11 +100,19 @@ class LogCleaner:
             thread.join()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The settings have changed: rates at once, the rest with the next round."""
+        """The settings have changed: rates at once, the rest with the next round.
+
+        Raises OSError where there cannot be so many threads, with the settings as they were.
+        """
         with self._changed:
-            self._config = config
-            self._start_threads()
-            self._changed.notify_all()
+            before, self._config = self._config, config
+            try:
+                self._start_threads()
+            except OSError:
+                self._config = before
+                raise
+            finally:
+                self._changed.notify_all()
         self._share_rate()
 
     # What the metrics tell
@@ -148,7 +157,7 @@ class LogCleaner:
     # The threads
 
     def _start_threads(self) -> None:
-        """As many as are configured; `_changed` held. Surplus ones end by themselves."""
+        """As many as are configured; `_changed` held. Surplus ones end by themselves. Raises OSError."""
         if self._stopping or not self._started:
             return
         for number in range(self._config.log_cleaner_threads):
@@ -156,8 +165,11 @@ class LogCleaner:
             if thread is None or not thread.is_alive():
                 name = f"log-cleaner-{number}"
                 thread = threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as failure:
+                    raise OSError(errno.EAGAIN, f"cleaner thread {number} cannot be started: {failure}") from failure
                 self._threads[number] = thread
-                thread.start()
 
     def _run(self, number: int) -> None:
         try:

@@ -4,9 +4,12 @@ import logging
 
 import pytest
 
+from kavka.broker import dynamic_config
 from kavka.broker.dynamic_config import DynamicConfig, check_broker_change
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
+from kavka.config.topic_config import TopicConfig
+from tests.support.changing_parts import NotingParts
 
 
 @pytest.fixture
@@ -36,14 +39,57 @@ def test_another_brokers_settings_change_nothing(config: DynamicConfig) -> None:
     assert config.current is before
 
 
-def test_listeners_hear_what_changed_and_nothing_when_nothing_did(config: DynamicConfig) -> None:
-    heard: list[tuple[int, int, set[str]]] = []
-    config.on_change(lambda old, new, names: heard.append((old.num_io_threads, new.num_io_threads, set(names))))
+def test_parts_hear_what_changed_and_nothing_when_nothing_did(config: DynamicConfig) -> None:
+    parts = NotingParts()
+    config.follow(parts)
 
     config.broker_changed(1, {"num.io.threads": "8"})
     config.broker_changed(1, {"num.io.threads": "8"})
 
+    heard = [(old.num_io_threads, new.num_io_threads, names) for old, new, names in parts.told]
     assert heard == [(4, 8, {"num.io.threads"})]
+
+
+def test_what_was_stored_and_cannot_be_applied_does_not_count(
+    config: DynamicConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = NotingParts()
+    config.follow(parts)
+    parts.refuses = OSError(98, "the port is taken")
+
+    config.broker_changed(1, {"num.io.threads": "8"})
+
+    assert config.current.num_io_threads == 4
+    assert parts.told == []
+    assert "the port is taken" in caplog.text
+
+
+def test_a_topics_settings_that_do_not_fit_the_brokers_are_complained_of_once(
+    config: DynamicConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    config.topic_changed("visits", {"min.compaction.lag.ms": "100"})
+    config.broker_changed(1, {"log.cleaner.max.compaction.lag.ms": "50"})
+
+    assert [config.topic_config("visits").min_compaction_lag_ms for _ in range(3)] == [0, 0, 0]
+    assert caplog.text.count("do not fit together") == 1
+
+
+def test_a_topics_settings_that_change_while_they_are_read_are_not_kept(
+    config: DynamicConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.topic_changed("visits", {"retention.ms": "1"})
+
+    class Slow(TopicConfig):
+        @staticmethod
+        def of(broker: BrokerConfig, overrides: dict[str, str]) -> TopicConfig:
+            config.topic_changed("visits", {"retention.ms": "2"})
+            return TopicConfig.of(broker, overrides)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(dynamic_config, "TopicConfig", Slow)
+        config.topic_config("visits")
+
+    assert config.topic_config("visits").retention_ms == 2
 
 
 def test_stored_settings_that_cannot_be_used_are_left_out_and_the_rest_is_taken(
@@ -95,3 +141,22 @@ def test_thread_counts_change_by_a_factor_of_two_at_most(config: DynamicConfig, 
     else:
         with pytest.raises(ConfigError, match="current value 4"):
             check_broker_change(config.current, {}, change)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "allowed", "refused"),
+    [
+        ("num.io.threads", 3, (1, 6), (7,)),
+        ("log.cleaner.threads", 4, (2, 8), (1, 9)),
+        ("background.threads", 1, (2,), (3,)),
+    ],
+)
+def test_threads_are_halved_or_doubled_at_most(
+    name: str, before: int, allowed: tuple[int, ...], refused: tuple[int, ...]
+) -> None:
+    config = BrokerConfig({name: str(before)})
+    for count in allowed:
+        assert check_broker_change(config, {}, {name: str(count)}).value(name) == count
+    for count in refused:
+        with pytest.raises(ConfigError, match=f"current value {before}"):
+            check_broker_change(config, {}, {name: str(count)})

@@ -11,6 +11,7 @@ from kavka.protocol.messages import alter_configs as whole
 from kavka.protocol.messages import incremental_alter_configs as single
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.support.broker_handlers import BROKER_ID, Broker, Denying
+from tests.support.changing_parts import NotingParts
 
 HANDLERS = (alter_configs, describe_configs, incremental_alter_configs)
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -199,8 +200,8 @@ def test_unknown_topics_and_other_brokers_are_not_altered(broker: Broker) -> Non
 
 
 def test_dynamic_broker_settings_take_effect_at_once_by_precedence(broker: Broker) -> None:
-    heard: list[frozenset[str]] = []
-    broker.config.on_change(lambda old, new, changed: heard.append(changed))
+    parts = NotingParts()
+    broker.config.follow(parts)
 
     assert code(broker, incremental(BROKER, "", ("log.retention.ms", SET, "5000"))) == ErrorCode.NONE
     assert broker.config.current.log_retention_ms == 5000
@@ -210,7 +211,7 @@ def test_dynamic_broker_settings_take_effect_at_once_by_precedence(broker: Broke
     assert code(broker, replacing(BROKER, OWN)) == ErrorCode.NONE
     assert broker.config.current.log_retention_ms == 5000
 
-    assert heard == [frozenset({"log.retention.ms"})] * 3
+    assert [names for _, _, names in parts.told] == [{"log.retention.ms"}] * 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""What a change of settings does to the running broker: what may fail first, the rest when the change counts."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kavka.broker.scheduler import Scheduler
+    from kavka.broker.socket_server import SocketServer
+    from kavka.config.broker_config import BrokerConfig
+    from kavka.storage.cleaner.log_cleaner import LogCleaner
+    from kavka.storage.log_manager import LogManager
+
+ENDPOINTS: Final = frozenset({"listeners", "advertised.listeners"})
+
+
+class RunningParts:
+    """The parts that settings reach by being told; all others read the snapshot of the moment.
+
+    `announce` tells the cluster of other endpoints. Threads: called under `DynamicConfig`'s lock.
+    """
+
+    def __init__(
+        self,
+        sockets: "SocketServer",
+        logs: "LogManager",
+        cleaner: "LogCleaner",
+        scheduler: "Scheduler",
+        announce: "Callable[[BrokerConfig], None]",
+    ) -> None:
+        self._sockets: Final = sockets
+        self._logs: Final = logs
+        self._cleaner: Final = cleaner
+        self._scheduler: Final = scheduler
+        self._announce: Final = announce
+
+    def prepare(self, config: "BrokerConfig") -> None:
+        """Open the addresses and start the threads that `config` adds. Raises OSError, with nothing changed."""
+        self._sockets.prepare(config)
+        try:
+            self._cleaner.reconfigure(config)
+        except OSError:
+            self._sockets.abandon()
+            raise
+
+    def abandon(self, config: "BrokerConfig") -> None:
+        """Close and end them again: `config` stays."""
+        self._sockets.abandon()
+        self._cleaner.reconfigure(config)
+
+    def changed(self, old: "BrokerConfig", new: "BrokerConfig", names: frozenset[str]) -> None:
+        """`new` counts from now on, and has been prepared."""
+        self._logs.update_broker_config(new)
+        self._cleaner.reconfigure(new)
+        if "background.threads" in names:
+            self._scheduler.resize(new.background_threads)
+        self._scheduler.intervals_changed()
+        self._sockets.reconfigure(new)
+        if names & ENDPOINTS:
+            self._announce(new)

@@ -1,0 +1,176 @@
+"""Settings changed while a broker runs: what cannot be applied changes nothing, and what can survives a restart."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.cluster.registry.base import RegistryUnavailableError
+from kavka.config.values import Source
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.metadata import MetadataRequest
+from tests.support.probe import answers
+from tests.support.processes import free_port, wait_until
+from tests.support.raw_client import RawClient
+from tests.support.running_broker import HOST, RunningBroker, threads
+
+NAMES = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,THIRD:PLAINTEXT"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningBroker]:
+    with RunningBroker(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port on which somebody else listens."""
+    with socket.create_server((HOST, 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def with_listener(running: RunningBroker, *others: str) -> dict[str, str]:
+    """The change that adds listeners to the broker's own."""
+    own = f"PLAINTEXT://{HOST}:{running.port}"
+    return {"listeners": ",".join([own, *others]), "listener.security.protocol.map": NAMES}
+
+
+def advertised(port: int) -> list[tuple[str, int]]:
+    """What a client that comes to `port` is told of brokers."""
+    with RawClient(HOST, port) as client:
+        return [(broker.host, broker.port) for broker in client.ask(MetadataRequest(topics=[]), 9).brokers]
+
+
+def test_what_the_network_side_was_changed_to_is_there_after_a_restart(running: RunningBroker) -> None:
+    port = free_port()
+    changes = {
+        **with_listener(running, f"OTHER://{HOST}:{port}"),
+        "advertised.listeners": f"PLAINTEXT://kavka.example:1234,OTHER://{HOST}:{port}",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "max.connections.per.ip": "3",
+    }
+    assert running.alter(changes).error_code == ErrorCode.NONE
+
+    for _ in range(2):
+        described = running.described()
+        assert {name: described[name] for name in changes} == {
+            name: (value, Source.DYNAMIC_BROKER) for name, value in changes.items()
+        }
+        assert answers(HOST, port)
+        assert advertised(running.port) == [("kavka.example", 1234)]
+        assert advertised(port) == [(HOST, port)]
+        assert (threads("network-"), threads("io-")) == (2, 4)
+        assert connections_served(running.port) == 3
+        running.restart()
+
+
+def connections_served(port: int, most: int = 10) -> int:
+    """How many connections at a time are answered."""
+    held: list[RawClient] = []
+    try:
+        while len(held) < most:
+            client = RawClient(HOST, port)
+            held.append(client)
+            client.ask(MetadataRequest(topics=[]), 9)
+    except ConnectionError:
+        return len(held) - 1
+    finally:
+        for client in held:
+            client.close()
+    return most
+
+
+def test_a_dynamic_setting_counts_before_the_clusters_default_before_the_file_after_a_restart(tmp_path: Path) -> None:
+    static = {"num.io.threads": "3", "num.network.threads": "2", "log.cleaner.threads": "3"}
+    with RunningBroker(tmp_path, static) as running:
+        defaults = {"num.io.threads": "4", "num.network.threads": "4"}
+        assert running.alter(defaults, name="").error_code == ErrorCode.NONE
+        assert running.alter({"num.io.threads": "5"}).error_code == ErrorCode.NONE
+        for _ in range(2):
+            assert (threads("io-"), threads("network-"), threads("log-cleaner-")) == (5, 4, 3)
+            running.restart()
+
+
+@pytest.mark.parametrize("address", ["taken", "not ours", "no name"])
+def test_listeners_that_cannot_be_opened_are_refused_and_the_old_ones_serve_on(
+    running: RunningBroker, taken: int, address: str
+) -> None:
+    free = free_port()
+    wrong = {"taken": f"{HOST}:{taken}", "not ours": f"192.0.2.1:{free_port()}", "no name": f"a..b:{free_port()}"}
+    before = running.described()
+    held = (threads("acceptor-"), threads("io-"))
+    changes = with_listener(running, f"OTHER://{HOST}:{free}", f"THIRD://{wrong[address]}")
+
+    answer = running.alter({**changes, "num.io.threads": "4"})
+
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "listener THIRD cannot" in answer.error_message
+    assert wrong[address].partition(":")[0] in answer.error_message
+    assert running.described() == before
+    assert not answers(HOST, free)
+    wait_until(lambda: (threads("acceptor-"), threads("io-")) == held, 10, "what was opened is still there")
+    assert running.alter(with_listener(running, f"OTHER://{HOST}:{free}")).error_code == ErrorCode.NONE
+    assert answers(HOST, free)
+    running.restart()
+    assert answers(HOST, free)
+
+
+def test_a_listener_that_stands_in_its_own_way_is_said_to(running: RunningBroker) -> None:
+    answer = running.alter({"listeners": f"PLAINTEXT://localhost:{running.port}"})
+
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "in use by listener PLAINTEXT" in answer.error_message
+    assert answers(HOST, running.port)
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "last"),
+    [
+        ("num.io.threads", "io-", "io-3"),
+        ("num.network.threads", "network-", "network-1"),
+        ("log.cleaner.threads", "log-cleaner-", "log-cleaner-1"),
+    ],
+)
+def test_threads_that_cannot_be_started_leave_their_number_as_it_was(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch, name: str, prefix: str, last: str
+) -> None:
+    before = threads(prefix)
+    start = threading.Thread.start
+
+    def refuse_one(thread: threading.Thread) -> None:
+        if thread.name == last:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_one)
+    answer = running.alter({name: str(2 * before)})
+
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "can't start new thread" in answer.error_message
+    wait_until(lambda: threads(prefix) == before, 10, "there are other threads")
+    assert running.described()[name] == (str(before), Source.DEFAULT)
+    monkeypatch.undo()
+    assert running.alter({name: str(2 * before)}).error_code == ErrorCode.NONE
+    wait_until(lambda: threads(prefix) == 2 * before, 10, "there are no more threads")
+
+
+def test_a_change_that_cannot_be_stored_is_taken_back(running: RunningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    change = {**with_listener(running, f"OTHER://{HOST}:{port}"), "num.io.threads": "4"}
+
+    def refuse(operations: Any) -> Any:
+        raise RegistryUnavailableError("the disk is full")
+
+    monkeypatch.setattr(running.broker.services.registry, "multi", refuse)
+    answer = running.alter(change)
+    monkeypatch.undo()
+
+    assert answer.error_code != ErrorCode.NONE
+    wait_until(lambda: threads("io-") == 2 and not answers(HOST, port), 10, "it is still there")
+    assert running.alter(change).error_code == ErrorCode.NONE
+    assert answers(HOST, port)

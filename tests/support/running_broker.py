@@ -1,0 +1,62 @@
+"""A broker as an object, on ephemeral ports of the loopback interface, whose settings a test changes over the wire."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from kavka.broker.server import Broker
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.values import Source
+from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.support.processes import free_port
+from tests.support.raw_client import BROKER, RawClient
+
+HOST = "127.0.0.1"
+BROKER_ID = "5"
+
+
+class RunningBroker:
+    """`with RunningBroker(tmp_path) as running:` serves; `restart` stops it and starts it with the same settings."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.port = free_port()
+        self.settings = {
+            "broker.id": BROKER_ID,
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "log.dirs": str(directory),
+            **(settings or {}),
+        }
+        self.broker: Broker
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.broker.stop()
+
+    def start(self) -> None:
+        self.broker = Broker(BrokerConfig(self.settings))
+        self.broker.start()
+
+    def restart(self) -> None:
+        self.broker.stop()
+        self.start()
+
+    def alter(self, changes: Mapping[str, str | None], name: str = BROKER_ID) -> Any:
+        """Set settings, or with None take them away; the answer for the resource."""
+        with RawClient(HOST, self.port) as client:
+            return client.alter(BROKER, name, list(changes.items()))
+
+    def described(self, kind: int = BROKER, name: str = BROKER_ID) -> dict[str, tuple[str | None, Source]]:
+        """A resource's settings: value and source."""
+        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        with RawClient(HOST, self.port) as client:
+            (result,) = client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+        return {entry.name: (entry.value, Source(entry.config_source)) for entry in result.configs}
+
+
+def threads(prefix: str) -> int:
+    """How many threads of this process have such a name."""
+    return sum(thread.name.startswith(prefix) for thread in threading.enumerate())
