@@ -51,7 +51,7 @@ class KafkaProcess(RunningServer):
             (self.directory / "server.properties").write_text(settings)
             started_at = time.monotonic()
             self._process = self.spawn("kafka.Kafka", "server.properties", log="kafka.log", heap=self.heap)
-            return self.wait_for_answer(started_at, START_TIMEOUT_S)
+            return self.wait_until_ready(started_at, START_TIMEOUT_S)
         except BaseException:
             self.kill()
             self.stop()

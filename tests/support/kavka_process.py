@@ -49,7 +49,7 @@ class KavkaProcess(RunningServer):
         try:
             served = self._process.wait_for_log(SERVING, START_TIMEOUT_S)
             self.host, self.port = served["host"], int(served["port"])
-            return self.wait_for_answer(started_at, START_TIMEOUT_S)
+            return self.wait_until_ready(started_at, START_TIMEOUT_S)
         except BaseException:
             self.kill()
             raise

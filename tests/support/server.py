@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from tests.support.probe import answers
+from tests.support.probe import is_ready
 from tests.support.processes import Process, wait_until
 
 
@@ -32,7 +32,7 @@ class Server(Protocol):
         ...
 
     def start(self) -> float:
-        """Start it and wait for its first answered request; the seconds from exec to the answer."""
+        """Start it and wait until it can be used (`probe.is_ready`); the seconds from exec to then."""
         ...
 
     def stop(self) -> None: ...
@@ -72,14 +72,14 @@ class RunningServer:
             self._process.kill()
             self._process = None
 
-    def wait_for_answer(self, started_at: float, timeout_s: float) -> float:
-        """Poll until a request is answered; the seconds since `started_at` (time.monotonic)."""
+    def wait_until_ready(self, started_at: float, timeout_s: float) -> float:
+        """Poll until it has registered and knows a controller; the seconds since `started_at` (time.monotonic)."""
 
-        def answered() -> bool:
+        def ready() -> bool:
             self.process.check_alive()
-            return answers(self.host, self.port)
+            return is_ready(self.host, self.port)
 
-        wait_until(answered, timeout_s, lambda: f"{self.name} does not answer:\n{self.process.log_text()[-3000:]}")
+        wait_until(ready, timeout_s, lambda: f"{self.name} is not ready:\n{self.process.log_text()[-3000:]}")
         return time.monotonic() - started_at
 
     def __enter__(self) -> Self:

@@ -3,7 +3,8 @@
 from kavka.protocol.api import ApiKey
 from kavka.protocol.messages import alter_configs, incremental_alter_configs
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.support.answers.stage import Stage, scenario
+from tests.support.answers.stage import TIME_TO_SETTLE_S, Stage, scenario
+from tests.support.processes import wait_until
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -124,6 +125,14 @@ def configs_are_altered_one_by_one(stage: Stage) -> None:
     alter("per broker only, for all", ("listener.security.protocol.map", SET, "A:PLAINTEXT"), kind=BROKER, name="")
 
 
+def value_of(stage: Stage, key: str) -> str | None:
+    """What the broker says that it uses."""
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=[key])
+    (result,) = stage.client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+    value: str | None = result.configs[0].value
+    return value
+
+
 @scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def brokers_configs_are_altered(stage: Stage) -> None:
     def alter(label: str, name: str, key: str, operation: int, value: str | None) -> None:
@@ -134,11 +143,21 @@ def brokers_configs_are_altered(stage: Stage) -> None:
         request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
         stage.ask(label, request)
 
-    alter("of one", "1", "log.cleaner.io.buffer.load.factor", SET, "0.8")
-    alter("of all", "", "log.retention.ms", SET, "7200000")
-    stage.ask("nothing", incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[], validate_only=False))
-    alter("of one, undone", "1", "log.cleaner.io.buffer.load.factor", DELETE, None)
-    alter("of all, undone", "", "log.retention.ms", DELETE, None)
+    load_factor, retention = "log.cleaner.io.buffer.load.factor", "log.retention.ms"
+    before = {key: value_of(stage, key) for key in (load_factor, retention)}
+    assert "7200000" not in before.values()
+    try:
+        alter("of one", "1", load_factor, SET, "0.8")
+        alter("of all", "", retention, SET, "7200000")
+        wait_until(lambda: value_of(stage, retention) == "7200000", TIME_TO_SETTLE_S, "log.retention.ms is not set")
+        stage.ask(
+            "nothing", incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[], validate_only=False)
+        )
+    finally:
+        alter("of one, undone", "1", load_factor, DELETE, None)
+        alter("of all, undone", "", retention, DELETE, None)
+        # A broker hears of it later, and the next scenario would see what this one left.
+        wait_until(lambda: {key: value_of(stage, key) for key in before} == before, TIME_TO_SETTLE_S, "not given back")
 
 
 @scenario(ApiKey.DESCRIBE_CONFIGS)
