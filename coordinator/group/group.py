@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.history import History
@@ -34,6 +34,10 @@ class OffsetExpiry(NamedTuple):
     """Whether a topic's offsets stay, because a member is subscribed to it."""
 
 
+PartitionCheck: TypeAlias = Callable[[str, bytes | None, int], None]
+"""Raises BrokerError unless an offset may be committed of that topic (its name, and its id if it exists), partition."""
+
+
 class Group(Protocol):
     """A group in a shard's table. Called under the shard's lock."""
 
@@ -59,8 +63,11 @@ class Group(Protocol):
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int
-    ) -> None:
-        """Raise BrokerError unless this member, in this generation or member epoch, may commit. Renews its session."""
+    ) -> PartitionCheck | None:
+        """Raise BrokerError unless this member, in this generation or member epoch, may commit. Renews its session.
+
+        What is returned must be asked for each partition too; one that may not be committed refuses them all.
+        """
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise BrokerError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) unless this member may fetch offsets."""

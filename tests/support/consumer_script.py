@@ -178,9 +178,9 @@ class Script:
         code = ErrorCode(self._client.ask(request, 4).error_code).name
         self.transcript.append((f"{group}: {member} beats, classic, in {generation}", code))
 
-    def commit(self, group: str, member: str, epoch: int, *, version: int = 9) -> None:
-        """OffsetCommit of one partition."""
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=None)
+    def commit(self, group: str, member: str, epoch: int, *, version: int = 9, index: int = 0) -> None:
+        """OffsetCommit of one partition, whose index is not noted."""
+        partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata=None)
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=self._absolute(group, epoch),

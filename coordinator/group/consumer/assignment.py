@@ -9,8 +9,12 @@ from typing import Final, Protocol, TypeAlias
 
 Assignment: TypeAlias = Mapping[bytes, frozenset[int]]
 
+AssignmentEpochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
+"""By topic id and partition: the epoch in which it was assigned (KIP-1251)."""
+
 NO_PARTITIONS: Final[frozenset[int]] = frozenset()
 NOTHING_ASSIGNED: Final[Assignment] = {}
+NO_EPOCHS: Final[AssignmentEpochs] = {}
 
 
 class _TopicPartitions(Protocol):

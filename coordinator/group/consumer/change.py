@@ -78,7 +78,8 @@ class Change:
 
     def leave_for_a_while(self, member: Member) -> None:
         """Remember that a static member has gone and means to come back: it keeps what it has."""
-        gone = member._replace(epoch=LEFT_FOR_A_WHILE, revoking=NOTHING_ASSIGNED)
+        since = {topic_id: dict.fromkeys(partitions, JOINING) for topic_id, partitions in member.assigned.items()}
+        gone = member._replace(epoch=LEFT_FOR_A_WHILE, revoking=NOTHING_ASSIGNED, assignment_epochs=since)
         self.write(records.current_assignment(self.after.group_id, gone))
 
     def look_at_topics(self, *, bump: bool) -> None:

@@ -1,12 +1,13 @@
 """A group of the consumer protocol (KIP-848)."""
 
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.coordinator.group.consumer.deadlines import Deadlines
 from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.state import LoggedState
-from kavka.coordinator.group.group import GroupType, OffsetExpiry
+from kavka.coordinator.group.group import GroupType, OffsetExpiry, PartitionCheck
 from kavka.coordinator.group.history import History
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -125,23 +126,27 @@ class ConsumerGroup:
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int
-    ) -> None:
+    ) -> PartitionCheck | None:
         """Raises UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
 
-        A group without members takes commits of consumers that assign partitions themselves, and of administrators. It
-        does not renew the member's session: heartbeats do.
+        A group without members takes commits of consumers that assign partitions themselves, and of administrators. An
+        epoch before the member's own will do for the partitions that it has since then (KIP-1251): the member commits
+        while its heartbeat is answered. It does not renew the member's session: heartbeats do.
         """
         if generation < 0 and not self.logged.members:
-            return
+            return None
         if transactional and generation == -1 and not member_id and group_instance_id is None:
-            return
+            return None
         member = self.member(member_id)
         if not transactional and member.classic is None and api_version < FIRST_COMMIT_VERSION_WITH_EPOCH:
             raise BrokerError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 "OffsetCommit version 9 or above must be used by members using the modern group protocol",
             )
-        _check_epoch(member, generation)
+        if generation >= member.epoch:
+            _check_epoch(member, generation)
+            return None
+        return partial(_check_partition, member, generation)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raises UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION; a client that names no member may."""
@@ -165,6 +170,18 @@ class ConsumerGroup:
 
     def tombstones(self) -> "list[CoordinatorRecord]":
         return self.logged.tombstones()
+
+
+def _check_partition(member: Member, received: int, topic: str, topic_id: bytes | None, partition: int) -> None:
+    epoch = None if topic_id is None else member.assignment_epoch(topic_id, partition)
+    if epoch is not None and received >= epoch:
+        return
+    if epoch is None:
+        text = f"Partition {topic}-{partition} is not assigned or pending revocation for member."
+    else:
+        which = "member epoch" if member.classic is None else "generation id"
+        text = f"Received {which} {received} is older than assignment epoch {epoch} for partition {topic}-{partition}."
+    raise BrokerError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION, text)
 
 
 def _check_epoch(member: Member, received: int) -> None:

@@ -7,7 +7,13 @@ stands on its way to the target. Members are never changed, a new one takes the 
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment
+from kavka.coordinator.group.consumer.assignment import (
+    NO_EPOCHS,
+    NO_PARTITIONS,
+    NOTHING_ASSIGNED,
+    Assignment,
+    AssignmentEpochs,
+)
 
 JOINING: Final = 0
 """The member epoch of a request to join, and of a member that has not got an epoch yet."""
@@ -69,6 +75,8 @@ class Member(NamedTuple):
     """What it may consume, and will be told."""
     revoking: Assignment = NOTHING_ASSIGNED
     """What it has to give up, and still holds as far as is known."""
+    assignment_epochs: AssignmentEpochs = NO_EPOCHS
+    """Since when it has what it has and must give up; what is left out, since its own epoch."""
 
     @property
     def wishes(self) -> tuple[Any, ...]:
@@ -79,6 +87,29 @@ class Member(NamedTuple):
     def standing(self) -> tuple[Any, ...]:
         """What it has, in the fields' order: what its current assignment record says."""
         return self[10:]
+
+    def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch in which it was assigned that partition; None if it neither has it nor must give it up."""
+        if partition not in self.assigned.get(topic_id, NO_PARTITIONS) and (
+            partition not in self.revoking.get(topic_id, NO_PARTITIONS)
+        ):
+            return None
+        return self._epoch_of(topic_id, partition)
+
+    def epochs_of(self, *assignments: Assignment) -> dict[bytes, dict[int, int]]:
+        """The assignment epochs of those partitions, all of which it has."""
+        found: dict[bytes, dict[int, int]] = {}
+        for assignment in assignments:
+            for topic_id, partitions in assignment.items():
+                epochs = found.setdefault(topic_id, {})
+                for partition in partitions:
+                    epochs[partition] = self._epoch_of(topic_id, partition)
+        return found
+
+    def _epoch_of(self, topic_id: bytes, partition: int) -> int:
+        epochs = self.assignment_epochs.get(topic_id)
+        epoch = None if epochs is None else epochs.get(partition)
+        return max(self.epoch, JOINING) if epoch is None else epoch
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """Whether it has all that the target of that epoch gives it."""

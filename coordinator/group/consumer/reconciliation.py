@@ -77,10 +77,9 @@ def _towards_target(member: Member, around: Surroundings, owned: Sequence[TopicP
         if goes := numbers - wanted:
             revokes[topic_id] = goes
     if revokes and (owned is None or have_common(owned, revokes)):
-        return member._replace(
-            state=MemberState.UNREVOKED_PARTITIONS, previous_epoch=member.epoch, assigned=keeps, revoking=revokes
-        )
+        return _unrevoked(member, keeps, revokes)
     waits = False
+    epochs = member.epochs_of(keeps)
     for topic_id, wanted in around.target.items():
         if topic_id not in around.subscribed:
             continue
@@ -89,12 +88,14 @@ def _towards_target(member: Member, around: Surroundings, owned: Sequence[TopicP
         waits = waits or len(free) < len(new)
         if free:
             keeps[topic_id] = keeps.get(topic_id, NO_PARTITIONS).union(free)
+            epochs.setdefault(topic_id, {}).update(dict.fromkeys(free, around.target_epoch))
     return member._replace(
         state=MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE,
         previous_epoch=member.epoch,
         epoch=around.target_epoch,
         assigned=keeps,
         revoking=NOTHING_ASSIGNED,
+        assignment_epochs=epochs,
     )
 
 
@@ -107,7 +108,17 @@ def _without_unsubscribed(member: Member, around: Surroundings, owned: Sequence[
         if topic_id not in keeps:
             revokes[topic_id] = revokes.get(topic_id, NO_PARTITIONS) | numbers
     if owned is None or have_common(owned, revokes):
-        return member._replace(
-            state=MemberState.UNREVOKED_PARTITIONS, previous_epoch=member.epoch, assigned=keeps, revoking=revokes
-        )
-    return member._replace(previous_epoch=member.epoch, assigned=keeps)
+        return _unrevoked(member, keeps, revokes)
+    return member._replace(
+        previous_epoch=member.epoch, assigned=keeps, assignment_epochs=member.epochs_of(keeps, member.revoking)
+    )
+
+
+def _unrevoked(member: Member, keeps: Assignment, revokes: Assignment) -> Member:
+    return member._replace(
+        state=MemberState.UNREVOKED_PARTITIONS,
+        previous_epoch=member.epoch,
+        assigned=keeps,
+        revoking=revokes,
+        assignment_epochs=member.epochs_of(keeps, revokes),
+    )

@@ -1,9 +1,12 @@
-"""The records of consumer groups (types 3 to 8, and 16), in the version that Kafka 3.9 and 4.3 both read."""
+"""The records of consumer groups (types 3 to 8, and 16), in the version that Kafka 3.9 and 4.3 both read.
+
+Kafka 3.9 skips assignment epochs: a tagged field.
+"""
 
 from collections.abc import Iterable, Mapping
 
 from kavka.coordinator.group.consumer.assignment import Assignment, assignment_of, listed
-from kavka.coordinator.group.consumer.member import ClassicMetadata, Member, MemberState
+from kavka.coordinator.group.consumer.member import JOINING, ClassicMetadata, Member, MemberState
 from kavka.coordinator.group.consumer.topics import TopicInfo
 from kavka.coordinator.runtime.result import CoordinatorRecord
 from kavka.protocol.internal.group_records import (
@@ -128,20 +131,28 @@ def current_assignment(group_id: str, member: Member) -> CoordinatorRecord:
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
         state=member.state,
-        assigned_partitions=_current(member.assigned),
-        partitions_pending_revocation=_current(member.revoking),
+        assigned_partitions=_current(member, member.assigned),
+        partitions_pending_revocation=_current(member, member.revoking),
     )
     return CoordinatorRecord(key, value)
 
 
 def with_assignment(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
-    """The member with what a type 8 record says."""
+    """The member with what a type 8 record says. Before Kafka 4.3 none said since when partitions are assigned."""
+    epochs: dict[bytes, dict[int, int]] = {}
+    for each in (*value.assigned_partitions, *value.partitions_pending_revocation):
+        since = each.assignment_epochs
+        if since is None or len(since) != len(each.partitions):
+            since = [max(value.member_epoch, JOINING)] * len(each.partitions)
+        if since:
+            epochs.setdefault(each.topic_id, {}).update(zip(each.partitions, since, strict=True))
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=_STATES.get(value.state, MemberState.UNKNOWN),
         assigned=assignment_of(value.assigned_partitions),
         revoking=assignment_of(value.partitions_pending_revocation),
+        assignment_epochs=epochs,
     )
 
 
@@ -192,8 +203,14 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable
     ]
 
 
-def _current(assignment: Assignment) -> list[CurrentTopicPartitions]:
-    return [CurrentTopicPartitions(topic_id=topic_id, partitions=numbers) for topic_id, numbers in listed(assignment)]
+def _current(member: Member, assignment: Assignment) -> list[CurrentTopicPartitions]:
+    epochs = member.epochs_of(assignment)
+    return [
+        CurrentTopicPartitions(
+            topic_id=topic_id, partitions=numbers, assignment_epochs=[epochs[topic_id][number] for number in numbers]
+        )
+        for topic_id, numbers in listed(assignment)
+    ]
 
 
 _STATES = {int(state): state for state in MemberState}

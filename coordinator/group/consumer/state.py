@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka.coordinator.group.consumer import records
 from kavka.coordinator.group.consumer.assignment import (
+    NO_EPOCHS,
     NO_PARTITIONS,
     NOTHING_ASSIGNED,
     Assignment,
@@ -233,6 +234,7 @@ class LoggedState:
                     state=MemberState.STABLE,
                     assigned=NOTHING_ASSIGNED,
                     revoking=NOTHING_ASSIGNED,
+                    assignment_epochs=NO_EPOCHS,
                 )
             )
 

@@ -125,6 +125,18 @@ def members_commit_in_their_epoch(script: Script) -> None:
     script.beat("commits", "a", 0, **NAMES, **JOINING)
     for member, epoch, version in (("a", 1, 9), ("a", 2, 9), ("x", 1, 9), ("a", 1, 8), ("", -1, 9)):
         script.commit("commits", member, epoch, version=version)
+    script.beat("commits", "b", 0, **NAMES, **JOINING)
+    script.beat("commits", "a", 1, owned=ALL)
+    keeps = script.owned
+    kept, given = keeps["t"][0], min(set(ALL["t"]) - set(keeps["t"]))
+    for epoch in (0, 1, 2):
+        script.commit("commits", "a", epoch, index=given)
+    script.beat("commits", "a", 1, owned=keeps)
+    script.beat("commits", "b", 2, owned={})
+    for index in (kept, given):
+        for member in ("a", "b"):
+            for epoch in (-1, 0, 1, 2, 3):
+                script.commit("commits", member, epoch, index=index)
 
 
 def a_classic_member_comes_and_stays(script: Script) -> None:

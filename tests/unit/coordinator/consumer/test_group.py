@@ -8,10 +8,27 @@ from typing import Any
 import pytest
 
 from kavka.coordinator.group.consumer.group import ConsumerGroup
-from kavka.coordinator.group.group import GroupType
+from kavka.coordinator.group.consumer.member import Member
+from kavka.coordinator.group.consumer.records import with_assignment
+from kavka.coordinator.group.group import Client, GroupType
+from kavka.coordinator.group.offsets.repeated import RepeatedCommit
 from kavka.coordinator.runtime.result import CoordinatorRecord
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from kavka.protocol.internal.group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    CurrentTopicPartitions,
+)
+from kavka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kavka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.support.classic_requests import classic_join
 from tests.support.consumer_stage import GROUP, ConsumerStage, facts
 
@@ -36,7 +53,6 @@ def refusal(call: Any, *arguments: Any, **named: Any) -> ErrorCode | None:
     ("member_id", "epoch", "transactional", "version", "code"),
     [
         ("a", 1, False, 9, None),
-        ("a", 0, False, 9, ErrorCode.STALE_MEMBER_EPOCH),
         ("a", 2, False, 9, ErrorCode.STALE_MEMBER_EPOCH),
         ("a", 1, False, 8, ErrorCode.UNSUPPORTED_VERSION),
         ("a", 1, True, 3, None),
@@ -52,13 +68,109 @@ def test_only_a_member_in_its_epoch_commits(
     assert refusal(validate, member_id, None, epoch, transactional=transactional, api_version=version) is code
 
 
+def test_an_epoch_before_the_members_will_do_for_what_it_had_then() -> None:
+    stage = ConsumerStage()
+    topic_id = stage.topics.add("t", 4)
+    a, b = stage.joined("a", ["t"]), stage.joined("b", ["t"])
+    a.beat()
+    stage.settle(a, b)
+    assert (a.epoch, b.epoch) == (2, 2)
+    kept, given = (min(number for _, number in member.owns) for member in (a, b))
+
+    def code(member_id: str, epoch: int, partition: int) -> ErrorCode | None:
+        check = stage.group().validate_offset_commit(member_id, None, epoch, transactional=False, api_version=9)
+        return None if check is None else refusal(check, "t", topic_id, partition)
+
+    for reloaded in (False, True):
+        if reloaded:
+            stage.reload()
+        assert code("a", 1, kept) is None
+        assert code("a", 0, kept) is ErrorCode.STALE_MEMBER_EPOCH
+        assert code("a", 1, given) is ErrorCode.STALE_MEMBER_EPOCH
+        assert code("a", 2, given) is None, "in its own epoch a member may commit whatever it likes"
+        assert code("b", 1, given) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_a_commit_in_an_old_epoch_is_refused_whole_for_one_partition_of_others() -> None:
+    stage = ConsumerStage()
+    stage.topics.add("t", 4)
+    a, b = stage.joined("a", ["t"]), stage.joined("b", ["t"])
+    a.beat()
+    stage.settle(a, b)
+    kept, given = (min(number for _, number in member.owns) for member in (a, b))
+    client = Client("c", "/127.0.0.1", 9)
+
+    def request(*indexes: int) -> OffsetCommitRequest:
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=each, committed_offset=5, committed_metadata=None)
+            for each in indexes
+        ]
+        topics = [OffsetCommitRequestTopic(name="t", partitions=partitions)]
+        return OffsetCommitRequest(group_id=GROUP, generation_id_or_member_epoch=1, member_id="a", topics=topics)
+
+    def in_transaction(*indexes: int) -> TxnOffsetCommitRequest:
+        partitions = [
+            TxnOffsetCommitRequestPartition(partition_index=each, committed_offset=5, committed_metadata=None)
+            for each in indexes
+        ]
+        topics = [TxnOffsetCommitRequestTopic(name="t", partitions=partitions)]
+        return TxnOffsetCommitRequest(
+            transactional_id="x",
+            group_id=GROUP,
+            producer_id=1,
+            producer_epoch=0,
+            generation_id=1,
+            member_id="a",
+            topics=topics,
+        )
+
+    written = len(stage.log)
+    asked = stage.ask(lambda shard, reply: shard.commit(request(kept, given), client, reply))
+    assert asked.error is ErrorCode.STALE_MEMBER_EPOCH
+    asked = stage.ask(lambda shard, reply: shard.txn_commit(in_transaction(kept, given), client, reply))
+    assert asked.error is ErrorCode.ILLEGAL_GENERATION
+    repeated = RepeatedCommit(request(kept), 9)
+    asked = stage.ask(lambda shard, reply: shard.repeat_commit(repeated, reply))
+    assert asked.error is ErrorCode.STALE_MEMBER_EPOCH, "the ordinary way looks at each partition"
+    assert len(stage.log) == written
+    asked = stage.ask(lambda shard, reply: shard.commit(request(kept), client, reply))
+    assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    asked = stage.ask(lambda shard, reply: shard.txn_commit(in_transaction(kept), client, reply))
+    assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_a_static_member_that_comes_back_may_commit_in_the_epoch_in_which_it_does() -> None:
+    stage = ConsumerStage()
+    topic_id = stage.topics.add("t", 1)
+    stage.joined("a", ["t"], instance_id="i").leave(-2)
+    assert stage.logged.members["a"].assignment_epoch(topic_id, 0) == 0
+    stage.joined("b", ["t"], instance_id="i")
+    assert stage.logged.members["b"].assignment_epoch(topic_id, 0) == 0
+
+
+def test_partitions_of_a_record_that_says_no_assignment_epochs_are_the_members_since_its_own() -> None:
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=7,
+        previous_member_epoch=6,
+        state=0,
+        assigned_partitions=[CurrentTopicPartitions(topic_id=bytes(16), partitions=[0, 1])],
+        partitions_pending_revocation=[
+            CurrentTopicPartitions(topic_id=bytes(16), partitions=[2], assignment_epochs=[3]),
+            CurrentTopicPartitions(topic_id=bytes(16), partitions=[4], assignment_epochs=[1, 2]),
+        ],
+    )
+    member = with_assignment(Member("a"), value)
+    assert [member.assignment_epoch(bytes(16), number) for number in range(6)] == [7, 7, 3, None, 7, None]
+
+
 def test_a_classic_member_commits_with_its_generation(stage: ConsumerStage) -> None:
     metadata = encode_subscription(ConsumerProtocolSubscription(topics=["t"]))
     classic = classic_join(stage, "c", metadata).answer
     validate = stage.group().validate_offset_commit
     assert refusal(validate, "c", None, classic.generation_id, transactional=False, api_version=5) is None
-    stale = refusal(validate, "c", None, classic.generation_id - 1, transactional=False, api_version=5)
-    assert stale is ErrorCode.ILLEGAL_GENERATION
+    check = validate("c", None, classic.generation_id - 1, transactional=False, api_version=5)
+    assert check is not None
+    assert refusal(check, "t", bytes(16), 0) is ErrorCode.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize(
