@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
+from kavka.config.promises import check_promises
 from kavka.config.topic_config import TopicConfig, usable_overrides
 from kavka.config.values import Source
 
@@ -170,10 +171,10 @@ def check_broker_change(
 ) -> BrokerConfig:
     """The snapshot that these dynamic settings would make.
 
-    Raises ConfigError for what cannot be changed so, is wrong, does not fit together, or changes a number of threads by
-    more than a factor of two at a time (KIP-226).
+    Raises ConfigError for what cannot be changed so, is wrong, does not fit together, promises a safety that would not
+    be given, or changes a number of threads by more than a factor of two at a time (KIP-226).
     """
-    new = current.with_dynamic(cluster_defaults, per_broker)
+    new = _kept_snapshot(current, cluster_defaults, per_broker)
     for name in THREAD_COUNTS:
         before, after = current.value(name), new.value(name)
         if after == before:
@@ -187,12 +188,20 @@ def check_broker_change(
     return new
 
 
+def _kept_snapshot(
+    old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
+) -> BrokerConfig:
+    new = old.with_dynamic(cluster_defaults, per_broker)
+    check_promises(new)
+    return new
+
+
 def _usable_snapshot(
     old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
 ) -> BrokerConfig:
     """The snapshot that the stored settings make, without those that cannot be used."""
     try:
-        return old.with_dynamic(cluster_defaults, per_broker)
+        return _kept_snapshot(old, cluster_defaults, per_broker)
     except ConfigError as error:
         log.warning("stored dynamic settings are taken one by one reason=%s", error)
     new = old.with_dynamic({}, {})
@@ -202,7 +211,7 @@ def _usable_snapshot(
         for name, text in texts.items():
             taken[name] = text
             try:
-                new = new.with_dynamic(defaults, own)
+                new = _kept_snapshot(new, defaults, own)
             except ConfigError as error:
                 del taken[name]
                 log.warning("stored dynamic setting is not used name=%s reason=%s", name, error)

@@ -47,6 +47,8 @@ from kavka.cluster.znodes.config import DEFAULT_ENTITY
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
+from kavka.config.errors import ConfigError
+from kavka.config.promises import check_promises
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -72,6 +74,7 @@ EXPECTED_FAILURES: Final = (
     IdentityError,
     AdoptionError,
     BrokerError,
+    ConfigError,
     DirectoryInUseError,
     DuplicatePartitionError,
     MetaPropertiesError,
@@ -143,7 +146,7 @@ class Broker:
 
     def _start(self) -> None:
         static = self._static_config
-        _refuse_what_is_not_served(static)
+        check_promises(static)
         self._timer.start()
         self._undo.append(self._timer.stop)
         services = self.services
@@ -351,13 +354,3 @@ class Broker:
             self.fatal_reason = reason
         if self._on_fatal is not None:
             self._on_fatal()
-
-
-def _refuse_what_is_not_served(config: BrokerConfig) -> None:
-    for listener in config.listeners:
-        if listener.security_protocol != "PLAINTEXT":
-            raise StartError(
-                f"listener {listener.name} uses {listener.security_protocol}; this version serves PLAINTEXT only"
-            )
-    if config.zookeeper_connect:
-        raise StartError("zookeeper.connect is set; this version runs single brokers with an embedded registry only")

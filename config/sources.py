@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import PREFIX, base_row, split_prefix
+from kavka.config.promises import AUTHORISERS_OWN, PROMISES
 from kavka.config.properties import parse_properties
 
 _ENVIRONMENT_PREFIX: Final = "KAFKA_"
@@ -45,12 +46,16 @@ def load(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str
 def is_known(name: str) -> bool:
     prefixed = split_prefix(name)
     rows = BrokerConfig.ALL_ROWS
-    return name in rows or (prefixed is not None and base_row(prefixed[1], rows) is not None)
+    return (
+        name in rows
+        or name in AUTHORISERS_OWN
+        or (prefixed is not None and (prefixed[1] in PROMISES or base_row(prefixed[1], rows) is not None))
+    )
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings among the environment's variables, also those that only look like one (they are warned of)."""
-    by_lower = {name.lower(): name for name in BrokerConfig.ALL_ROWS}
+    by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN)}
     first_words = {name.partition(".")[0] for name in by_lower if "." in name} | {PREFIX.partition(".")[0]}
     found: dict[str, str] = {}
     for variable, text in environ.items():
