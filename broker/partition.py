@@ -126,7 +126,7 @@ class Partition:
                 if replica != self._broker_id
             }
             if new_epoch:
-                log.assign_epoch_start(state.leader_epoch, log.log_end_offset)
+                log.begin_leader_epoch(state.leader_epoch)
             self.leader_id = self._broker_id
             self.is_leader = True
             self._advance_high_watermark(log)
@@ -137,6 +137,7 @@ class Partition:
         with self._lock:
             changed = state.leader_epoch != self.leader_epoch or self.leader_id != state.leader
             self.is_leader = False
+            log.fence(state.leader_epoch)
             self._adopt(state, controller_epoch, log)
             self.leader_id = state.leader
             self.followers = {}

@@ -7,9 +7,10 @@ functions of `os`: the seam costs an attribute look-up and nothing else.
 Nothing is ever mapped: a store to a mapped file on a full disk is a SIGBUS that kills the process.
 """
 
+import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -27,6 +28,14 @@ NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 PASSING: Final = NO_SPACE | {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN}
 """Errors that say nothing about the disk: the operation fails, the log directory stays online."""
+
+
+class FinalDiskError(OSError):
+    """What failed can't be tried again, whatever the number says: the log directory goes offline.
+
+    After an fsync that failed Linux drops the pages, or calls them clean, and reports the error once: a second fsync
+    that succeeds says nothing of them (ENOSPC and EDQUOT come here too, where the file system allocates late).
+    """
 
 
 class Files:
@@ -88,10 +97,11 @@ class Files:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def fsync_directory(self, path: AnyPath) -> None:
-        """Make creations, renames and removals in `path` durable."""
+        """Make creations, renames and removals in `path` durable. Raises FinalDiskError where that failed."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            with final():
+                os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -104,7 +114,8 @@ class Files:
 
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return syncfs(fd)
+            with final():
+                return syncfs(fd)
         finally:
             os.close(fd)
 
@@ -133,9 +144,11 @@ class Files:
             self.close(fd)
 
     def fsync_file(self, path: AnyPath) -> None:
+        """Make the file's content durable. Raises FinalDiskError where that failed."""
         fd = self.open(path)
         try:
-            self.fsync(fd)
+            with final():
+                self.fsync(fd)
         finally:
             self.close(fd)
 
@@ -148,7 +161,10 @@ class Files:
         self.fsync_directory(Path(path).parent)
 
     def replace(self, path: AnyPath, data: bytes | bytearray) -> None:
-        """As `write_atomically`, but the new content is only sure when the caller has fsynced the directory."""
+        """As `write_atomically`, but the new content is only sure when the caller has fsynced the directory.
+
+        An fsync that failed here may be tried again: all of the new content is written again then.
+        """
         temporary = f"{path}{TEMPORARY_SUFFIX}"
         fd = self.open(temporary, create=True)
         try:
@@ -185,6 +201,15 @@ def write_fully(files: Files, fd: int, data: bytes | bytearray | memoryview, pos
         if written <= 0:
             raise OSError(errno.EIO, "the system wrote nothing")
         done += written
+
+
+@contextlib.contextmanager
+def final() -> Iterator[None]:
+    """Whatever fails within can't be tried again."""
+    try:
+        yield
+    except OSError as error:
+        raise FinalDiskError(error.errno, error.strerror or str(error)) from error
 
 
 def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, cut: bool) -> None:

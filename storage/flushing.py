@@ -3,6 +3,7 @@
 import contextlib
 
 from kavka.storage import partition_metadata
+from kavka.storage.files import final
 from kavka.storage.log_state import LogState
 from kavka.storage.segment import Segment
 
@@ -14,6 +15,8 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
     """
     with log.flush_lock:
         with log.lock:
+            if log.broken:
+                log.check_open()
             if log.closed:
                 return
             end_offset, _, segments, _ = log.published
@@ -82,7 +85,7 @@ def note_durable(log: LogState) -> None:
 def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> None:
     """fsync the segments' files, snapshots, epochs and the folder. flush_lock held.
 
-    Raises AppendError (KAFKA_STORAGE_ERROR).
+    Raises AppendError (KAFKA_STORAGE_ERROR). An fsync that fails, with whatever errno, is the log's last.
     """
     files = log.files
     try:
@@ -91,7 +94,8 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
             with contextlib.suppress(FileNotFoundError):
                 fd = segment.file.acquire()
                 try:
-                    files.fsync(fd)
+                    with final():
+                        files.fsync(fd)
                 finally:
                     segment.file.release()
         indexes = [path for segment in segments for path in segment.paths()[1:]]

@@ -27,7 +27,7 @@ class CorruptEpochsError(Exception):
 class LeaderEpochs:
     """The epochs of one log: immutable entries, swapped whole under the log's lock, read by any thread."""
 
-    __slots__ = ("_entries", "_epochs", "latest_epoch")
+    __slots__ = ("_entries", "latest_epoch")
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self._set(tuple(entries))
@@ -48,20 +48,21 @@ class LeaderEpochs:
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochStart:
         """(the largest known epoch at or below `epoch`, where it ends); (-1, -1) if `epoch` is beyond all known."""
-        entries, epochs = self._entries, self._epochs
+        entries = self._entries
         if epoch == UNDEFINED_EPOCH or not entries:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == entries[-1][0]:
             return epoch, log_end_offset
-        higher = bisect_right(epochs, epoch)
+        higher = bisect_right(entries, epoch, key=_epoch)
         if higher == len(entries):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         return (entries[higher - 1][0] if higher else epoch), entries[higher][1]
 
     def epoch_for(self, offset: int) -> int:
         """The epoch in which `offset` was or will be written; -1 if it lies before all known."""
-        found = bisect_right(self._entries, offset, key=_start_offset)
-        return self._entries[found - 1][0] if found else UNDEFINED_EPOCH
+        entries = self._entries
+        found = bisect_right(entries, offset, key=_start_offset)
+        return entries[found - 1][0] if found else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop the epochs that began at or above `end_offset`. True if anything changed."""
@@ -88,7 +89,6 @@ class LeaderEpochs:
         return f"0\n{len(lines)}\n{''.join(lines)}".encode()
 
     def _set(self, entries: tuple[EpochStart, ...]) -> None:
-        self._epochs = [epoch for epoch, _ in entries]
         self._entries = entries
         self.latest_epoch = entries[-1][0] if entries else UNDEFINED_EPOCH
 
@@ -113,6 +113,10 @@ def decode(data: bytes) -> LeaderEpochs:
             raise CorruptEpochsError(f"epoch {epoch} at offset {offset}")
         epochs.assign(epoch, offset)
     return epochs
+
+
+def _epoch(entry: EpochStart) -> int:
+    return entry[0]
 
 
 def _start_offset(entry: EpochStart) -> int:

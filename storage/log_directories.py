@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kavka.storage.files import Files
+from kavka.storage.files import Files, FinalDiskError
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.meta_properties import MetaProperties, agree, read_meta_properties, write_meta_properties
 
@@ -21,10 +21,6 @@ _log: Final = logging.getLogger(__name__)
 
 DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
 """Errors that don't pass: the directory goes offline."""
-
-PROCESS_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What the process is short of says nothing about the disk."""
-
 
 REFUSAL_PAUSE_S: Final = 10.0
 
@@ -99,13 +95,6 @@ class LogDirectories:
         _log.error("log directory goes offline: directory=%s error=%s", directory.path, error)
         self._on_failure(directory)
 
-    def log_met(self, directory: LogDirectory, error: OSError) -> None:
-        """An error that a log reports, which knows about full disks: what it has on the disk may be wrong."""
-        if error.errno in PROCESS_SHORT:
-            _log.warning("a log could not go on: directory=%s error=%s", directory.path, error)
-        else:
-            self.fail(directory, error)
-
     def refused(self, directory: LogDirectory, reason: str) -> None:
         """A log could not write and may try again: said once in a while, for clients try again all the time."""
         now_s = time.monotonic()
@@ -115,7 +104,7 @@ class LogDirectories:
 
     def met(self, directory: LogDirectory, what: str, error: OSError) -> None:
         """An error of the disk: take the directory offline, or, if the error may pass, log it."""
-        if error.errno in DISK_FAILED:
+        if error.errno in DISK_FAILED or isinstance(error, FinalDiskError):
             self.fail(directory, error)
         else:
             _log.warning("%s: directory=%s error=%s", what, directory.path, error)

@@ -72,7 +72,7 @@ class LogManager:
         self._now_ms = now_ms
         self._on_directory_failure = on_directory_failure
         self._pause = pause or log_passes.yield_interpreter
-        self._pool = pool if pool is not None else FilePool(files)
+        self._pool = pool if pool is not None else FilePool(files, on_close_failure=self._close_failed)
         self._in_background = run_in_background or _at_once
         self._change_lock = threading.RLock()
         self._table = LogTable(self.directories.all)
@@ -289,6 +289,12 @@ class LogManager:
         if self._on_directory_failure is not None:
             self._on_directory_failure(directory.path, lost, len(self.directories.online))
 
+    def _close_failed(self, path: str, error: OSError) -> None:
+        folder = Path(path).parent.parent
+        for directory in self.directories.all:
+            if directory.path == folder:
+                self.directories.fail(directory, error)
+
     def _fsync_topic_ids(self, logs: Sequence[PartitionLog]) -> None:
         for log in logs:
             with self.directories.tried_again(self._table.directory_of(log), "could not fsync"):
@@ -364,7 +370,7 @@ class LogManager:
             pool=self._pool,
             run_in_background=self._in_background,
             run_later=self.deferred.add,
-            on_io_failure=lambda _path, error: self.directories.log_met(directory, error),
+            on_io_failure=lambda _path, error: self.directories.fail(directory, error),
             on_refused=lambda _path, reason: self.directories.refused(directory, reason),
             on_clean_offset_lowered=lambda: self._in_background(partial(self.checkpoint_clean_offsets, directory)),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,

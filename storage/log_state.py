@@ -12,7 +12,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
-from kavka.storage.files import PASSING, Files
+from kavka.storage.files import PASSING, Files, FinalDiskError
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
@@ -34,6 +34,7 @@ class LogState:
     """
 
     __slots__ = (
+        "broken",
         "changes",
         "clean_offset",
         "closed",
@@ -50,6 +51,7 @@ class LogState:
         "last_flush_ms",
         "lock",
         "log_start_offset",
+        "lowest_leader_epoch",
         "partition",
         "producers",
         "published",
@@ -88,7 +90,11 @@ class LogState:
         """What the epoch file holds; None: unknown, or no file."""
         self.topic_id_saved = True
         self.closed = False
+        self.broken = False
+        """Closed because files may not be what is believed: set once, by who met the error, with or without `lock`."""
         self.log_start_offset = 0
+        self.lowest_leader_epoch = -1
+        """Who leads with a lower epoch may not append any more."""
         self.high_watermark = 0
         self.recovery_point = 0
         self.clean_offset: int | None = None
@@ -158,24 +164,51 @@ class LogState:
         return segment
 
     def drop_segments(self, dropped: Iterable[Segment], *, replaced_from: int = -1) -> None:
-        """Rename the files of segments that are no longer published, unlink them later. Lock held; raises OSError.
+        """Rename the files of segments that are no longer published, unlink them later. Lock held.
 
         `replaced_from`: where another segment begins that has taken their place; the producers' snapshot stays there.
+        Raises FinalDiskError: the log is given up, for under its name a file would come back at the next start, or
+        into the next segment that begins there.
+        """
+        failure: OSError | None = None
+        for segment in dropped:
+            renamed: list[str] = []
+            try:
+                renamed = self.set_aside(segment)
+                if segment.base_offset in self.snapshots.offsets and segment.base_offset != replaced_from:
+                    self.snapshots.remove(segment.base_offset)
+            except OSError as error:
+                failure = failure or error
+            self.let_go(segment, renamed)
+        if failure is not None:
+            self.give_up("a segment can't be deleted", failure)
+            raise FinalDiskError(failure.errno, failure.strerror or str(failure)) from failure
+
+    def set_aside(self, segment: Segment) -> list[str]:
+        """Rename the segment's files; those that were. Lock held. Raises OSError, and then nothing has happened.
+
+        The .log decides: indexes without it are nothing, to the next start and to a segment that begins there.
         """
         self.changes += 1
-        for segment in dropped:
-            segment.unpin()
-            segment.offset_index.forget()
-            renamed = []
-            for path in segment.paths():
-                if self.files.exists(path):
-                    self.files.rename(path, path + DELETED_SUFFIX)
-                    renamed.append(path + DELETED_SUFFIX)
-            segment.file.moved_to(segment.file.path + DELETED_SUFFIX)
-            segment.file.retire()
-            if segment.base_offset in self.snapshots.offsets and segment.base_offset != replaced_from:
-                self.snapshots.remove(segment.base_offset)
-            self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
+        path = segment.file.path
+        renamed = []
+        if self.files.exists(path):
+            self.files.rename(path, path + DELETED_SUFFIX)
+            segment.file.moved_to(path + DELETED_SUFFIX)
+            renamed.append(path + DELETED_SUFFIX)
+        for index in segment.paths()[1:]:
+            with contextlib.suppress(OSError):
+                if self.files.exists(index):
+                    self.files.rename(index, index + DELETED_SUFFIX)
+                    renamed.append(index + DELETED_SUFFIX)
+        return renamed
+
+    def let_go(self, segment: Segment, renamed: Sequence[str]) -> None:
+        """Close what was set aside, once nobody reads it, and unlink its files later. Lock held."""
+        segment.unpin()
+        segment.offset_index.forget()
+        segment.file.retire()
+        self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
 
     def abandon_swap(self) -> None:
         """Truncation, before anything is cut: what was compacted holds what is cut. Lock held. Raises OSError."""
@@ -229,9 +262,21 @@ class LogState:
 
     def disk_failed(self, what: str, error: OSError) -> AppendError:
         """The error to raise; the log directory goes offline unless the disk is only full, or the log closed."""
+        if isinstance(error, FinalDiskError):
+            return self.give_up(what, error)
         if error.errno in PASSING:
             self.environment.on_refused(self.directory, f"{what}: {error.strerror or error}")
         elif not self.closed:
+            self.environment.on_io_failure(self.directory, error)
+        return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
+
+    def give_up(self, what: str, error: OSError) -> AppendError:
+        """The error to raise where the files may not be what is believed, whatever the errno: nothing changes any more.
+
+        The log directory goes offline, and the next start finds out what is there.
+        """
+        if not self.closed:
+            self.broken = self.closed = True
             self.environment.on_io_failure(self.directory, error)
         return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
 
@@ -245,7 +290,7 @@ class LogState:
             self.files.ftruncate(segment.fd, position)
         except OSError as error:
             # The file holds bytes that nobody was promised: the next start will tell, this run can't go on here.
-            self.environment.on_io_failure(self.directory, error)
+            self.give_up("a write can't be undone", error)
 
 
 def _unlink(files: Files, paths: Iterable[str]) -> None:

@@ -98,28 +98,40 @@ class ManagedLog(LogState):
         """The leader epoch in which the offset was written; -1 if unknown."""
         return self.epochs.epoch_for(offset)
 
-    def assign_epoch_start(self, epoch: int, offset: int) -> None:
-        """The leader of `epoch` begins at `offset`."""
+    def begin_leader_epoch(self, epoch: int) -> None:
+        """The leader of `epoch` begins at the log's end; who still appends as an earlier one is refused (`fence`)."""
         with self.lock:
-            self.epochs.assign(epoch, offset)
+            self.epochs.assign(epoch, self.published[0])
+            self.lowest_leader_epoch = max(self.lowest_leader_epoch, epoch)
+
+    def fence(self, epoch: int) -> None:
+        """From now on leaders of epochs below are refused.
+
+        A request may have looked at the partition's role just before it changed, and come to append only now.
+        """
+        with self.lock:
+            self.lowest_leader_epoch = max(self.lowest_leader_epoch, epoch)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop what is at or behind `offset`; whole batches go."""
+        """Drop what is at or behind `offset`; whole batches go.
+
+        Where the disk refuses a step, whatever the reason, the log is given up: half of it may be gone.
+        """
         with self.lock:
             self.check_open()
             try:
                 truncate_to(self, offset)
             except OSError as error:
-                raise self.disk_failed("truncation failed", error) from error
+                raise self.give_up("truncation failed", error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
+        """Drop everything; the next record gets `offset`. Fails as `truncate_to` does."""
         with self.lock:
             self.check_open()
             try:
                 start_anew(self, offset)
             except OSError as error:
-                raise self.disk_failed("truncation failed", error) from error
+                raise self.give_up("truncation failed", error) from error
 
     def delete_records_before(self, offset: int) -> int:
         """DeleteRecords: the new log start offset; -1 stands for the high watermark.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kavka.config.topic_config import TopicConfig
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import patch_offsets, read_header
 from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from kavka.storage import partition_metadata
@@ -107,8 +108,8 @@ class PartitionLog(ManagedLog):
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
         rolled, marker = False, None
         with self.lock:
-            if self.closed:
-                self.check_open()
+            if self.closed or leader_epoch < self.lowest_leader_epoch:
+                self._check_may_append(leader_epoch)
             base_offset, position, segments, bases = self.published
             if producer_id >= 0:
                 placed, marker = self._check_producer(records, batch, origin, guard, transaction_version)
@@ -222,6 +223,13 @@ class PartitionLog(ManagedLog):
             batch = recheck(fitted, batch, rules)
             records = fitted
         return batch, records
+
+    def _check_may_append(self, leader_epoch: int) -> None:
+        self.check_open()
+        if leader_epoch < self.lowest_leader_epoch:
+            raise AppendError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leader epoch {leader_epoch} is over, at {self.lowest_leader_epoch}"
+            )
 
     def _check_producer(
         self,

@@ -1,7 +1,7 @@
 """Finding what a reader asks for: by offset, by time. No lock is taken."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -106,15 +106,31 @@ def find_newest(log: LogState) -> FoundOffset | None:
     """See PartitionLog.max_timestamp_offset."""
 
     def look() -> FoundOffset | None:
-        _, end_position, segments, _ = log.published
-        newest = max(segments, key=lambda segment: segment.largest_timestamp()[0])
-        timestamp_ms, _ = newest.largest_timestamp()
-        if timestamp_ms < 0:
-            return None
-        limit = end_position if newest is segments[-1] else newest.size_bytes
-        return newest.find_by_time(timestamp_ms, log.log_start_offset, limit)
+        _, end_position, segments, bases = log.published
+        start_offset = log.log_start_offset
+        # Those below the start wait for the next retention pass.
+        first = max(0, bisect_right(bases, start_offset) - 1)
+        found = _newest_in(segments[first:], end_position, start_offset)
+        if found is not None or bases[first] >= start_offset:
+            return found
+        # The newest of all was deleted, and its segment holds others still.
+        limits = [segment.size_bytes for segment in segments[:-1]] + [end_position]
+        rest = segments[first].newest_since(start_offset, limits[first])
+        others = _newest_in(segments[first + 1 :], end_position, start_offset)
+        if rest < 0 or (others is not None and others.timestamp_ms > rest):
+            return others
+        return segments[first].find_by_time(rest, start_offset, limits[first])
 
     return _guarded(log, look)
+
+
+def _newest_in(segments: Sequence[Segment], end_position: int, start_offset: int) -> FoundOffset | None:
+    """The newest record of the log's last segments; None where none has a timestamp, or it lies below the start."""
+    newest = max(segments, key=lambda segment: segment.largest_timestamp()[0], default=None)
+    if newest is None or newest.largest_timestamp()[0] < 0:
+        return None
+    limit = end_position if newest is segments[-1] else newest.size_bytes
+    return newest.find_by_time(newest.largest_timestamp()[0], start_offset, limit)
 
 
 def _guarded(log: LogState, look: Callable[[], T]) -> T:

@@ -266,6 +266,25 @@ class Segment:
         finally:
             self.file.release()
 
+    def newest_since(self, start_offset: int, end_position: int) -> int:
+        """The largest timestamp of the records at or behind `start_offset`; -1 if none has one. A scan of them all.
+
+        Raises OSError, DecodeError.
+        """
+        newest = NO_TIMESTAMP
+        fd = self.file.acquire()
+        try:
+            for batch in scan_batches(self._files, fd, self.offset_index.lookup(start_offset), end_position):
+                header = batch.header
+                if header.base_offset >= start_offset:
+                    newest = max(newest, header.max_timestamp_ms)
+                elif header.last_offset >= start_offset:
+                    kept = (record.timestamp_ms for record in batch.records() if record.offset >= start_offset)
+                    newest = max(newest, max(kept, default=NO_TIMESTAMP))
+            return newest
+        finally:
+            self.file.release()
+
     def truncate_to(self, offset: int) -> int:
         """Cut an active segment before the batch that holds `offset`; the log's end now. Raises OSError."""
         place = self.find(offset, self.size_bytes)

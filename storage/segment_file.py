@@ -6,6 +6,7 @@ that is deleted meanwhile closes when the last pin goes.
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from kavka.storage.files import Files, read_fully
@@ -21,10 +22,17 @@ class FilePool:
     `_lock` guards `_idle`. It is taken while a file's own lock is held, never the other way round.
     """
 
-    __slots__ = ("_capacity", "_idle", "_lock", "files", "index_cache")
+    __slots__ = ("_capacity", "_idle", "_lock", "files", "index_cache", "on_close_failure")
 
-    def __init__(self, files: Files, capacity: int = DEFAULT_OPEN_FILES) -> None:
+    def __init__(
+        self,
+        files: Files,
+        capacity: int = DEFAULT_OPEN_FILES,
+        on_close_failure: Callable[[str, OSError], object] | None = None,
+    ) -> None:
+        """`on_close_failure(path, error)`: called by any thread, with a log's lock held maybe."""
         self.files = files
+        self.on_close_failure = on_close_failure or _nobody_to_tell
         self.index_cache = IndexCache()
         self._capacity = capacity
         self._lock = threading.Lock()
@@ -129,7 +137,15 @@ class SegmentFile:
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
-        self._pool.files.close(fd)
+        try:
+            self._pool.files.close(fd)
+        except OSError as error:
+            # Network file systems say only now what they could not write, and a later fsync won't say it again.
+            self._pool.on_close_failure(self.path, error)
 
     def __repr__(self) -> str:
         return f"SegmentFile({self.path!r}, fd={self._fd}, pins={self._pins})"
+
+
+def _nobody_to_tell(_path: str, _error: OSError) -> None:
+    return

@@ -1,5 +1,7 @@
 """Making a log shorter: truncation from its end, retention and DeleteRecords from its start."""
 
+from collections.abc import Sequence
+
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_state import LogState
 from kavka.storage.recovery import replay
@@ -134,7 +136,10 @@ def _without_empty_end(log: LogState) -> tuple[Segment, ...]:
 
 
 def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
-    """Drop the first `count` segments, as far as they lie below the high watermark; one is always left."""
+    """Drop the first `count` segments, as far as they lie below the high watermark; one is always left.
+
+    Raises OSError where one can't be renamed: it and those behind stay in the log, and the next pass tries again.
+    """
     end_offset, position, segments, bases = log.published
     ends = (*bases[1:], end_offset)
     while count and ends[count - 1] > log.high_watermark:
@@ -144,11 +149,30 @@ def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
     if count == len(segments):
         log.roll(now_ms, end_offset)
         end_offset, position, segments, bases = log.published
-    dropped = list(segments[:count])
+    dropped, failure = _set_aside(log, segments[:count])
+    count = len(dropped)
     advance_start(log, bases[count])
+    # Who missed a file meanwhile waits for the lock, and finds another tuple.
     log.publish(end_offset, position, segments[count:])
-    log.drop_segments(dropped)
-    return dropped
+    for segment, renamed in dropped:
+        log.let_go(segment, renamed)
+        if segment.base_offset in log.snapshots.offsets:
+            log.snapshots.remove(segment.base_offset)
+    if failure is not None:
+        raise failure
+    return [segment for segment, _ in dropped]
+
+
+def _set_aside(log: LogState, segments: Sequence[Segment]) -> tuple[list[tuple[Segment, list[str]]], OSError | None]:
+    """(the segments whose files were renamed, with these; what kept the next one from it)"""
+    done: list[tuple[Segment, list[str]]] = []
+    for segment in segments:
+        try:
+            renamed = log.set_aside(segment)
+        except OSError as error:
+            return done, error
+        done.append((segment, renamed))
+    return done, None
 
 
 def _lower_clean_offset(log: LogState, end_offset: int) -> None:

@@ -22,6 +22,7 @@ from kavka.storage.cleaner.jobs import (
 from kavka.storage.cleaner.selection import CleanableLog
 from kavka.storage.cleaner.swap import remove_cleaned, swap_in
 from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError
+from kavka.storage.files import FinalDiskError
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
 
@@ -85,6 +86,8 @@ def _swapped(log: PartitionLog, job: CleanJob, group: CleanedGroup) -> CleaningF
     try:
         return None if swap_in(log, job.folder, group, job.token) else CleaningFailed(ABORTED, "the log has changed")
     except OSError as error:
+        if isinstance(error, FinalDiskError):
+            log.give_up("compaction failed", error)
         return CleaningFailed(DISK, str(error), error.errno or 0)
     except CorruptIndexError as error:
         return CleaningFailed(BROKEN, str(error))

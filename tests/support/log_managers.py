@@ -7,7 +7,7 @@ from pathlib import Path
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.records.batch import Record, iter_batch_headers, iter_records
 from kavka.protocol.records.builder import build_batch
-from kavka.storage.files import AnyPath, Files
+from kavka.storage.files import AnyPath, Files, final
 from kavka.storage.log_manager import LogManager
 from kavka.storage.partition_log import PartitionLog
 
@@ -72,6 +72,7 @@ class FailingFiles(Files):
             setattr(self, name, self._on_descriptor(name, getattr(os, name)))
         for name in ("unlink", "mkdir", "rmdir", "stat"):
             setattr(self, name, self._on_path(name, getattr(os, name)))
+        self.close = self._close
         self.rename = self._on_path("rename", os.replace)  # type: ignore[assignment]  # a double of one instance
 
     def fail(self, operation: str, text: str, error: int) -> None:
@@ -87,6 +88,12 @@ class FailingFiles(Files):
         self._paths[fd] = str(path)
         return fd
 
+    def _close(self, fd: int) -> None:
+        """Closes in any case, as Linux does."""
+        path = self._paths.pop(fd, "")
+        os.close(fd)
+        self._refuse("close", path)
+
     def listdir(self, path: AnyPath) -> list[str]:
         self._check("listdir", str(path))
         return super().listdir(path)
@@ -96,11 +103,13 @@ class FailingFiles(Files):
         super().makedirs(path)
 
     def fsync_directory(self, path: AnyPath) -> None:
-        self._check("fsync_directory", str(path))
+        with final():
+            self._check("fsync_directory", str(path))
         super().fsync_directory(path)
 
     def sync_file_system(self, path: AnyPath) -> bool:
-        self._check("sync_file_system", str(path))
+        with final():
+            self._check("sync_file_system", str(path))
         return super().sync_file_system(path)
 
     def write_atomically(self, path: AnyPath, data: bytes | bytearray) -> None:
@@ -109,6 +118,9 @@ class FailingFiles(Files):
 
     def _check(self, operation: str, path: str) -> None:
         self.calls[operation] = self.calls.get(operation, 0) + 1
+        self._refuse(operation, path)
+
+    def _refuse(self, operation: str, path: str) -> None:
         for failing, text, error in self._failures:
             if failing == operation and text in path:
                 raise OSError(error, os.strerror(error), path)

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.partition_log import PartitionLog
 from tests.support.partition_logs import (
     START_MS,
     Clock,
     Jobs,
     append,
+    append_batch,
     batch_of,
     open_log,
     read_all,
@@ -52,6 +54,27 @@ def test_truncation_inside_a_batch_takes_the_whole_batch(tmp_path: Path) -> None
     log.truncate_to(3)
 
     assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize(("start", "newest"), [(0, 1), (2, 6), (6, 6), (7, 9), (10, 10), (11, None)])
+def test_the_newest_record_is_one_that_is_still_there(tmp_path: Path, start: int, newest: int | None) -> None:
+    log = open_log(tmp_path)
+    ages = [0, 90, 10, 20, 30, 40, 80, 5, 6, 70, 60]
+    append(log, b"0", timestamp_ms=START_MS + ages[0])
+    append(log, b"1", timestamp_ms=START_MS + ages[1])
+    # One batch whose newest record comes in the middle of it.
+    records = [Record(timestamp_ms=START_MS + age, value=b"v") for age in ages[2:9]]
+    append_batch(log, bytearray(build_batch(records)))
+    append(log, b"9", timestamp_ms=START_MS + ages[9])
+    log.roll(log.environment.now_ms(), log.log_end_offset)
+    append(log, b"10", timestamp_ms=START_MS + ages[10])
+    log.advance_high_watermark(log.log_end_offset)
+    log.delete_records_before(start)
+
+    found = log.max_timestamp_offset()
+
+    assert (None if found is None else found.offset) == newest
+    assert found is None or found.timestamp_ms == START_MS + ages[found.offset]
 
 
 def test_truncation_takes_back_what_producers_wrote(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_log_goes_to_kafka_and_back(tmp_path: Path, clean: bool) -> None:
     log = open_log(folder, segment_bytes=20_000, index_interval_bytes=200, topic_id=bytes(range(16)))
     for number in range(300):
         append(log, b"%d" % number, b"second", producer_id=9, producer_epoch=0, base_sequence=2 * number)
-    log.assign_epoch_start(3, 600)
+    log.begin_leader_epoch(3)
     before = read_all(log)
     log.close(clean=clean)
     if clean:
