@@ -50,6 +50,21 @@ TRANSACTION_STATE: Final = InternalTopic(
 )
 
 
+BY_NAME: Final = {topic.name: topic for topic in (GROUP_METADATA, TRANSACTION_STATE)}
+
+
+def new_topic(topic: InternalTopic, services: "Services") -> NewTopic:
+    """The topic as it is to be created now; with fewer replicas while fewer brokers live."""
+    config = services.config.current
+    alive = len(services.metadata.current.brokers)
+    return NewTopic(
+        topic.name,
+        topic.partition_count(config),
+        max(1, min(topic.replication_factor(config), alive)),
+        configs=topic.configs(config),
+    )
+
+
 class TopicCreation:
     """Creates one internal topic, once, whoever needs it first.
 
@@ -75,18 +90,7 @@ class TopicCreation:
             running = self._running
             if running is not None and not running.done():
                 return running
-            config = self._services.config.current
-            alive = len(self._services.metadata.current.brokers)
-            running = self._running = self._services.controller.create_topics(
-                [
-                    NewTopic(
-                        self.topic.name,
-                        self.topic.partition_count(config),
-                        max(1, min(self.topic.replication_factor(config), alive)),
-                        configs=self.topic.configs(config),
-                    )
-                ]
-            )
+            running = self._running = self._services.controller.create_topics([new_topic(self.topic, self._services)])
         running.add_done_callback(self._created)
         return running
 

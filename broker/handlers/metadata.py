@@ -3,8 +3,10 @@
 Behaviour
 - Answered from one metadata snapshot, with the endpoints of the listener that the client came through; where nothing is
   advertised, this broker's is the address that the client reached.
-- A topic asked for by name that does not exist is created if both `auto.create.topics.enable` and the request allow it;
-  the answer waits up to CREATION_WAIT_MS for that and then shows the new topic, or says LEADER_NOT_AVAILABLE.
+- A topic asked for by name that does not exist is created if both `auto.create.topics.enable` and the request allow it.
+  The answer waits up to CREATION_WAIT_MS for that, and then says LEADER_NOT_AVAILABLE, or why the topic can't be
+  created; only the next answer has its partitions. Clients come again for it, and some count on being told to (Kafka
+  4.x says UNKNOWN_TOPIC_OR_PARTITION here, of which some clients bear a few only).
 - All topics: those that the client may describe. An answer over many topics is built in short slices and kept, encoded,
   for as long as the snapshot stands.
 - Not done: an unclean client's rebootstrap (REBOOTSTRAP_REQUIRED of v13 is never said).
@@ -118,7 +120,7 @@ def _to_create(
 
 
 def _errors_of(creation: "Future[list[TopicResult]]", missing: list[str]) -> dict[str, ErrorCode]:
-    """What to say of topics that were to be created and still are not in the metadata."""
+    """What to say of topics that were to be created."""
     failure = creation.exception()
     if failure is not None:
         if not isinstance(failure, BrokerError):
@@ -187,7 +189,7 @@ class _Answer:
     def _by_name(self, name: str, creation: dict[str, ErrorCode]) -> MetadataResponseTopic:
         if not self._context.allows(Operation.DESCRIBE, topic(name)):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        known = self.snapshot.topic(name)
+        known = self.snapshot.topic(name) if name not in creation else None
         if known is not None:
             return self._topic(known)
         error = creation.get(name) or name_error(name)

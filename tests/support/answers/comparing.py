@@ -33,8 +33,8 @@ KNOWN: Final = [
     Known(
         "topics_are_created_when_asked_for",
         ".*",
-        "",
-        "Kafka has clients ask again, Kavka waits",
+        "error_code: kavka 'LEADER_NOT_AVAILABLE', kafka 'UNKNOWN_TOPIC_OR_PARTITION'",
+        "as in 3.9; 4.3 says that it doesn't know the topic yet",
     ),
     Known(
         "topics_are_found_by_id",

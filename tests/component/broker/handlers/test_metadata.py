@@ -83,13 +83,30 @@ def test_the_store_of_answers_is_bounded() -> None:
     assert len(broker.metadata.current.encoded) <= 16
 
 
-def test_a_missing_topic_is_created_and_shown_in_the_same_answer() -> None:
-    broker = Broker()
+@pytest.mark.parametrize("version", [0, 1, 9, 12, 13])
+def test_a_missing_topic_is_created_and_shown_from_the_next_answer_on(version: int) -> None:
+    broker = Broker(visits=[BROKER_ID])
 
-    response = broker.ask(named("new"), 9)
+    (visits, new) = broker.ask(named("visits", "new"), version).topics
+    (shown_then,) = broker.ask(named("new"), version).topics
 
-    assert shown(response) == {"new": ErrorCode.NONE}
+    assert (visits.error_code, len(visits.partitions)) == (ErrorCode.NONE, 1)
+    assert new.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert (new.topic_id, new.is_internal, new.partitions) == (ZERO_TOPIC_ID, False, [])
     assert [each.name for each in broker.controller.created] == ["new"]
+    assert shown_then.error_code == ErrorCode.NONE
+    assert shown_then.partitions
+
+
+def test_an_internal_topic_that_is_asked_for_is_created_as_its_coordinator_would() -> None:
+    broker = Broker({"offsets.topic.num.partitions": "7", "transaction.state.log.num.partitions": "3"})
+
+    asked = broker.ask(named("__consumer_offsets", "__transaction_state"), 9).topics
+
+    assert [(each.error_code, each.is_internal) for each in asked] == [(ErrorCode.LEADER_NOT_AVAILABLE, True)] * 2
+    offsets, transactions = broker.controller.created
+    assert (offsets.partitions, offsets.replication_factor, offsets.configs["cleanup.policy"]) == (7, 1, "compact")
+    assert (transactions.partitions, transactions.configs["cleanup.policy"]) == (3, "compact")
 
 
 @pytest.mark.parametrize("case", ["by the broker", "by the request"])
