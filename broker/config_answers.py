@@ -3,10 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.security.acl import CLUSTER, Operation, Resource, topic
+from kavka.broker.security.acl import CLUSTER, Operation, Resource, group, topic
 from kavka.cluster.topic_names import validate_topic_name
 from kavka.config.broker_config import BrokerConfig
-from kavka.config.describe import ConfigEntry, describe_broker, describe_cluster_defaults, describe_topic
+from kavka.config.describe import (
+    ConfigEntry,
+    describe_broker,
+    describe_cluster_defaults,
+    describe_group,
+    describe_topic,
+)
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -17,6 +23,8 @@ if TYPE_CHECKING:
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
 """Types of resources that have a configuration; the numbers are the wire's (ConfigResource.Type)."""
 
 
@@ -38,6 +46,10 @@ def entries_of(resource_type: int, name: str, services: "Services") -> Iterable[
         return describe_topic(config, services.config.topic_config(name))
     if resource_type == BROKER:
         return describe_cluster_defaults(config) if own_broker_id(name, services) is None else describe_broker(config)
+    if resource_type == GROUP:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return describe_group(config, services.config.group_config(name))
     raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource_type}")
 
 
@@ -57,5 +69,9 @@ def own_broker_id(name: str, services: "Services") -> int | None:
 
 def require_on(context: "Context", operation: Operation, resource_type: int, name: str) -> None:
     """Raise BrokerError unless the client may perform `operation` on the resource that has the configuration."""
-    resource: Resource = topic(name) if resource_type == TOPIC else CLUSTER
+    resource: Resource = CLUSTER
+    if resource_type == TOPIC:
+        resource = topic(name)
+    elif resource_type == GROUP:
+        resource = group(name)
     context.require(operation, resource)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kavka.broker.config_answers import BROKER, TOPIC, own_broker_id
+from kavka.broker.config_answers import BROKER, GROUP, TOPIC, own_broker_id
 from kavka.broker.dynamic_config import check_broker_change, layer
 from kavka.broker.promise import Promise
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
+from kavka.config.group_config import GroupConfig, validate_group_overrides
 from kavka.config.listener_prefix import base_row, split_prefix
 from kavka.config.setting import Setting
 from kavka.config.topic_config import topic_rows, validate_topic_overrides
@@ -38,7 +39,7 @@ class ResourceOutcome(NamedTuple):
 def change(
     resource_type: int, name: str, new_settings: Change, services: "Services", *, validate_only: bool
 ) -> "Future[None]":
-    """Check and store the change of a topic's, a broker's or the cluster's settings.
+    """Check and store the change of a topic's, a group's, a broker's or the cluster's settings.
 
     The future is done when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
     seen at once: unknown topics (UNKNOWN_TOPIC_OR_PARTITION), other brokers (INVALID_REQUEST).
@@ -49,7 +50,7 @@ def change(
         if services.metadata.current.topic(name) is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return services.controller.alter_configs(
-            ConfigEntity.topic(name), _checked_topic_change(new_settings, services), validate_only
+            ConfigEntity.topic(name), _checked(validate_topic_overrides, new_settings, services), validate_only
         )
     if resource_type == BROKER:
         broker_id = own_broker_id(name, services)
@@ -57,6 +58,12 @@ def change(
         stored = services.controller.alter_configs(ConfigEntity.broker(broker_id), checked, validate_only)
         stored.add_done_callback(lambda done: services.config.abandon() if done.exception() else None)
         return stored
+    if resource_type == GROUP:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        return services.controller.alter_configs(
+            ConfigEntity.group(name), _checked(validate_group_overrides, new_settings, services), validate_only
+        )
     raise BrokerError(
         ErrorCode.INVALID_REQUEST, f"the configuration of resource type {resource_type} cannot be changed"
     )
@@ -92,11 +99,15 @@ def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | Non
     return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _checked_topic_change(new_settings: Change, services: "Services") -> Change:
+def _checked(
+    validate: Callable[[Mapping[str, str], BrokerConfig], None], new_settings: Change, services: "Services"
+) -> Change:
+    """The change of a topic or a group, with what comes out of it looked at."""
+
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)
         try:
-            validate_topic_overrides(new, services.config.current)
+            validate(new, services.config.current)
         except ConfigError as error:
             raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
         return new
@@ -140,5 +151,7 @@ def setting_row(resource_type: int, name: str) -> Setting | None:
     """The row of a resource's setting, also behind a listener's prefix; None for an unknown one."""
     if resource_type == TOPIC:
         return topic_rows().get(name)
+    if resource_type == GROUP:
+        return GroupConfig.ROWS.get(name)
     prefixed = split_prefix(name)
     return BrokerConfig.ALL_ROWS.get(name) if prefixed is None else base_row(prefixed[1], BrokerConfig.ALL_ROWS)

@@ -1,10 +1,10 @@
-"""The settings as they are now: the broker's snapshot and each topic's overrides, changed while the broker runs
-(KIP-226).
+"""The settings as they are now: the broker's snapshot, each topic's and each group's overrides, changed while
+the broker runs (KIP-226).
 
-Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed` and
-`topic_changed`; both make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what is
-stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not keep a
-broker down.
+Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed`, `topic_changed`
+and `group_changed`, which make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what
+is stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not
+keep a broker down.
 """
 
 import logging
@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
+from kavka.config.group_config import GroupConfig, usable_group_overrides
 from kavka.config.promises import check_promises
 from kavka.config.topic_config import TopicConfig, usable_overrides
 from kavka.config.values import Source
@@ -51,9 +52,9 @@ class ChangingParts(Protocol):
 class DynamicConfig:
     """Holds the current snapshot.
 
-    Threads: `current`, `topic_overrides` and `topic_config` by any thread, lock-free (each is one read of an attribute
-    or a dictionary). Changes come one after another, under `_lock`; the parts and the topics' listeners run under it,
-    on the thread that brought the change: they must be short and must not change the configuration.
+    Threads: `current`, `topic_overrides`, `topic_config` and `group_config` by any thread, lock-free (each is one read
+    of an attribute or a dictionary). Changes come one after another, under `_lock`; the parts and the topics' listeners
+    run under it, on the thread that brought the change: they must be short and must not change the configuration.
     """
 
     def __init__(self, static: BrokerConfig, broker_id: int) -> None:
@@ -63,6 +64,8 @@ class DynamicConfig:
         self._topic_listeners: list[TopicListener] = []
         self._parts: ChangingParts | None = None
         self._topic_overrides: dict[str, Mapping[str, str]] = {}
+        self._groups: dict[str, GroupConfig] = {}
+        self._plain_group = GroupConfig(static, {})
         self._topic_configs: dict[str, TopicConfig] = {}
 
     def on_topic_change(self, listener: TopicListener) -> None:
@@ -136,6 +139,25 @@ class DynamicConfig:
             self._topic_configs.pop(topic, None)
             for listener in self._topic_listeners:
                 listener(topic, usable)
+
+    def group_changed(self, group_id: str, stored: Mapping[str, str]) -> None:
+        """A group's overrides are now `stored`."""
+        usable, problems = usable_group_overrides(stored, self.current)
+        for problem in problems:
+            log.warning("stored group setting is not used group=%s reason=%s", group_id, problem)
+        with self._lock:
+            if usable:
+                self._groups[group_id] = GroupConfig(self.current, usable)
+            else:
+                self._groups.pop(group_id, None)
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The group's settings over the broker's, which no client changes while the broker runs."""
+        return self._groups.get(group_id) or self._plain_group
+
+    def configured_groups(self) -> list[str]:
+        """The groups that have settings of their own."""
+        return sorted(self._groups.copy())
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """What the topic has of its own."""

@@ -43,7 +43,7 @@ from kavka.cluster.features import finalize
 from kavka.cluster.ports import LocalChannels
 from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
-from kavka.cluster.znodes.config import DEFAULT_ENTITY
+from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
@@ -190,7 +190,7 @@ class Broker:
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         changes = self._config_changes = ConfigChanges(
-            registry, config.topic_changed, config.broker_changed, self._now_ms
+            registry, config.topic_changed, config.broker_changed, self._now_ms, self._other_config_changed
         )
         changes.start()
         self._undo.append(changes.stop)
@@ -201,6 +201,14 @@ class Broker:
                 config.broker_changed(int(entity), stored)
         for topic, stored in read_configs(registry, "topics").items():
             config.topic_changed(topic, stored)
+
+        for group, stored in read_configs(registry, "groups").items():
+            config.group_changed(text_of_node(group), stored)
+
+    def _other_config_changed(self, entity_path: str, stored: Mapping[str, str]) -> None:
+        kind, _, name = entity_path.partition("/")
+        if kind == "groups":
+            self.services.config.group_changed(text_of_node(name), stored)
 
     def _take_addresses(self) -> None:
         """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""

@@ -1,4 +1,4 @@
-"""What DescribeConfigs says of brokers and topics: every key with its value, its source and what stands behind it.
+"""What DescribeConfigs says of brokers, topics and groups: every key with its value, its source and its synonyms.
 
 Values are written as Kafka writes them; secrets have none. Of a setting's synonyms those are listed that have a value,
 the strongest first; those before the first of the setting's own name are left out, as Kafka does (ConfigHelper).
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
+from kavka.config.group_config import GroupConfig
 from kavka.config.listener_prefix import base_row, split_prefix
 from kavka.config.setting import Setting
 from kavka.config.topic_config import TopicConfig
@@ -66,6 +67,11 @@ def describe_topic(broker: BrokerConfig, topic: TopicConfig) -> list[ConfigEntry
     return [_topic_entry(broker, topic, row) for row in TopicSettings.ROWS.values()]
 
 
+def describe_group(broker: BrokerConfig, group: GroupConfig) -> list[ConfigEntry]:
+    """Every setting of a group."""
+    return [_group_entry(broker, group, row) for row in GroupConfig.ROWS.values()]
+
+
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """The names that may give a broker setting its value, the strongest first."""
     family = _FAMILY_OF.get(name)
@@ -107,6 +113,14 @@ def _topic_entry(broker: BrokerConfig, topic: TopicConfig, row: Setting) -> Conf
         synonyms = (ConfigSynonym(row.name, value, Source.DYNAMIC_TOPIC), *synonyms)
     source = synonyms[0].source if synonyms else Source.DEFAULT
     return ConfigEntry(row.name, value, source, False, row.is_sensitive, synonyms, int(row.type), row.doc)
+
+
+def _group_entry(broker: BrokerConfig, group: GroupConfig, row: Setting) -> ConfigEntry:
+    value = render(row.type, group.value(row.name))
+    synonyms = _synonyms(broker, row.synonyms[0], row.is_sensitive)
+    if row.name in group.overrides:
+        synonyms = (ConfigSynonym(row.name, value, Source.DYNAMIC_GROUP), *synonyms)
+    return ConfigEntry(row.name, value, synonyms[0].source, False, row.is_sensitive, synonyms, int(row.type), row.doc)
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> tuple[ConfigSynonym, ...]:

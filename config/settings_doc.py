@@ -8,6 +8,7 @@ from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.defaults import KAVKA_DEFAULTS
+from kavka.config.group_config import GroupSettings
 from kavka.config.ignored import ROWS as IGNORED_ROWS
 from kavka.config.own import KavkaSettings
 from kavka.config.setting import Setting, Settings
@@ -32,6 +33,7 @@ def settings_page() -> str:
     parts.append(_section(f"Broker, not in Kafka: {KavkaSettings.__doc__}", KavkaSettings.ROWS.values()))
     used = [row for row in TopicSettings.ROWS.values() if row.ignored is None]
     parts.append(_section("Topic", used))
+    parts.append(_section("Group (of the consumer protocol)", GroupSettings.ROWS.values()))
     parts.append(_ignored())
     return "\n".join(parts)
 

@@ -44,13 +44,16 @@ class Importance(IntEnum):
 
 
 class Source(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs, the smaller wins."""
+    """Where a value comes from; the numbers are those of DescribeConfigs. Of a topic's and a broker's the smaller wins;
+    a group's own wins over all that its broker has.
+    """
 
     DYNAMIC_TOPIC = 1
     DYNAMIC_BROKER = 2
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_GROUP = 8
 
 
 BOOLEAN, STRING, INT, SHORT, LONG = Type.BOOLEAN, Type.STRING, Type.INT, Type.SHORT, Type.LONG

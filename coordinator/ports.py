@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kavka.config.broker_config import BrokerConfig
+    from kavka.config.group_config import GroupConfig
     from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Result
     from kavka.protocol.errors import BrokerError
 
@@ -55,6 +56,8 @@ class Surroundings(NamedTuple):
     now_ms: Callable[[], int]
     monotonic_ms: Callable[[], int]
     config: "Callable[[], BrokerConfig]"
+    group_config: "Callable[[str], GroupConfig]"
+    """A group's settings as they are now."""
     topics: "Topics"
     count_event: Callable[[str], None]
     delays: Delays
@@ -134,6 +137,10 @@ class ShardContext(Clock, Protocol):
     @property
     def config(self) -> "BrokerConfig":
         """The settings as they are now."""
+
+    @property
+    def group_config(self) -> "Callable[[str], GroupConfig]":
+        """A group's own settings over the broker's, as they are now."""
 
     @property
     def count(self) -> Callable[[str], None]:

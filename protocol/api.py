@@ -204,6 +204,7 @@ VERSIONS: Final[dict[int, VersionRange]] = {
         ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0, 0),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1, 0),
         ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1, 0),
+        ApiKey.LIST_CONFIG_RESOURCES: (0, 1, 0),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0, 0),
     }.items()
 }

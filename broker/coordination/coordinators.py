@@ -66,6 +66,7 @@ class Coordinators:
             now_ms=services.now_ms,
             monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
             config=lambda: services.config.current,
+            group_config=services.config.group_config,
             topics=self._topics,
             count_event=services.metrics.count,
             delays=self._timer,

@@ -1,11 +1,11 @@
 """AlterConfigs v0-2.
 
 Behaviour
-- Replaces all settings of a topic, of this broker, or of the cluster's dynamic defaults (an empty broker name): what
-  the request does not name is gone. IncrementalAlterConfigs is the better way (KIP-339).
+- Replaces all settings of a topic, of a group, of this broker, or of the cluster's dynamic defaults (an empty broker
+  name): what the request does not name is gone. IncrementalAlterConfigs is the better way (KIP-339).
 - Answered when this broker has taken the settings in; each resource goes its own way.
-- Refused: unknown topic settings and wrong values of topics (INVALID_CONFIG); read-only broker settings, wrong values
-  of brokers, null values, a resource named twice, loggers (INVALID_REQUEST).
+- Refused: unknown settings and wrong values of topics and groups (INVALID_CONFIG); read-only broker settings, wrong
+  values of brokers, null values, a resource named twice, loggers (INVALID_REQUEST).
 - Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet.
 
 Versions

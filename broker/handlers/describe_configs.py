@@ -1,10 +1,11 @@
 """DescribeConfigs v0-4.
 
 Behaviour
-- Every setting of topics, of this broker (its id), of the cluster's dynamic defaults (an empty broker name), and the
-  levels of this broker's loggers; or of each the keys asked for. Values with their source, secrets without a value.
+- Every setting of topics, of groups, there or not, of this broker (its id), of the cluster's dynamic defaults (an empty
+  broker name), and the levels of this broker's loggers; or of each the keys asked for. Values with their source,
+  secrets without a value.
 - A resource that is unknown or belongs to another broker is refused by itself.
-- Not done: client metrics and group configurations (INVALID_REQUEST).
+- Not done: client metrics subscriptions (INVALID_REQUEST); groups' settings for the share and streams protocols.
 
 Versions
 - v1: sources and synonyms instead of `is_default` (KIP-226). v3: types and documentation (KIP-569).

@@ -1,15 +1,17 @@
 """IncrementalAlterConfigs v0-1.
 
 Behaviour
-- Sets, deletes, appends to and subtracts from single settings of topics, of this broker, of the cluster's dynamic
-  defaults (an empty broker name), and the levels of this broker's loggers (KIP-339, KIP-412). Dynamic broker settings
-  take effect at once.
+- Sets, deletes, appends to and subtracts from single settings of topics, of groups, of this broker, of the cluster's
+  dynamic defaults (an empty broker name), and the levels of this broker's loggers (KIP-339, KIP-412). Dynamic broker
+  settings take effect at once.
 - Appending and subtracting start from what is stored, else from the default; what is in a list already is not added
   again.
 - Answered when this broker has taken the settings in; each resource goes its own way, all settings of one together.
-- Refused: unknown topic settings, wrong values of topics, append and subtract of what is no list (INVALID_CONFIG);
-  read-only broker settings, wrong values of brokers, null values, a setting or resource named twice (INVALID_REQUEST).
-- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet; client metrics and groups.
+- Refused: unknown settings and wrong values of topics and groups, append and subtract of what is no list
+  (INVALID_CONFIG); read-only broker settings, wrong values of brokers, null values, a setting or resource named twice
+  (INVALID_REQUEST).
+- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet; client metrics
+  subscriptions.
 
 Versions
 - v1 is the first flexible one; otherwise both are alike.

@@ -59,7 +59,15 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, frozenset[Operation]]] = {
             Operation.ALTER_CONFIGS,
         }
     ),
-    ResourceType.GROUP: frozenset({Operation.READ, Operation.DESCRIBE, Operation.DELETE}),
+    ResourceType.GROUP: frozenset(
+        {
+            Operation.READ,
+            Operation.DELETE,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        }
+    ),
     ResourceType.CLUSTER: frozenset(
         {
             Operation.CREATE,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from kavka.cluster.znodes.config import DEFAULT_ENTITY
+from kavka.cluster.znodes.config import DEFAULT_ENTITY, node_name
 from kavka.protocol.errors import BrokerError
 
 ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
@@ -92,6 +92,10 @@ class ConfigEntity(NamedTuple):
     @staticmethod
     def topic(name: str) -> ConfigEntity:
         return ConfigEntity("topics", name)
+
+    @staticmethod
+    def group(group_id: str) -> ConfigEntity:
+        return ConfigEntity("groups", node_name(group_id))
 
     @staticmethod
     def broker(broker_id: int | None) -> ConfigEntity:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote, unquote
 
 from kavka.cluster.znodes.json_data import Fields, ZnodeError, encode_json
 
 DEFAULT_ENTITY: Final = "<default>"
+
+
+def node_name(text: str) -> str:
+    """Any text as the name of a node, as Kafka writes users' and clients' names: percent signs for what is unusual."""
+    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    return name.replace(".", "%2E") if name in (".", "..") else name
+
+
+def text_of_node(name: str) -> str:
+    """The text that `node_name` made a name of."""
+    return unquote(name, errors="replace")
 
 
 class EntityConfig:
@@ -17,7 +29,7 @@ class EntityConfig:
 
     @staticmethod
     def path(entity_path: str) -> str:
-        """`entity_path` is `topics/T`, `brokers/1`, `brokers/<default>`, `users/U/clients/C`, ..."""
+        """`entity_path` is `topics/T`, `groups/G`, `brokers/1`, `brokers/<default>`, `users/U/clients/C`, ..."""
         return f"{EntityConfig.PARENT}/{entity_path}"
 
     @staticmethod

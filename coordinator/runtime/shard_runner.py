@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.group_config import GroupConfig
 from kavka.coordinator.ports import InternalLog, Shard, Surroundings, Timers, Topics
 from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import batch_of, end_marker
@@ -90,6 +91,10 @@ class ShardRunner(Generic[S]):
     @property
     def config(self) -> BrokerConfig:
         return self._surroundings.config()
+
+    @property
+    def group_config(self) -> Callable[[str], GroupConfig]:
+        return self._surroundings.group_config
 
     @property
     def now_ms(self) -> Callable[[], int]:

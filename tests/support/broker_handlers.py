@@ -21,6 +21,7 @@ from kavka.broker.security.acl import Operation, Resource
 from kavka.broker.services import Services
 from kavka.broker.timer import Timer
 from kavka.cluster.controller.requests import ConfigEntity, NewPartitions, NewTopic, ProducerIdBlock, TopicResult
+from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode
@@ -235,6 +236,8 @@ class FakeController:
             self.stored[entity.path] = new
             if entity.kind == "topics":
                 self._config.topic_changed(entity.name, new)
+            elif entity.kind == "groups":
+                self._config.group_changed(text_of_node(entity.name), new)
             else:
                 self._config.broker_changed(None if entity.name == "<default>" else int(entity.name), new)
         future.set_result(None)

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.group_config import GroupConfig
 from kavka.coordinator.ports import Shard, ShardContext
 from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -83,6 +84,7 @@ class Stage(Generic[S]):
         self.partition = partition
         self.leader_epoch = 0
         self.config = BrokerConfig(settings or {})
+        self.group_overrides: dict[str, dict[str, str]] = {}
         self.topics = topics or StageTopics()
         self.counts: Counter[str] = Counter()
         self.log: list[Stored] = []
@@ -97,6 +99,10 @@ class Stage(Generic[S]):
         self.run(lambda shard: shard.loaded())
 
     # What the shard sees (ShardContext).
+
+    @property
+    def group_config(self) -> Callable[[str], GroupConfig]:
+        return lambda group_id: GroupConfig(self.config, self.group_overrides.get(group_id, {}))
 
     @property
     def now_ms(self) -> Callable[[], int]:

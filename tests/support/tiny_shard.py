@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.group_config import GroupConfig
 from kavka.coordinator.ports import ShardContext, Surroundings
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Reply, Result
 from kavka.coordinator.runtime.runtime import CoordinatorRuntime
@@ -141,6 +142,7 @@ class TinyWorld:
             now_ms=lambda: NOW_MS,
             monotonic_ms=lambda: 0,
             config=lambda: self.config,
+            group_config=lambda _: GroupConfig(self.config, {}),
             topics=self.topics,
             count_event=lambda name: self.counts.update([name]),
             delays=self.delays,

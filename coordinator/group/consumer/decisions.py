@@ -173,7 +173,9 @@ class Decisions:
         deadlines = self.deadlines(group, member.member_id)
         classic = member.classic
         timeout_ms = (
-            self.context.config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+            self.context.group_config(group.group_id).consumer_session_timeout_ms
+            if classic is None
+            else classic.session_timeout_ms
         )
         deadlines.session_ms = self.context.monotonic_ms() + timeout_ms
         if deadlines.session_ms < deadlines.armed_ms:

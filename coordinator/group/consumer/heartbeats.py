@@ -81,7 +81,7 @@ class Heartbeats:
             error_code=ErrorCode.NONE,
             member_id=member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=self._decisions.context.config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._decisions.context.group_config(request.group_id).consumer_heartbeat_interval_ms,
             assignment=told,
         )
         afterwards = partial(self._afterwards, before, after, entered.replaced)

@@ -33,8 +33,8 @@ KNOWN: Final = [
     Known(
         "topics_are_created_when_asked_for",
         ".*",
-        "error_code: kavka 'LEADER_NOT_AVAILABLE', kafka 'UNKNOWN_TOPIC_OR_PARTITION'",
-        "as in 3.9; 4.3 says that it doesn't know the topic yet",
+        "error_code: kavka '(LEADER_NOT_AVAILABLE|INVALID_TOPIC_EXCEPTION)', kafka 'UNKNOWN_TOPIC_OR_PARTITION'",
+        "as in 3.9; 4.3 never says more than that it doesn't know the topic",
     ),
     Known(
         "topics_are_found_by_id",
@@ -56,7 +56,12 @@ KNOWN: Final = [
     ),
     # Groups and offsets
     Known("offsets_are_committed_without_a_group", "unknown group", "", "as in 4.3; 3.9 has ILLEGAL_GENERATION in v9"),
-    Known("groups_are_described", "operations", ".*authorized_operations", "groups have configurations in 4.x only"),
+    Known(
+        "groups_are_described",
+        "operations",
+        ".*authorized_operations",
+        "as in 4.3; 3.9's groups have no configs",
+    ),
     # Topics
     Known("topics_are_created", "the same twice", "", "one entry as in 4.3; 3.9 answers twice"),
     Known("topics_are_created", "dry run", "topic_id", "as in 4.3; 3.9 has no id for a topic that is not created"),
@@ -80,7 +85,8 @@ KNOWN: Final = [
     Known("brokers_configs_are_described", "all", r"group\.coordinator\.rebalance", "both protocols are on in Kavka"),
     Known(".*configs.*", "illegal topic", "error_code", "as in 3.9; 4.3 checks the name"),
     Known("configs_are_altered_.*", "operation 9", "", "Kafka stumbles (UNKNOWN_SERVER_ERROR)"),
-    Known("other_resources_.*", "type (16|32)", "", "configurations of groups and client metrics came with 4.x"),
+    Known("other_resources_.*", "type 16", "", "client metrics came with 4.x, and KRaft"),
+    Known("(other_resources|groups_configs)_.*", "(type 32|.* group).*", "kafka 'INVALID_REQUEST'", "in 4.x only"),
 ]
 
 

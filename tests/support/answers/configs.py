@@ -3,10 +3,12 @@
 from kavka.protocol.api import ApiKey
 from kavka.protocol.messages import alter_configs, incremental_alter_configs
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.support.answers.stage import TIME_TO_SETTLE_S, Stage, scenario
+from kavka.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from tests.support.answers.stage import KAFKA_43, TIME_TO_SETTLE_S, Stage, scenario
 from tests.support.processes import wait_until
 
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -49,6 +51,49 @@ def other_resources_are_described_or_refused(stage: Stage) -> None:
         describe(stage, f"type {kind}", kind, "x")
     describe(stage, "another broker's loggers", LOGGER, "77")
     describe(stage, "loggers of no number", LOGGER, "abc")
+
+
+def alter_group(stage: Stage, label: str, name: str, *rows: tuple[str, int, str | None]) -> None:
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in rows
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(resource_type=GROUP, resource_name=name, configs=configs)
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    stage.ask(label, request, 1)
+
+
+@scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS, "1-99", [KAFKA_43])
+def groups_configs_are_altered(stage: Stage) -> None:
+    group = f"{stage.name}/group"
+    alter_group(stage, "set", group, (HEARTBEAT, SET, "6000"), (SESSION, SET, "50000"))
+    describe(stage, "all", GROUP, group, HEARTBEAT, SESSION, version=4)
+    alter_group(stage, "delete", group, (HEARTBEAT, DELETE, None))
+    describe(stage, "deleted", GROUP, group, HEARTBEAT, SESSION, version=4)
+    for value in ("1", "0", "99999", "soon", "", None):
+        alter_group(stage, f"heartbeat of {value}", group, (HEARTBEAT, SET, value))
+        alter_group(stage, f"session of {value}", group, (SESSION, SET, value))
+    alter_group(stage, "append", group, (HEARTBEAT, APPEND, "1"))
+    alter_group(stage, "unknown key", group, ("no.such.key", SET, "1"))
+    alter_group(stage, "delete an unknown key", group, ("no.such.key", DELETE, None))
+    alter_group(stage, "nothing", group)
+    alter_group(stage, "no name", "", (HEARTBEAT, SET, "6000"))
+    describe(stage, "no name", GROUP, "", version=4)
+    alter_group(stage, "undone", group, (SESSION, DELETE, None))
+
+
+@scenario(ApiKey.LIST_CONFIG_RESOURCES, "0-99", [KAFKA_43])
+def resources_with_configs_are_listed(stage: Stage) -> None:
+    group = f"{stage.name}.group"
+    stage.ask("none", ListConfigResourcesRequest(), 0)
+    stage.ask("no groups", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
+    alter_group(stage, "set", group, (HEARTBEAT, SET, "6000"))
+    stage.ask("groups", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
+    for kind in (BROKER, LOGGER, 16, 0, 1, 3, 77, -1):
+        stage.ask(f"type {kind}", ListConfigResourcesRequest(resource_types=[kind]), 1)
+    stage.ask("several", ListConfigResourcesRequest(resource_types=[GROUP, BROKER, GROUP]), 1)
+    alter_group(stage, "undone", group, (HEARTBEAT, DELETE, None))
+    stage.ask("groups at last", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
 
 
 @scenario(ApiKey.ALTER_CONFIGS)

@@ -369,3 +369,21 @@ def test_a_static_member_whose_join_was_not_answered_may_ask_again(stage: Consum
     assert stage.heartbeat("b", 0, instance_id="i", **JOIN).error is ErrorCode.UNRELEASED_INSTANCE_ID
     beat = stage.heartbeat("a", again.member_epoch, instance_id="i")
     assert beat.answer.error_code == ErrorCode.NONE
+
+
+def test_a_groups_own_settings_count_from_the_next_heartbeat_on() -> None:
+    stage = ConsumerStage()
+    stage.topics.add("t", partitions=1)
+    member = stage.joined("a", ["t"])
+    assert stage.heartbeat("a", member.epoch).answer.heartbeat_interval_ms == 5000
+
+    stage.group_overrides[GROUP] = {
+        "consumer.heartbeat.interval.ms": "7000",
+        "consumer.session.timeout.ms": "50000",
+    }
+
+    assert stage.heartbeat("a", member.epoch).answer.heartbeat_interval_ms == 7000
+    stage.advance(49_999)
+    assert "a" in stage.logged.members
+    stage.advance(2)
+    assert "a" not in stage.logged.members
