@@ -201,7 +201,6 @@ class Broker:
                 config.broker_changed(int(entity), stored)
         for topic, stored in read_configs(registry, "topics").items():
             config.topic_changed(topic, stored)
-
         for group, stored in read_configs(registry, "groups").items():
             config.group_changed(text_of_node(group), stored)
 
