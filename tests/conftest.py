@@ -1,20 +1,29 @@
-"""How Hypothesis runs, and what a test's place and marks mean.
+"""How Hypothesis runs, what a test's place and marks mean, and that CI skips nothing.
 
 Machines are slow and busy, and what CI finds must be found again: with CI set the examples are the same in each run. On
 a developer's machine they are random, so that more of them are tried over the days; `make soak` tries many more.
 """
 
 import os
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 SOAK = "soak"
+IN_CI = bool(os.environ.get("CI"))
+MAY_SKIP_IN_CI = (
+    "a file system cannot be mounted here",
+    "strace may not attach here",
+    "this machine has one family only",
+    "this system has no syncfs",
+)
+"""What a container may forbid, or its kernel lack. Everything else can be installed, so that a skip hides a fault."""
 
 settings.register_profile(
     "house",
     deadline=None,
-    derandomize=bool(os.environ.get("CI")),
+    derandomize=IN_CI,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile(
@@ -38,3 +47,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if left_out:
             config.hook.pytest_deselected(items=left_out)
             items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _refuse_to_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_to_skip(report)
+    return report
+
+
+def _refuse_to_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not (IN_CI and report.skipped):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not any(allowed in reason for allowed in MAY_SKIP_IN_CI):
+        report.outcome = "failed"
+        report.longrepr = f"CI must not skip it. {reason}"
