@@ -26,11 +26,15 @@ class ProcessDiedError(Exception):
 
 
 class Process:
-    """One running child. `log` collects stdout and stderr together; a restart appends to the same file."""
+    """One running child. `log` collects stdout and stderr together; a restart appends to the same file.
+
+    `was_killed` says that `kill` ended it, or somebody who said so: its exit code then means nothing.
+    """
 
     def __init__(self, command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None) -> None:
         self.command = list(command)
         self.log = log
+        self.was_killed = False
         self._log_start = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
@@ -80,6 +84,7 @@ class Process:
 
     def kill(self) -> None:
         """kill -9, and wait until the kernel has taken the process away."""
+        self.was_killed = self.was_killed or self.exit_code is None
         with contextlib.suppress(ProcessLookupError):
             self._popen.send_signal(signal.SIGKILL)
         self._popen.wait()

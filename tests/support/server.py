@@ -9,6 +9,10 @@ from tests.support.probe import is_ready
 from tests.support.processes import Process, wait_until
 
 
+class ComplaintError(AssertionError):
+    """A broker logged an error, or ended with one, that its test did not announce."""
+
+
 class Server(Protocol):
     """A broker in a directory of its own. After `stop` or `kill`, `start` serves the same data again."""
 
@@ -89,4 +93,10 @@ class RunningServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        if error is None:
+            self.stop()
+            return
+        try:
+            self.stop()
+        except ComplaintError as complaint:
+            error.add_note(str(complaint))

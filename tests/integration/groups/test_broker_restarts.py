@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import tested_broker
+from tests.integration.conftest import broker_class
 from tests.integration.groups.conftest import NewGroup
 from tests.support.at_once import each_at_once
 from tests.support.group_members import FAST_GROUPS, Feeder, Group, Member
@@ -78,7 +78,7 @@ def test_a_broker_that_restarts_in_the_middle_of_a_rebalance_finishes_it(
 
 def test_offsets_and_members_survive_many_kills(tmp_path: Path, topic: str) -> None:
     """Kill -9 again and again while members commit: each take-over begins at an acknowledged commit or later."""
-    with tested_broker()(tmp_path / "broker", BROKER_SETTINGS) as broker:
+    with broker_class()(tmp_path / "broker", BROKER_SETTINGS) as broker:
         groups = {name: Group(broker, _made(tmp_path / name), f"{topic}.{name}") for name in ("classic", "new")}
         try:
 

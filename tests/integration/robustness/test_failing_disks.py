@@ -148,6 +148,13 @@ def test_a_read_only_directory_stops_the_start(tmp_path: Path) -> None:
 def test_the_last_directorys_disk_breaks_and_the_broker_stops_with_the_reason(tmp_path: Path) -> None:
     with ext4(tmp_path / "disk", 16) as disk, KavkaProcess(tmp_path, {"log.dirs": str(disk / "data")}) as broker:
         with Wire(broker.host, broker.port, timeout_s=5) as client:
+            broker.expect_errors(
+                "goes offline", "no log directory is left", "the registry .* (undid|could not roll back)"
+            )
+            broker.expect_errors(
+                "a step of the stop failed step=BrokerRegistration.unregister .*disk image is malformed"
+            )
+            broker.expected_exit_code = 1
             create_topic(client, "lost")
             assert produce(client, "lost", value_batch(0)).error_code == 0
             break_disk(disk)
@@ -171,6 +178,7 @@ def test_one_of_two_disks_breaks_and_the_other_goes_on(tmp_path: Path) -> None:
             there = [(disk / "data" / f"spread-{partition}").exists() for partition in range(4)]
             assert any(there)
             assert not all(there)
+            broker.expect_errors("goes offline", "cannot host topic=spread", "has no directory for . replicas")
             for partition in range(4):
                 assert produce(client, "spread", value_batch(0), partition=partition).error_code == 0
             break_disk(disk)
