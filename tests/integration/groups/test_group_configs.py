@@ -1,6 +1,7 @@
 """A group's own settings: set by Kafka's tool, told to members by the next heartbeat, there after a restart."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,11 @@ class Member:
         return wait_until(self._beat, 20, "no heartbeat is answered")
 
     def _beat(self) -> int | None:
-        joining = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": ["visits"], "topic_partitions": []}
+        joining: dict[str, Any] = {
+            "rebalance_timeout_ms": 30_000,
+            "subscribed_topic_names": ["visits"],
+            "topic_partitions": [],
+        }
         request = ConsumerGroupHeartbeatRequest(
             **{
                 "group_id": GROUP,

@@ -32,7 +32,9 @@ def described(broker: Broker, group: str, **more: Any) -> dict[str, Any]:
     return {entry.name: entry for entry in result.configs}
 
 
-def altered(broker: Broker, group: str, *changes: tuple[str, int, str | None], **more: Any) -> tuple[ErrorCode, str]:
+def altered(
+    broker: Broker, group: str, *changes: tuple[str, int, str | None], **more: Any
+) -> tuple[ErrorCode, str | None]:
     configs = [single.AlterableConfig(name=name, config_operation=how, value=value) for name, how, value in changes]
     resource = single.AlterConfigsResource(resource_type=GROUP, resource_name=group, configs=configs)
     request = single.IncrementalAlterConfigsRequest(resources=[resource], validate_only=more.pop("dry", False))
@@ -107,7 +109,7 @@ def test_wrong_settings_are_refused_in_kafkas_words(
     given, words = altered(broker, "readers", change)
 
     assert given == ErrorCode[code]
-    assert message in words
+    assert message in (words or "")
     assert listed(broker, GROUP) == []
 
 
