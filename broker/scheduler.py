@@ -1,15 +1,19 @@
 """Background work: jobs that repeat at an interval, and single ones, on `background.threads` threads.
 
 The timer says when; the work, which may block on the disk, runs here. A job that repeats is scheduled again only
-when it has ended, so it never runs beside itself and nothing piles up.
+when it has ended, so it never runs beside itself and nothing piles up. No exception keeps it from coming again.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
 
 from kavka.broker.timer import Timer, TimerEntry
+
+RETRY_MS: Final = 5_000
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +44,17 @@ class Scheduler:
     def intervals_changed(self) -> None:
         """Wait no longer than the intervals that are configured now. A job that is due or runs is left alone."""
         for name, (interval_ms, _) in list(self._repeating.items()):
+            new_ms = interval_ms()
             with self._lock:
                 waits = self._timer.cancel(self._entries[name]) if name in self._entries else False
             if waits:
-                self._arm(name, interval_ms())
+                self._arm(name, new_ms)
 
     def soon(self, job: Callable[[], object]) -> None:
         """Run `job` once, as soon as a thread is free; at once, by the caller, when the scheduler has stopped."""
         with self._lock:
             if not self._stopped:
-                self._executor.submit(_logged, "single", job)
+                self._submit(partial(_logged, "single", job))
                 return
         job()
 
@@ -76,21 +81,49 @@ class Scheduler:
         interval_ms, job = self._repeating[name]
 
         def run() -> None:
-            _logged(name, job)
-            self._arm(name, interval_ms())
+            try:
+                _logged(name, job)
+            finally:
+                self._arm(name, _next_ms(name, interval_ms))
 
         def due() -> None:
             with self._lock:
                 if not self._stopped:
-                    self._executor.submit(run)
+                    self._submit(run)
 
         with self._lock:
             if not self._stopped:
                 self._entries[name] = self._timer.schedule(due, delay_ms)
 
+    def _submit(self, work: Callable[[], None]) -> None:
+        """Under the lock."""
+        try:
+            self._executor.submit(work)
+        except RuntimeError:
+            # No thread can be started now. The work lies in the queue already: the next thread takes it.
+            log.exception("no background thread can be started")
+            self._timer.schedule(self._start_a_thread, RETRY_MS)
+
+    def _start_a_thread(self) -> None:
+        with self._lock:
+            if not self._stopped:
+                self._submit(_nothing)
+
 
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="background")
+
+
+def _next_ms(name: str, interval_ms: Callable[[], float]) -> float:
+    try:
+        return interval_ms()
+    except Exception:
+        log.exception("background job has no interval job=%s", name)
+        return RETRY_MS
+
+
+def _nothing() -> None:
+    """Work for a thread that is only to be started."""
 
 
 def _logged(name: str, job: Callable[[], object]) -> None:

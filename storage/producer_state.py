@@ -21,6 +21,7 @@ from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Veri
 
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = (1 << 31) - 1
+MAX_EPOCH: Final = (1 << 15) - 1
 NO_TRANSACTION: Final = -1
 STRICT_SINCE: Final = 2
 """From this transaction version on each transaction has an epoch of its own."""
@@ -167,13 +168,14 @@ class ProducerStates:
         """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
 
         From transactions of version 2 on a marker has a later epoch than what it ends: one with the epoch of the open
-        transaction is late, and meant for the transaction before (KIP-890, KIP-1228).
+        transaction is late, and meant for the transaction before (KIP-890, KIP-1228). The last epoch of all has none
+        that is later; only brokers that gave it out wrongly left transactions with it (KAFKA-20090).
         """
         entry = self._producers.get(producer_id)
         if entry is None:
             return
         if epoch < entry.epoch or (
-            epoch == entry.epoch and transaction_version >= STRICT_SINCE and entry.txn_first_offset >= 0
+            epoch == entry.epoch < MAX_EPOCH and transaction_version >= STRICT_SINCE and entry.txn_first_offset >= 0
         ):
             raise _stale_epoch(entry, epoch)
         if coordinator_epoch < entry.coordinator_epoch:

@@ -133,6 +133,10 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             self._services.producer_ids.next_id().add_done_callback(lambda future: self._given(wanted, future))
         except BrokerError as refusal:
             self._refuse_id(wanted, refusal)
+        except Exception as failure:
+            # Else the transactional id would wait for ever, and everybody with it.
+            self._refuse_id(wanted, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
+            raise
 
     def write_markers(self, wanted: "MarkersWanted") -> None:
         """See TransactionPorts."""

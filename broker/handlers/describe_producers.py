@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from kavka.broker.handling import Context, handles
 from kavka.broker.hosted import hosted_partition
 from kavka.broker.security.acl import Operation, topic
+from kavka.cluster.topic_names import validate_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 
@@ -42,23 +44,30 @@ def describe_producers(
 ) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(
-                name=asked.name,
-                partitions=[_describe(asked.name, index, context, services) for index in asked.partition_indexes],
-            )
+            TopicResponse(name=asked.name, partitions=_describe_topic(asked, context, services))
             for asked in request.topics
         ]
     )
 
 
-def _describe(name: str, index: int, context: Context, services: "Services") -> PartitionResponse:
+def _describe_topic(asked: TopicRequest, context: Context, services: "Services") -> list[PartitionResponse]:
+    """All its partitions. Whoever may not read it is not told whether it exists."""
     try:
-        context.require(Operation.READ, topic(name))
+        validate_topic_name(asked.name)
+        context.require(Operation.READ, topic(asked.name))
+        if services.metadata.current.topic(asked.name) is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    except BrokerError as refusal:
+        message = refusal.message or refusal.code.message
+        return [_not_described(index, refusal.code, message) for index in asked.partition_indexes]
+    return [_describe(asked.name, index, services) for index in asked.partition_indexes]
+
+
+def _describe(name: str, index: int, services: "Services") -> PartitionResponse:
+    try:
         log = hosted_partition(services, name, index).leader_log()
     except BrokerError as refusal:
-        # Words come where the topic is at fault, as in Kafka.
-        is_known = services.metadata.current.topic(name) is not None
-        return _not_described(index, refusal.code, refusal.message if is_known else refusal.code.message)
+        return _not_described(index, refusal.code, refusal.message)
     return PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,

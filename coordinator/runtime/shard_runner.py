@@ -20,7 +20,7 @@ from kavka.coordinator.ports import InternalLog, Shard, Surroundings, Timers, To
 from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import batch_of, end_marker
 from kavka.coordinator.runtime.result import NOTHING, Producer, Reply, Result
-from kavka.coordinator.runtime.shard_timers import ShardTimers
+from kavka.coordinator.runtime.shard_timers import ScheduledOperation, ShardTimers
 from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 
 S = TypeVar("S", bound=Shard)
@@ -177,6 +177,11 @@ class ShardRunner(Generic[S]):
                 self._carry_out(shard.loaded(), carried)
             except BrokerError as error:
                 carried.error = error
+            except Exception:
+                # Half begun it serves nobody: it is loaded anew.
+                self.shard = None
+                self._timers.cancel_all()
+                raise
             carried.wrote = self._wrote
         self._deliver(carried, self._nobody_waits)
         self._run_due()
@@ -281,14 +286,25 @@ class ShardRunner(Generic[S]):
     def _run_due(self) -> None:
         """Carry out the timers' operations whose time has come, each under the lock by itself."""
         while self.shard is not None and not self.gone and not self._timers.rest():
+            taken: list[ScheduledOperation] = []
             try:
-                self.run(self._due_operation, self._nobody_waits)
+                self.run(partial(self._due_operation, taken), self._nobody_waits)
             except Exception:
                 log.exception("a timer of the coordinator failed partition=%d", self.partition)
+                with self.lock:
+                    if self.shard is not None and taken:
+                        self._timers.failed(taken[0])
 
-    def _due_operation(self, _shard: S) -> Result:
-        operation = self._timers.next_due()
-        return NOTHING if operation is None else operation()
+    def _due_operation(self, taken: list[ScheduledOperation], _shard: S) -> Result:
+        due = self._timers.next_due()
+        if due is None:
+            return NOTHING
+        taken.append(due)
+        try:
+            return due.operation()
+        except BrokerError:
+            self._timers.failed(due)
+            raise
 
 
 class _Carried:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.runtime.result import NOTHING, Result
-from kavka.coordinator.transaction.metadata import VERSION_2, TransactionMetadata, tombstone_of
+from kavka.coordinator.transaction.metadata import NO_PRODUCER_ID, VERSION_2, TransactionMetadata, tombstone_of
+from kavka.coordinator.transaction.ports import ProducerIdWanted
 from kavka.coordinator.transaction.states import AT_REST, TransactionState
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ IDS_EXPIRED: Final = "kavka_transaction_coordinator_expired_ids"
 class Cleanup:
     """The clocks of one shard. Under its lock.
 
-    `_ongoing`, `_decided`: the ids whose transaction runs, or is ending, so that looking for late ones costs nothing
-    for ids at rest.
+    `_ongoing`, `_decided`: those whose transaction runs, or is ending, by id, so that looking for late ones costs
+    nothing for ids at rest.
     """
 
     def __init__(self, shard: "TransactionShard", completion: "Completion") -> None:
         self._shard: Final = shard
         self._completion: Final = completion
-        self._ongoing: Final[dict[str, None]] = {}
-        self._decided: Final[dict[str, None]] = {}
+        self._ongoing: Final[dict[str, TransactionMetadata]] = {}
+        self._decided: Final[dict[str, TransactionMetadata]] = {}
 
     def start(self) -> None:
         """Look regularly from now on."""
@@ -39,13 +40,18 @@ class Cleanup:
     def changed(self, transaction: TransactionMetadata) -> None:
         """Note which transactions run."""
         if transaction.state is TransactionState.ONGOING:
-            self._ongoing[transaction.transactional_id] = None
+            self._ongoing[transaction.transactional_id] = transaction
         else:
             self._ongoing.pop(transaction.transactional_id, None)
         if transaction.is_decided:
-            self._decided[transaction.transactional_id] = None
+            self._decided[transaction.transactional_id] = transaction
         else:
             self._decided.pop(transaction.transactional_id, None)
+
+    def forgotten(self, transactional_id: str) -> None:
+        """There is no such id any more."""
+        self._ongoing.pop(transactional_id, None)
+        self._decided.pop(transactional_id, None)
 
     def _look_for_late_soon(self) -> None:
         context = self._shard.context
@@ -54,34 +60,51 @@ class Cleanup:
 
     def _abort_late(self) -> Result:
         """Each in an operation of its own: what fails for one must not keep the others."""
+        # First of all, so that whatever goes wrong below goes wrong this once.
+        self._look_for_late_soon()
         shard = self._shard
         now_ms = shard.context.now_ms()
-        for transactional_id in self._ongoing:
-            transaction = shard.transactions.get(transactional_id)
-            if transaction is not None and _is_late(transaction, now_ms):
+        for transactional_id, transaction in self._ongoing.items():
+            if _is_late(transaction, now_ms):
                 shard.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
-        for transactional_id in self._decided:
-            transaction = shard.transactions[transactional_id]
+        for transaction in self._decided.values():
             if now_ms - transaction.last_update_ms >= DECIDED_FOR_LONG_MS:
                 self._completion.nudge(transaction)
-        self._look_for_late_soon()
         return NOTHING
 
     def _aborting(self, transactional_id: str) -> Callable[[], Result]:
-        return lambda: self._abort(transactional_id)
+        return lambda: self.abort(transactional_id)
 
-    def _abort(self, transactional_id: str) -> Result:
-        """Abort it with an epoch that its producer doesn't know, which fences the producer."""
+    def abort(self, transactional_id: str, spare_id: int = NO_PRODUCER_ID) -> Result:
+        """Abort it with an epoch that its producer doesn't know, which fences the producer.
+
+        `spare_id`: a producer id of which nobody knows yet, once one was needed.
+        """
         shard = self._shard
         now_ms = shard.context.now_ms()
         transaction = shard.transactions.get(transactional_id)
         if transaction is None or not _is_late(transaction, now_ms) or transactional_id in shard.waiting:
             return NOTHING
+        if not transaction.is_exhausted:
+            spare_id = NO_PRODUCER_ID
+        elif spare_id == NO_PRODUCER_ID:
+            return self._want_id(transactional_id)
         shard.context.count(TRANSACTIONS_TIMED_OUT)
-        now = transaction.prepare_end(False, VERSION_2, now_ms)
+        now = transaction.prepare_end(False, VERSION_2, now_ms, spare_id)
         result = shard.decide_end(transaction, now, _nobody, None)
         result.failed = lambda _error: None
         return result
+
+    def _want_id(self, transactional_id: str) -> Result:
+        return self._shard.wait_for_producer_id(
+            ProducerIdWanted(
+                self._shard.context.partition,
+                transactional_id,
+                lambda shard, producer_id: shard.abort_late(transactional_id, producer_id),
+                # It is as late when it is looked at next.
+                _nobody,
+            )
+        )
 
     def _look_for_unused_soon(self) -> None:
         context = self._shard.context
@@ -89,6 +112,7 @@ class Cleanup:
         context.timers.schedule("unused ids", interval_ms, self._expire_unused)
 
     def _expire_unused(self) -> Result:
+        self._look_for_unused_soon()
         shard = self._shard
         context = shard.context
         unused_since_ms = context.now_ms() - context.config.transactional_id_expiration_ms
@@ -99,7 +123,6 @@ class Cleanup:
             and transaction.last_update_ms <= unused_since_ms
             and transaction.transactional_id not in shard.waiting
         ]
-        self._look_for_unused_soon()
         return self._forget(expired)
 
     def _forget(self, expired: list[str]) -> Result:

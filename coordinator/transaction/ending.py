@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.coordinator.runtime.result import Reply, Result
 from kavka.coordinator.transaction.metadata import (
     LAST_CLIENT_EPOCH,
+    MAX_EPOCH,
     NO_PRODUCER_ID,
     VERSION_2,
     TransactionMetadata,
@@ -32,13 +33,15 @@ class Ending:
             transaction, outcome = self._look(request, client_version)
         except BrokerError as refusal:
             return shard.answer(reply, refusal.code)
-        if outcome is EndOutcome.ENDED_SO:
+        if outcome is EndOutcome.ENDED_SO and transaction.producer_epoch != MAX_EPOCH:
             return shard.answer(reply, _ended(transaction.producer_id, transaction.producer_epoch))
         needs_id = client_version >= VERSION_2 and transaction.is_exhausted
         if needs_id and spare_id == NO_PRODUCER_ID:
             return self._want_id(request, client_version, reply)
+        # What has ended at the epoch that is nobody's gets a producer id by an abort of nothing.
+        committed = request.committed and outcome is EndOutcome.DECIDE
         now = transaction.prepare_end(
-            request.committed, client_version, shard.context.now_ms(), spare_id if needs_id else NO_PRODUCER_ID
+            committed, client_version, shard.context.now_ms(), spare_id if needs_id else NO_PRODUCER_ID
         )
         return shard.decide_end(transaction, now, reply, _ended(*_producer_after(now)))
 
@@ -48,13 +51,19 @@ class Ending:
         transaction = shard.transactions.get(request.transactional_id)
         if transaction is None:
             raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        check = _check_v2 if client_version >= VERSION_2 else _check_v1
-        table = check(request, transaction)
-        if shard.is_busy(transaction):
-            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if client_version >= VERSION_2:
+            # Before the producer is compared: it may have gone on already with the epoch, or the id, that is its own
+            # only when the transition ends (KAFKA-18464, KAFKA-18660).
+            if shard.is_busy(transaction):
+                raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            table = _check_v2(request, transaction)
+        else:
+            table = _check_v1(request, transaction)
+            if shard.is_busy(transaction):
+                raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
         outcome = table.get((transaction.state, request.committed), EndOutcome.INVALID)
-        if outcome is EndOutcome.INVALID:
-            raise BrokerError(ErrorCode.INVALID_TXN_STATE)
+        if outcome in _REFUSALS:
+            raise BrokerError(_REFUSALS[outcome])
         return transaction, outcome
 
     def _want_id(self, request: EndTxnRequest, client_version: int, reply: Reply) -> Result:
@@ -81,21 +90,24 @@ def _check_v2(request: EndTxnRequest, transaction: TransactionMetadata) -> EndTa
     wrapped = (
         transaction.producer_epoch == 0
         and request.producer_id == transaction.previous_producer_id
-        and request.producer_epoch == LAST_CLIENT_EPOCH
+        and request.producer_epoch >= LAST_CLIENT_EPOCH
     )
     if request.producer_id != transaction.producer_id and not wrapped:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    bumped = request.producer_epoch + 1 == transaction.producer_epoch
+    # Only where the last end was of this version: else it is about a transaction before the last.
+    bumped = (
+        request.producer_epoch + 1 == transaction.producer_epoch and transaction.client_transaction_version >= VERSION_2
+    )
     is_current = request.producer_epoch == transaction.producer_epoch
-    if transaction.is_decided:
-        is_valid = bumped
-    elif transaction.state in ENDED:
-        is_valid = bumped or wrapped or is_current
-    else:
-        is_valid = is_current
-    if not is_valid:
+    if not (is_current or ((bumped or wrapped) and transaction.state in ENDED)):
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
     return END_V2_AGAIN if bumped or wrapped else END_V2
+
+
+_REFUSALS: Final = {
+    EndOutcome.INVALID: ErrorCode.INVALID_TXN_STATE,
+    EndOutcome.FENCED: ErrorCode.PRODUCER_FENCED,
+}
 
 
 def _ended(producer_id: int, producer_epoch: int) -> EndTxnResponse:

@@ -3,7 +3,8 @@ the log, then `complete()` makes it so.
 
 Epochs go from 0 to 32,766; 32,767 is never given to a client, so that whoever holds the last epoch can still be fenced.
 Since transactions of version 2 (KIP-890) each end of a transaction bumps the epoch; where there is none left, the
-producer goes on with epoch 0 of another producer id.
+producer goes on with epoch 0 of another producer id, whoever ended the transaction (KAFKA-20090). Logs of brokers that
+gave 32,767 out are recovered by the same way: an end leaves that epoch as it is, and goes on with another id.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
 
 from kavka.coordinator.runtime.result import CoordinatorRecord
-from kavka.coordinator.transaction.states import AT_REST, PREPARED, VALID_PREVIOUS, TransactionState
+from kavka.coordinator.transaction.states import AT_REST, ENDED, PREPARED, VALID_PREVIOUS, TransactionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
@@ -47,8 +48,8 @@ class TransactionMetadata:
     """One transactional id. Guarded by the shard's lock.
 
     `unmarked`: the partitions whose marker doesn't stand yet, while the state is PREPARE_COMMIT or PREPARE_ABORT.
-    `last_producer_epoch`: the epoch before the last bump by a client's wish, for requests sent again (KIP-360); it is
-    not in the log. `attempts`: how often markers were sent in vain.
+    `last_producer_epoch`: the epoch before the last bump, which its producer may still name (KIP-360); it is not in the
+    log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain.
     """
 
     __slots__ = (*Transition._fields, "attempts", "transactional_id", "unmarked")
@@ -105,14 +106,26 @@ class TransactionMetadata:
             start_ms=NO_TIMESTAMP,
         )
 
-    def prepare_rotation(self, producer_id: int, timeout_ms: int, now_ms: int, *, keeps_last: bool) -> Transition:
+    def may_rotate(self, expected_epoch: int | None) -> bool:
+        """Whether InitProducerId goes on with another producer id: no epoch is left, and nobody else's is claimed.
+
+        32,767 is nobody's: where a fence has left it, its producer is the one with the epoch before.
+        """
+        return self.is_exhausted and (
+            expected_epoch in (None, self.producer_epoch)
+            or (self.producer_epoch == MAX_EPOCH and expected_epoch == self.last_producer_epoch)
+        )
+
+    def prepare_rotation(
+        self, producer_id: int, timeout_ms: int, expected_epoch: int | None, now_ms: int
+    ) -> Transition:
         """InitProducerId when no epoch is left: another producer id, with epoch 0."""
         return self._prepare(
             TransactionState.EMPTY,
             now_ms,
             producer_id=producer_id,
             producer_epoch=0,
-            last_producer_epoch=self.producer_epoch if keeps_last else NO_EPOCH,
+            last_producer_epoch=NO_EPOCH if expected_epoch is None else expected_epoch,
             timeout_ms=timeout_ms,
             partitions=frozenset(),
             start_ms=NO_TIMESTAMP,
@@ -131,12 +144,15 @@ class TransactionMetadata:
     def prepare_end(
         self, committed: bool, client_version: int, now_ms: int, next_producer_id: int = NO_PRODUCER_ID
     ) -> Transition:
-        """The transaction is decided. From version 2 on the epoch is bumped; the markers carry the new one."""
+        """The transaction is decided. From version 2 on the epoch is bumped; the markers carry the new one.
+
+        `next_producer_id`: with which the producer goes on, where no epoch is left.
+        """
         bumps = client_version >= VERSION_2
         return self._prepare(
             TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT,
             now_ms,
-            producer_epoch=self.producer_epoch + bumps,
+            producer_epoch=min(self.producer_epoch + bumps, MAX_EPOCH),
             last_producer_epoch=self.producer_epoch if bumps else self.last_producer_epoch,
             next_producer_id=next_producer_id,
             # An abort of nothing has no beginning.
@@ -235,14 +251,15 @@ def record_of(transactional_id: str, now: Transition) -> CoordinatorRecord:
 
 def transition_of(value: TransactionLogValue) -> Transition:
     """What a record says. Raises ValueError for a status that is none."""
+    state = TransactionState(value.transaction_status)
     return Transition(
         producer_id=value.producer_id,
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
         producer_epoch=value.producer_epoch,
-        last_producer_epoch=NO_EPOCH,
+        last_producer_epoch=_last_epoch_of(value, state),
         timeout_ms=value.transaction_timeout_ms,
-        state=TransactionState(value.transaction_status),
+        state=state,
         partitions=frozenset(
             (entry.topic, index) for entry in value.transaction_partitions or () for index in entry.partition_ids
         ),
@@ -250,6 +267,15 @@ def transition_of(value: TransactionLogValue) -> Transition:
         last_update_ms=value.transaction_last_update_timestamp_ms,
         client_transaction_version=value.client_transaction_version,
     )
+
+
+def _last_epoch_of(value: TransactionLogValue, state: TransactionState) -> int:
+    """The epoch before an end of version 2, so that its producer may come back after a restart too; else NO_EPOCH."""
+    if value.client_transaction_version < VERSION_2 or state not in PREPARED | ENDED:
+        return NO_EPOCH
+    if value.producer_epoch > 0:
+        return value.producer_epoch - 1
+    return LAST_CLIENT_EPOCH if value.previous_producer_id != value.producer_id else NO_EPOCH
 
 
 def tombstone_of(transactional_id: str) -> CoordinatorRecord:

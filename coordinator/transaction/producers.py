@@ -49,14 +49,16 @@ class Producers:
                 return self._want_id(request, reply)
             transaction = new_metadata(transactional_id, spare_id, timeout_ms, now_ms)
         expected_epoch = _expected_epoch(request, transaction)
-        if transaction.state is TransactionState.ONGOING:
+        fences = transaction.state is TransactionState.ONGOING
+        rotates = transaction.is_exhausted if fences else transaction.may_rotate(expected_epoch)
+        if rotates and spare_id == NO_PRODUCER_ID:
+            return self._want_id(request, reply)
+        if fences:
             # The producer that it belongs to is fenced; who asked comes again when the abort is complete.
-            aborted = transaction.prepare_end(False, VERSION_2, now_ms)
+            aborted = transaction.prepare_end(False, VERSION_2, now_ms, spare_id if rotates else NO_PRODUCER_ID)
             return shard.decide_end(transaction, aborted, reply, ErrorCode.CONCURRENT_TRANSACTIONS)
-        if transaction.is_exhausted and expected_epoch in (None, transaction.producer_epoch):
-            if spare_id == NO_PRODUCER_ID:
-                return self._want_id(request, reply)
-            now = transaction.prepare_rotation(spare_id, timeout_ms, now_ms, keeps_last=expected_epoch is not None)
+        if rotates:
+            now = transaction.prepare_rotation(spare_id, timeout_ms, expected_epoch, now_ms)
         else:
             now = transaction.prepare_producer(timeout_ms, expected_epoch, now_ms)
         response = InitProducerIdResponse(

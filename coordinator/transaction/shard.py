@@ -125,6 +125,7 @@ class TransactionShard:
         assert isinstance(key, TransactionLogKey)
         if value is None:
             self.transactions.pop(key.transactional_id, None)
+            self._cleanup.forgotten(key.transactional_id)
             return
         assert isinstance(value, TransactionLogValue)
         try:
@@ -178,6 +179,10 @@ class TransactionShard:
     def decide_end(self, transaction: TransactionMetadata, now: Transition, reply: Reply, response: object) -> Result:
         """Log how a transaction ends, answer, and have it carried out."""
         return self._completion.decide(transaction, now, reply, response)
+
+    def abort_late(self, transactional_id: str, spare_id: int) -> Result:
+        """Abort a transaction that lasts too long, with a producer id to go on with."""
+        return self._cleanup.abort(transactional_id, spare_id)
 
     def make(self, transactional_id: str, now: Transition) -> None:
         """It stands in the log: make it so."""

@@ -65,12 +65,14 @@ class EndOutcome(Enum):
     """It has ended so before: the answer was lost, and is given again."""
     INVALID = "invalid"
     """INVALID_TXN_STATE."""
+    FENCED = "fenced"
+    """The coordinator has aborted it meanwhile: PRODUCER_FENCED."""
 
 
 EndTable: TypeAlias = dict[tuple[TransactionState, bool], EndOutcome]
 """By (state, committed). What isn't there is invalid; in prepared states everybody waits."""
 
-_D, _E = EndOutcome.DECIDE, EndOutcome.ENDED_SO
+_D, _E, _F = EndOutcome.DECIDE, EndOutcome.ENDED_SO, EndOutcome.FENCED
 
 END_V1: Final[EndTable] = {
     (S.ONGOING, True): _D,
@@ -92,5 +94,7 @@ END_V2: Final[EndTable] = {
 END_V2_AGAIN: Final[EndTable] = {
     (S.COMPLETE_COMMIT, True): _E,
     (S.COMPLETE_ABORT, False): _E,
+    # No end that is asked for once more turns from abort to commit: this one was late (KAFKA-20785).
+    (S.COMPLETE_ABORT, True): _F,
 }
 """Of a client that names the epoch before: it asks for an end once more."""

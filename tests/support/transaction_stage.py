@@ -107,6 +107,12 @@ class TransactionStage(Stage[TransactionShard]):
 
     # What the broker does.
 
+    def advance(self, by_ms: float) -> None:
+        """Let time pass; what the timers want an id for gets one."""
+        super().advance(by_ms)
+        while self.gives_ids and self.ports.ids:
+            self.give_id()
+
     def give_id(self) -> None:
         wanted = self.ports.ids.pop(0)
         producer_id, self.next_id = self.next_id, self.next_id + 1
@@ -129,6 +135,10 @@ class TransactionStage(Stage[TransactionShard]):
             self.run(methodcaller("markers_answered", wanted, answers))
 
     # What there is.
+
+    def producer(self, name: str) -> Producer:
+        transaction = self.shard.transactions[name]
+        return Producer(transaction.producer_id, transaction.producer_epoch)
 
     def state(self, name: str) -> str:
         return self.shard.transactions[name].state.text

@@ -110,12 +110,13 @@ class OffsetDeletions:
 
     def _expire(self) -> Result:
         """Look at a slice of the offsets, and write the tombstones of those that are too old."""
+        # First of all, so that whatever goes wrong below goes wrong this once.
+        self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
         if self._walk is None:
             self._walk = self._expired()
         records = next(self._walk, None)
         if records is None:
             self._walk = None
-            self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
             return NOTHING
         self._schedule_expiry(PAUSE_BETWEEN_SLICES_MS)
         return Result(records) if records else NOTHING

@@ -16,6 +16,7 @@ for _module in (
     "cluster",
     "configs",
     "connection",
+    "coordinator_aborts",
     "fetch",
     "groups",
     "late_members",

@@ -54,6 +54,19 @@ KNOWN: Final = [
         "",
         "as in 3.9; 4.3 leaves some out",
     ),
+    # Transactions
+    Known(
+        "transactions_time_out|transactions_are_fenced",
+        r".*\.back-\d: (comes back( again)?|goes on|another)|.*: comes back then",
+        "",
+        "as in 4.3, where the producer may come back",
+    ),
+    Known(
+        "transactions_of_.*",
+        r".*\.commit-5: ends( again)?|again, the other way",
+        "kavka 'PRODUCER_FENCED', kafka 'INVALID_TXN_STATE'",
+        "4.3.1 lacks KAFKA-20785",
+    ),
     # Groups and offsets
     Known("offsets_are_committed_without_a_group", "unknown group", "", "as in 4.3; 3.9 has ILLEGAL_GENERATION in v9"),
     Known(

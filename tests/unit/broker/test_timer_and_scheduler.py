@@ -203,3 +203,37 @@ def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) ->
 
     time.sleep(0.03)
     assert ran == [threading.current_thread().name]
+
+
+def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
+    scheduler = Scheduler(timer, 1)
+    runs: list[int] = []
+
+    def interval_ms() -> float:
+        raise ValueError("no such setting")
+
+    scheduler.every("job", interval_ms, lambda: runs.append(1), first_ms=0)
+
+    until(lambda: len(runs) > 2)
+    scheduler.stop()
+
+
+def test_work_waits_for_a_thread_where_none_can_be_started(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
+    scheduler = Scheduler(timer, 1)
+    start, refusals = threading.Thread.start, []
+
+    def starts_late(thread: threading.Thread) -> None:
+        if len(refusals) < 3:
+            refusals.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts_late)
+    ran: list[str] = []
+    scheduler.soon(lambda: ran.append("single"))
+    scheduler.every("job", lambda: FAR_MS, lambda: ran.append("job"), first_ms=0)
+
+    until(lambda: sorted(ran) == ["job", "single"])
+    scheduler.stop()

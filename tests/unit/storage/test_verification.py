@@ -4,7 +4,7 @@ import pytest
 
 from kavka.protocol.errors import ErrorCode
 from kavka.storage.appending import AppendError
-from kavka.storage.producer_state import ProducerStates, UnverifiedError
+from kavka.storage.producer_state import MAX_EPOCH, ProducerStates, UnverifiedError
 from kavka.storage.verification import MAX_VERIFICATIONS, NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verifications
 
 
@@ -167,6 +167,12 @@ def test_a_late_marker_of_version_2_does_not_end_the_next_transaction() -> None:
     with pytest.raises(AppendError) as caught:
         log.states.check_marker(1, 1, 0, 2)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_transaction_of_the_last_epoch_of_all_is_ended_by_a_marker_of_the_same() -> None:
+    log = Log()
+    log.write(log.begin(epoch=MAX_EPOCH), epoch=MAX_EPOCH)
+    log.states.check_marker(1, MAX_EPOCH, 0, 2)
 
 
 def test_a_coordinators_late_batch_is_refused_until_it_is_verified_again() -> None:

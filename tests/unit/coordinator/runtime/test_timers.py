@@ -6,6 +6,7 @@ import pytest
 
 from kavka.coordinator.runtime.result import NOTHING, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
+from kavka.coordinator.runtime.shard_timers import RETRY_MS, ShardTimers
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.internal_log import MemoryLog
 from tests.support.tiny_shard import Answers, TinyShard, TinyWorld, not_refused, record_of
@@ -132,3 +133,79 @@ def test_timers_end_with_their_shard(scene: Scene) -> None:
     assert (scene.world.delays.entries, scene.log.end_offset) == ([], 0)
     scene.world.lead(scene.log, leader_epoch=0)
     assert scene.world.runtime.states() == {0: ShardState.ACTIVE}
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)])
+def test_an_operation_that_fails_comes_again(scene: Scene, error: Exception) -> None:
+    runs: list[int] = []
+
+    def fail_twice() -> Result:
+        runs.append(1)
+        if len(runs) < 3:
+            raise error
+        return Result([record_of("g", len(runs))])
+
+    scene.shard.context.timers.schedule("fails", 10, fail_twice)
+    for _ in range(4):
+        scene.world.delays.advance(RETRY_MS)
+        scene.world.run_jobs()
+
+    assert (len(runs), scene.world.offsets(), scene.world.delays.entries) == (3, {"g": 3}, [])
+
+
+def test_what_an_operation_that_fails_has_scheduled_stays(scene: Scene) -> None:
+    runs: list[int] = []
+
+    def again() -> Result:
+        runs.append(1)
+        scene.shard.context.timers.schedule("again", 100, again)
+        raise ZeroDivisionError
+
+    scene.shard.context.timers.schedule("again", 10, again)
+    for _ in range(3):
+        scene.world.delays.advance(100)
+        scene.world.run_jobs()
+
+    assert len(runs) == 3
+
+
+def test_what_is_due_is_run_later_where_no_thread_can_be_had() -> None:
+    world = TinyWorld()
+    wakes: list[bool] = []
+
+    def wake() -> None:
+        wakes.append(len(wakes) > 0)
+        if not wakes[-1]:
+            raise RuntimeError("can't start new thread")
+
+    timers = ShardTimers(world.delays, wake)
+    timers.schedule("a", 10, lambda: NOTHING)
+    world.delays.advance(10)
+    assert wakes == [False]
+    world.delays.advance(RETRY_MS)
+
+    assert wakes == [False, True]
+    assert timers.next_due() is not None
+
+
+def test_a_shard_that_cannot_begin_serves_nobody_until_it_is_loaded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = TinyWorld()
+    states = []
+    whole = TinyShard.loaded
+
+    def loaded(self: TinyShard) -> Result:
+        if not states:
+            self.context.timers.schedule("left behind", 10, lambda: NOTHING)
+            states.append("fails")
+            raise ZeroDivisionError
+        states.append(str(len(world.delays.entries)) + " " + world.runtime.states()[0].value)
+        return whole(self)
+
+    monkeypatch.setattr(TinyShard, "loaded", loaded)
+    world.runtime.leads(0, 0, MemoryLog())
+    world.wait_for(ShardState.FAILED)
+    assert world.get("g").errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    world.wait_for(ShardState.ACTIVE)
+
+    assert states == ["fails", "0 active"]
+    world.runtime.stop()

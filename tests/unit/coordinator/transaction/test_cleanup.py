@@ -2,7 +2,9 @@
 
 import pytest
 
+from kavka.coordinator.runtime.result import Result
 from kavka.coordinator.transaction.cleanup import EXPIRED_PER_APPEND, IDS_EXPIRED, TRANSACTIONS_TIMED_OUT
+from kavka.coordinator.transaction.metadata import tombstone_of
 from kavka.protocol.errors import ErrorCode
 from tests.support.transaction_stage import V1, V2, TransactionStage
 
@@ -30,7 +32,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(ve
     stage.mark()
     assert stage.ask_add("t", producer, VISITS, version=version).answer is ErrorCode.PRODUCER_FENCED
     assert stage.ask_end("t", producer, committed=True, version=V1).answer is ErrorCode.PRODUCER_FENCED
-    assert stage.ask_end("t", producer, committed=True, version=V2).answer is ErrorCode.INVALID_TXN_STATE
+    assert stage.ask_end("t", producer, committed=True, version=V2).answer is ErrorCode.PRODUCER_FENCED
     assert stage.end("t", producer, committed=False, version=V2).producer_epoch == 1
 
 
@@ -99,3 +101,15 @@ def test_ids_that_cannot_be_forgotten_now_are_forgotten_later() -> None:
 
     stage.advance(3_600_000)
     assert stage.shard.transactions == {}
+
+
+def test_an_id_that_is_forgotten_while_it_ends_stops_no_clock() -> None:
+    stage = TransactionStage()
+    for name in ("t", "u"):
+        stage.add(name, stage.init(name, timeout_ms=60_000), VISITS)
+    stage.end("t", stage.producer("t"), committed=True)
+    stage.run(lambda shard: Result([tombstone_of("t")]))
+
+    stage.advance(90_000)
+
+    assert (stage.state("u"), stage.refused) == ("PrepareAbort", [])

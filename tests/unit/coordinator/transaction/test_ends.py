@@ -66,8 +66,8 @@ def test_ends_of_version_1_go_by_the_state(state: str, commit: ErrorCode, abort:
     [
         ("Empty", INVALID, NONE),
         ("Ongoing", NONE, NONE),
-        ("PrepareCommit", FENCED, FENCED),
-        ("PrepareAbort", FENCED, FENCED),
+        ("PrepareCommit", CONCURRENT, CONCURRENT),
+        ("PrepareAbort", CONCURRENT, CONCURRENT),
         ("CompleteCommit", INVALID, NONE),
         ("CompleteAbort", INVALID, NONE),
     ],
@@ -90,7 +90,7 @@ def test_ends_of_version_2_with_the_current_epoch_are_new_ends(state: str, commi
         ("PrepareCommit", CONCURRENT, CONCURRENT),
         ("PrepareAbort", CONCURRENT, CONCURRENT),
         ("CompleteCommit", NONE, INVALID),
-        ("CompleteAbort", INVALID, NONE),
+        ("CompleteAbort", FENCED, NONE),
     ],
 )
 def test_ends_of_version_2_with_the_epoch_before_are_the_same_end_again(
@@ -129,6 +129,41 @@ def test_a_stranger_ends_nothing(version: int, change: Callable[[Producer], Prod
         ErrorCode.INVALID_PRODUCER_ID_MAPPING
     )
     assert stage.state("t") == "Ongoing"
+
+
+def test_a_producer_that_goes_on_before_its_end_is_complete_is_told_to_wait() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.add("t", producer, VISITS)
+    following = stage.end("t", producer, committed=True)
+
+    assert stage.ask_end("t", following, committed=False).answer is CONCURRENT
+    stage.mark()
+    assert stage.end("t", following, committed=False).producer_epoch == following.producer_epoch + 1
+
+
+def test_a_commit_that_comes_after_the_coordinators_abort_is_fenced() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t", timeout_ms=1000)
+    stage.add("t", producer, VISITS)
+    stage.advance(20_000)
+    stage.mark()
+
+    assert stage.ask_end("t", producer, committed=True).answer is FENCED
+    assert stage.end("t", producer, committed=False) == producer._replace(producer_epoch=1)
+
+
+def test_an_end_sent_again_says_nothing_of_a_later_transaction_of_version_1() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.add("t", producer, VISITS)
+    following = stage.end("t", producer, committed=False)
+    stage.mark()
+    stage.add("t", following, VISITS, version=V1)
+    stage.end("t", following, committed=True, version=V1)
+    stage.mark()
+
+    assert stage.ask_end("t", producer, committed=True, version=V2).answer is FENCED
 
 
 def test_an_abort_of_nothing_needs_no_markers_and_completes_at_once() -> None:

@@ -106,14 +106,12 @@ class Transactions(RuleBasedStateMachine):
     def reload(self) -> None:
         self.stage.reload()
 
-    @rule(name=NAMES)
-    def use_up_epochs(self, name: str) -> None:
+    @rule(name=NAMES, epoch=st.sampled_from([LAST_CLIENT_EPOCH - 1, LAST_CLIENT_EPOCH]))
+    def use_up_epochs(self, name: str, epoch: int) -> None:
         transaction = self.stage.shard.transactions.get(name)
         if transaction is None or transaction.state not in AT_REST or transaction.producer_epoch >= LAST_CLIENT_EPOCH:
             return
-        now = transaction.prepare_producer(60_000, None, self.stage.time_ms)._replace(
-            producer_epoch=LAST_CLIENT_EPOCH - 1
-        )
+        now = transaction.prepare_producer(60_000, None, self.stage.time_ms)._replace(producer_epoch=epoch)
         asked = self.stage.ask(lambda shard, reply: shard.write(name, now, reply, "done"))
         if asked.answers:
             self.producers[name].append(Producer(now.producer_id, now.producer_epoch))
@@ -157,6 +155,7 @@ class Transactions(RuleBasedStateMachine):
         """Take in the answers that have come."""
         for name, asked in [each for each in self.initialising if not each[1].waits]:
             if asked.answers and not isinstance(asked.answer, ErrorCode):
+                assert asked.answer.producer_epoch <= LAST_CLIENT_EPOCH, "an epoch that nobody could fence"
                 self.producers[name].append(Producer(asked.answer.producer_id, asked.answer.producer_epoch))
         self.initialising = [each for each in self.initialising if each[1].waits]
         for name, producer, committed, version, asked in [each for each in self.ending if not each[4].waits]:
@@ -170,6 +169,7 @@ class Transactions(RuleBasedStateMachine):
         answer: Any = asked.answer
         if isinstance(answer, ErrorCode):
             return
+        assert answer.producer_epoch <= LAST_CLIENT_EPOCH, "an epoch that nobody could fence"
         if version == V2:
             key = (producer.producer_id, producer.producer_epoch + 1)
             following = Producer(answer.producer_id, answer.producer_epoch)

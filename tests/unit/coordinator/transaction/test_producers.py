@@ -124,7 +124,7 @@ def test_the_last_epoch_can_still_be_fenced(stage: TransactionStage) -> None:
     assert stage.ask_init("t").answer is ErrorCode.CONCURRENT_TRANSACTIONS
     assert stage.ports.markers[0].producer_epoch == 32_767
     stage.mark()
-    assert stage.init("t") == Producer(FIRST_PRODUCER_ID + 1, 0)
+    assert stage.init("t") == Producer(FIRST_PRODUCER_ID + 1, 1)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -199,6 +199,10 @@ def test_an_end_that_waits_for_a_producer_id_is_decided_anew_when_it_comes() -> 
     assert ended.waits
     assert stage.ask_end("t", last, committed=True).answer is ErrorCode.CONCURRENT_TRANSACTIONS
     stage.reload()
-    assert stage.ask_init("t").answer is ErrorCode.CONCURRENT_TRANSACTIONS
+    ended_id = stage.ports.ids.pop()
+    fencing = stage.ask_init("t")
+    stage.give_id()
+    assert fencing.answer is ErrorCode.CONCURRENT_TRANSACTIONS
+    stage.ports.ids.append(ended_id)
     stage.give_id()
     assert ended.answer is ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction was aborted meanwhile"

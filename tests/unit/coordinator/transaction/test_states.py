@@ -50,6 +50,8 @@ def test_ends_are_decided_only_where_the_transition_is_valid() -> None:
             if outcome is EndOutcome.DECIDE:
                 target = S.PREPARE_COMMIT if committed else S.PREPARE_ABORT
                 assert state in VALID_PREVIOUS[target]
+            elif outcome is EndOutcome.FENCED:
+                assert (state, committed) == (S.COMPLETE_ABORT, True)
             else:
                 assert state is (S.COMPLETE_COMMIT if committed else S.COMPLETE_ABORT)
 
@@ -59,7 +61,7 @@ def test_ends_are_decided_only_where_the_transition_is_valid() -> None:
     ("target", "prepare"),
     [
         (S.EMPTY, lambda each: each.prepare_producer(1000, None, 5)),
-        (S.EMPTY, lambda each: each.prepare_rotation(9, 1000, 5, keeps_last=False)),
+        (S.EMPTY, lambda each: each.prepare_rotation(9, 1000, None, 5)),
         (S.ONGOING, lambda each: each.prepare_add([("t", 0)], 2, 5)),
         (S.PREPARE_COMMIT, lambda each: each.prepare_end(True, 2, 5)),
         (S.PREPARE_ABORT, lambda each: each.prepare_end(False, 2, 5)),
