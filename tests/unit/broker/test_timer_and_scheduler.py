@@ -222,7 +222,8 @@ def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypat
 def test_work_waits_for_a_thread_where_none_can_be_started(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
     scheduler = Scheduler(timer, 1)
-    start, refusals = threading.Thread.start, []
+    start = threading.Thread.start
+    refusals: list[threading.Thread] = []
 
     def starts_late(thread: threading.Thread) -> None:
         if len(refusals) < 3:

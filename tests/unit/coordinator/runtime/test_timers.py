@@ -190,7 +190,7 @@ def test_what_is_due_is_run_later_where_no_thread_can_be_had() -> None:
 
 def test_a_shard_that_cannot_begin_serves_nobody_until_it_is_loaded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     world = TinyWorld()
-    states = []
+    states: list[str] = []
     whole = TinyShard.loaded
 
     def loaded(self: TinyShard) -> Result:
