@@ -127,6 +127,10 @@ class CommitShape:
         coordinated = self._coordinated
         if coordinated is None or len(coordinated.isr) != 1:
             return None
+        source = coordinated.log
+        if source is None or source.flushes_by_count:
+            # The answer waits for the disk, and this way only knows answers that are there at once.
+            return None
         for value, position in self._positions:
             (value.offset,) = _OFFSET(frame, position)
         once = _Once(self._repeated)

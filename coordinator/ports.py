@@ -24,7 +24,7 @@ class InternalLog(Protocol):
         """Wake who waits for the log's end. Called after `append` with no lock held."""
 
     def when_committed(self, end_offset: int, done: "Callable[[BrokerError | None], None]") -> None:
-        """Call `done(None)` once the high watermark is at `end_offset`, or `done(error)` when that won't be.
+        """Call `done(None)` once `high_watermark` is at `end_offset`, or `done(error)` when that won't be.
 
         Called with no lock held. `done` runs once, on any thread, with no lock held.
         """
@@ -39,7 +39,8 @@ class InternalLog(Protocol):
     def end_offset(self) -> int: ...
 
     @property
-    def high_watermark(self) -> int: ...
+    def high_watermark(self) -> int:
+        """What is below it may be answered: the replicas have it, and the disk where an fsync was asked for."""
 
 
 class Delays(Protocol):

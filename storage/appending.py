@@ -12,7 +12,10 @@ class Origin(IntEnum):
     CLIENT = 0
     """A Produce request: all checks, sequence numbers included."""
     COORDINATOR = 1
-    """A group or transaction coordinator on this broker: control batches are allowed, sequences aren't checked."""
+    """A group or transaction coordinator on this broker: control batches are allowed, sequences aren't checked.
+
+    The fsync that `flush.messages` asks for is left to it (`is_flush_due`): it holds a lock while it appends.
+    """
     REPLICATION = 2
     """A follower copies what the leader has checked: offsets are kept, a stale producer epoch only warns."""
 

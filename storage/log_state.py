@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kavka.config.topic_config import TopicConfig
+from kavka.config.values import LONG_MAX
 from kavka.protocol.errors import ErrorCode
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.appending import AppendError
@@ -46,6 +47,7 @@ class LogState:
         "files",
         "flush_beyond",
         "flush_lock",
+        "flushes_by_count",
         "folder",
         "high_watermark",
         "last_flush_ms",
@@ -116,6 +118,7 @@ class LogState:
         self.config = config
         self.rules, self.roll_rules = self.environment.rules_of(config)
         self.flush_beyond = config.flush_messages - 1
+        self.flushes_by_count = config.flush_messages < LONG_MAX
 
     def jitter_ms(self) -> int:
         """What a new segment's age limit is lowered by, so that not all logs roll at once."""

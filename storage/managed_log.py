@@ -160,6 +160,11 @@ class ManagedLog(LogState):
         self.flush_in_background(end_offset)
         return True
 
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether `flush.messages` asks for an fsync now. Any thread."""
+        return self.published[0] - self.recovery_point > self.flush_beyond
+
     def flush(self, up_to_offset: int | None = None) -> None:
         """fsync everything below `up_to_offset` (None: all), then the recovery point moves there. No lock held."""
         flush(self, up_to_offset)

@@ -140,7 +140,7 @@ class PartitionLog(ManagedLog):
             if save_due:
                 self.save_indexes(segment)
         if rolled or last_offset - self.recovery_point >= self.flush_beyond:
-            self._flush_after_append(rolled)
+            self._flush_after_append(rolled, origin)
         at_ms = now_ms if self.rules.log_append_time else -1
         return _new_tuple(AppendResult, (base_offset, last_offset, at_ms, self.log_start_offset, False))
 
@@ -163,7 +163,7 @@ class PartitionLog(ManagedLog):
             self.check_open()
             result, rolled = append_copied(self, records)
         if rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
-            self._flush_after_append(rolled)
+            self._flush_after_append(rolled, Origin.REPLICATION)
         return result
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool, end_offset: int) -> LogSlice:
@@ -269,11 +269,11 @@ class PartitionLog(ManagedLog):
         # Kafka gives the batch's timestamp here, whichever type the topic has.
         return AppendResult(placed.first_offset, placed.last_offset, placed.timestamp_ms, self.log_start_offset, True)
 
-    def _flush_after_append(self, rolled: bool) -> None:
+    def _flush_after_append(self, rolled: bool, origin: Origin) -> None:
         """What an append leaves to do when the lock is free again."""
         if rolled:
             self.flush_in_background(self.published[3][-1])
-        if self.published[0] - self.recovery_point > self.flush_beyond:
+        if origin is not Origin.COORDINATOR and self.is_flush_due:
             try:
                 self.flush()
             except AppendError as failure:

@@ -118,6 +118,7 @@ class Coordination(Generic[S]):
                     services.purgatory,
                     services.now_ms,
                     lambda: services.config.current.offsets_commit_timeout_ms,
+                    self._surroundings().execute,
                 )
         self.runtime.leads(partition.index, partition.leader_epoch, led)
 

@@ -5,7 +5,6 @@ MarkerChannel    the way to a leader; `LocalMarkerChannel` is the one to this br
 MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -28,7 +27,7 @@ from kavka.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kavka.protocol.records.builder import ControlType, build_control_batch
-from kavka.storage.appending import Origin, UnflushedError
+from kavka.storage.appending import Origin
 
 if TYPE_CHECKING:
     from kavka.broker.partition import Partition
@@ -39,8 +38,6 @@ ACKS_ALL: Final = -1
 PRODUCE_VERSION: Final = 12
 
 Answered = Callable[[WriteTxnMarkersResponse | BrokerError], None]
-
-log = logging.getLogger(__name__)
 
 
 class MarkerChannel(Protocol):
@@ -184,16 +181,16 @@ class MarkerWriter:
                 transaction_version=marker.transaction_version,
             )
             end_offset = result.last_offset + 1
-        except UnflushedError as failure:
-            # It is in the log, and readers see it.
-            log.error("a marker is not flushed topic=%s error=%r", partition.topic, str(failure))
-            end_offset = partition.leader_log().log_end_offset
         except BrokerError as failure:
             done(failure.code)
             return
         partition.appended()
         committed = CoordinatedLog(
-            partition, services.purgatory, services.now_ms, lambda: services.config.current.request_timeout_ms
+            partition,
+            services.purgatory,
+            services.now_ms,
+            lambda: services.config.current.request_timeout_ms,
+            lambda flush: flush(),
         )
         if committed.high_watermark >= end_offset:
             done(ErrorCode.NONE)

@@ -1,12 +1,17 @@
-"""A partition as a coordinator's log: appends of the coordinator's own, and waits for the high watermark."""
+"""A partition as a coordinator's log: appends of the coordinator's own, and waits for the high watermark.
+
+Where `flush.messages` asks for an fsync after an append, a thread that may wait for the disk does it, with no lock of
+the shard held; what waits for it is treated as not committed until then.
+"""
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.appending import Origin, UnflushedError
+from kavka.storage.appending import Origin
 
 if TYPE_CHECKING:
     from kavka.broker.partition import Partition
@@ -21,10 +26,10 @@ log = logging.getLogger(__name__)
 class CoordinatedLog:
     """Implements `kavka.coordinator.ports.InternalLog` over a partition that this broker leads.
 
-    Threads: any; it has no state of its own.
+    Threads: any. `_gate` guards `_is_flushing`: a flush is under way, or about to be; there is one at a time.
     """
 
-    __slots__ = ("_now_ms", "_purgatory", "_timeout_ms", "partition")
+    __slots__ = ("_execute", "_gate", "_is_flushing", "_now_ms", "_purgatory", "_timeout_ms", "partition")
 
     def __init__(
         self,
@@ -32,8 +37,13 @@ class CoordinatedLog:
         purgatory: "Purgatory",
         now_ms: Callable[[], int],
         timeout_ms: Callable[[], float],
+        execute: Callable[[Callable[[], None]], None],
     ) -> None:
+        """`execute` runs a piece of work soon, on a thread that may wait for the disk."""
         self.partition: Final = partition
+        self._execute = execute
+        self._gate = threading.Lock()
+        self._is_flushing = False
         self._purgatory = purgatory
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
@@ -46,34 +56,28 @@ class CoordinatedLog:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{partition.topic}-{partition.index} has leader epoch {partition.leader_epoch}, not {leader_epoch}",
             )
-        try:
-            result = partition.append(
-                memoryview(batch),
-                REQUIRED_ACKS,
-                LATEST_PRODUCE_VERSION,
-                self._now_ms(),
-                Origin.COORDINATOR,
-                transaction_version=transaction_version,
-            )
-        except UnflushedError as failure:
-            # It is in the log, and whoever reads the log will see it: taking it for failed would be wrong for good.
-            log.error(
-                "appended, but not flushed topic=%s partition=%d error=%r",
-                partition.topic,
-                partition.index,
-                str(failure),
-            )
-            return self.end_offset
+        result = partition.append(
+            memoryview(batch),
+            REQUIRED_ACKS,
+            LATEST_PRODUCE_VERSION,
+            self._now_ms(),
+            Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
         return result.last_offset + 1
 
     def appended(self) -> None:
         """See InternalLog."""
         self.partition.appended()
+        source = self.partition.log
+        if source is not None and source.flushes_by_count:
+            self._flush_soon()
 
     def when_committed(self, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
         """See InternalLog; REQUEST_TIMED_OUT after the time that a commit may take."""
-        waiting = _AwaitedCommit(self.partition, end_offset, done)
+        waiting = _AwaitedCommit(self, end_offset, done)
         self._purgatory.park(waiting, [self.partition.high_watermark_moved], self._timeout_ms())
+        self._flush_soon()
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """See InternalLog."""
@@ -95,33 +99,75 @@ class CoordinatedLog:
 
     @property
     def high_watermark(self) -> int:
-        """See InternalLog; -1 where the log is gone, so that nothing counts as committed."""
+        """See InternalLog; -1 where the log is gone, so that nothing counts as committed.
+
+        Nor does what waits for the fsync that was asked for.
+        """
         source = self.partition.log
-        return -1 if source is None else source.high_watermark
+        if source is None:
+            return -1
+        if source.flushes_by_count and source.is_flush_due:
+            return min(source.high_watermark, source.recovery_point)
+        return source.high_watermark
+
+    def _flush_soon(self) -> None:
+        source = self.partition.log
+        if source is None or not source.is_flush_due:
+            return
+        with self._gate:
+            if self._is_flushing:
+                return
+            self._is_flushing = True
+        self._execute(self._flush)
+
+    def _flush(self) -> None:
+        """What was appended by now becomes durable; what comes meanwhile has a flush of its own."""
+        partition = self.partition
+        source = partition.log
+        try:
+            if source is not None and source.is_flush_due:
+                source.flush()
+        except BrokerError as failure:
+            # It is in the log, and readers see it; but nobody is told so. A log whose fsync failed is given up.
+            log.error(
+                "appended, but not flushed topic=%s partition=%d error=%r",
+                partition.topic,
+                partition.index,
+                str(failure),
+            )
+            return
+        finally:
+            with self._gate:
+                self._is_flushing = False
+        partition.appended()
+        if source is not None and not source.closed:
+            self._flush_soon()
 
 
 class _AwaitedCommit(DelayedOperation):
     """Waits for the high watermark under the leadership that appended."""
 
-    __slots__ = ("_done", "_end_offset", "_leader_epoch", "_partition")
+    __slots__ = ("_coordinated", "_done", "_end_offset", "_leader_epoch", "_partition")
 
-    def __init__(self, partition: "Partition", end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+    def __init__(
+        self, coordinated: CoordinatedLog, end_offset: int, done: Callable[[BrokerError | None], None]
+    ) -> None:
         super().__init__()
-        self._partition = partition
-        self._leader_epoch = partition.leader_epoch
+        self._coordinated = coordinated
+        self._partition = coordinated.partition
+        self._leader_epoch = self._partition.leader_epoch
         self._end_offset = end_offset
         self._done = done
 
     def is_satisfied(self) -> bool:
-        source = self._partition.log
-        return source is None or source.high_watermark >= self._end_offset or not self._leads()
+        gone = self._partition.log is None or not self._leads()
+        return gone or self._coordinated.high_watermark >= self._end_offset
 
     def respond(self) -> None:
         partition = self._partition
-        source = partition.log
-        if source is None or not self._leads():
+        if partition.log is None or not self._leads():
             self._done(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        elif source.high_watermark < self._end_offset:
+        elif self._coordinated.high_watermark < self._end_offset:
             self._done(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
         elif partition.is_under_min_isr:
             self._done(BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))

@@ -1,6 +1,6 @@
 """A broker's core with a group coordinator of one shard, and commits for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kavka.broker.coordination.coordinators import Coordinators
@@ -25,14 +25,18 @@ Place = tuple[str, int, int]
 class GroupCore(BrokerCore):
     """A broker's core with one group shard."""
 
-    def __init__(self, directory: Path, *, inline: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        inline: bool,
+        execute: Callable[[Callable[[], None]], None] = lambda work: work(),
+    ) -> None:
         super().__init__(directory, inline=inline)
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)
-        self.coordinators = Coordinators(
-            self.services, Timer(lambda failure: None), lambda work: work(), lambda failure: None
-        )
+        self.coordinators = Coordinators(self.services, Timer(lambda failure: None), execute, lambda failure: None)
         self.coordinators.leadership_changed(self.replicas.partition(OFFSETS, 0), True)
         states = self.services.groups.runtime.states
         wait_until(lambda: states() == {0: ShardState.ACTIVE}, 10, "not loaded")

@@ -1,12 +1,14 @@
 """The short way of offset commits: the same answers and the same log as by the ordinary way, whatever comes."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kavka.broker.commit_shapes import CommitShapes
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.topic_config import TopicConfig
 from tests.support.group_core import OFFSETS, GroupCore, commit_frame
 
 VERSIONS = range(2, 11)
@@ -110,3 +112,24 @@ def test_a_commit_that_more_replicas_have_to_get_waits_the_ordinary_way(pair: Pa
 
     assert True not in short_ways[2:]
     pair.check_logs()
+
+
+def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it_nor_written_twice(
+    tmp_path: Path,
+) -> None:
+    left_to_others: list[Callable[[], None]] = []
+    core = GroupCore(tmp_path, inline=True, execute=left_to_others.append)
+    try:
+        log = core.replicas.partition(OFFSETS, 0).leader_log()
+        for number in range(3):
+            core.ask(commit_frame(8, number, [("visits", 0, number)]))
+
+        log.configure(TopicConfig(BrokerConfig({}), {"flush.messages": "1"}))
+        flushed = log.recovery_point
+        assert core.ask(commit_frame(8, 3, [("visits", 0, 3)])) == b""
+        assert (log.log_end_offset, log.recovery_point) == (4, flushed)
+        (flush,) = left_to_others
+        flush()
+        assert log.recovery_point == 4
+    finally:
+        core.close()

@@ -54,7 +54,10 @@ class Rig:
             self.world.runtime.resigns(partition.index)
             return
         coordinated = self.coordinated.setdefault(
-            partition, CoordinatedLog(partition, self.purgatory, lambda: NOW_MS, lambda: COMMIT_TIMEOUT_MS)
+            partition,
+            CoordinatedLog(
+                partition, self.purgatory, lambda: NOW_MS, lambda: COMMIT_TIMEOUT_MS, self.world.jobs.append
+            ),
         )
         self.world.runtime.leads(partition.index, partition.leader_epoch, coordinated)
 
@@ -163,10 +166,53 @@ def test_an_append_whose_flush_fails_counts_as_appended_but_is_not_acknowledged(
     answers = rig.world.put("g", 1)
     assert (answers.replies, answers.errors, rig.world.offsets()) == ([], [], {"g": 1})
     assert rig.partition.leader_log().log_end_offset == 1
+    rig.world.run_jobs()
+    assert (answers.replies, answers.errors) == ([], [])
     # The log directory has failed by that, which the broker hears of a moment later.
     rig.replicas.directory_failed([rig.directory])
 
     assert (answers.replies, answers.errors) == ([], [ErrorCode.NOT_COORDINATOR])
+
+
+def test_the_shard_works_on_while_its_log_is_flushed_and_nobody_is_answered_before(make: Callable[..., Rig]) -> None:
+    rig = make(flush_messages="1")
+    rig.lead()
+
+    first = rig.world.put("g", 1)
+    synced = rig.files.calls["fsync"]
+    second, read = rig.world.put("h", 2), rig.world.get("g")
+    assert rig.files.calls["fsync"] == synced
+    assert [each.replies for each in (first, second, read)] == [[], [], []]
+    assert len(rig.world.jobs) == 1, "one flush is enough for all"
+
+    rig.world.run_jobs()
+    assert [each.replies for each in (first, second, read)] == [[1], [2], [1]]
+    assert rig.files.calls["fsync"] > synced
+    assert rig.world.get("h").replies == [2]
+    assert rig.world.jobs == []
+
+
+def test_after_a_flush_that_failed_nobody_is_answered_by_a_later_one(make: Callable[..., Rig]) -> None:
+    rig = make(flush_messages="1")
+    rig.lead()
+    rig.files.fail("fsync", ".log", errno.EIO)
+    first = rig.world.put("g", 1)
+    rig.world.run_jobs()
+    assert (first.replies, first.errors) == ([], [])
+
+    rig.files.heal()
+    second = rig.world.put("g", 2)
+    rig.world.run_jobs()
+    assert (first.replies, second.replies, second.errors) == ([], [], [ErrorCode.NOT_COORDINATOR])
+
+
+def test_with_more_messages_a_flush_only_the_last_of_them_waits(make: Callable[..., Rig]) -> None:
+    rig = make(flush_messages="3")
+    rig.lead()
+    answers = [rig.world.put("g", number) for number in range(3)]
+    assert [each.replies for each in answers] == [[0], [1], []]
+    rig.world.run_jobs()
+    assert answers[2].replies == [2]
 
 
 def test_a_lost_leadership_answers_what_waits_and_a_regained_one_loads(make: Callable[..., Rig]) -> None:
