@@ -50,6 +50,11 @@ class Scheduler:
             if waits:
                 self._arm(name, new_ms)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `soon` would run a job in its caller's thread."""
+        return self._stopped
+
     def soon(self, job: Callable[[], object]) -> None:
         """Run `job` once, as soon as a thread is free; at once, by the caller, when the scheduler has stopped."""
         with self._lock:

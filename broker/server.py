@@ -327,7 +327,9 @@ class Broker:
         if not left:
             self._die(f"no log directory is left: {path} has failed")
             return
-        self._scheduler.soon(lambda: self._give_up_directory(path))
+        # Late in a stop there is nobody left to tell, and the caller may hold a log's lock.
+        if not self._scheduler.stopped:
+            self._scheduler.soon(lambda: self._give_up_directory(path))
 
     def _give_up_directory(self, path: Path) -> None:
         self.services.replicas.directory_failed([path])

@@ -48,16 +48,18 @@ class CorruptCheckpointError(Exception):
 class OffsetCheckpoint:
     """One checkpoint file.
 
-    Threads: `read` at start; `write` by one thread at a time, which owns `_written` (what the file holds, so that an
-    unchanged checkpoint costs no fsync every five seconds).
+    Threads: `read` at start; the rest by one thread at a time, which owns `_written` (what the file holds, so that an
+    unchanged checkpoint costs no fsync every five seconds) and `_uncertain` (a write failed, maybe after the rename:
+    the file holds what it held before, or what it should hold).
     """
 
-    __slots__ = ("_files", "_written", "path")
+    __slots__ = ("_files", "_uncertain", "_written", "path")
 
     def __init__(self, path: Path, files: Files) -> None:
         self.path = path
         self._files = files
         self._written: Mapping[TopicPartition, int] | None = None
+        self._uncertain = False
 
     def read(self) -> dict[TopicPartition, int]:
         """The offsets; empty if there is no file. Raises CorruptCheckpointError, OSError."""
@@ -76,24 +78,26 @@ class OffsetCheckpoint:
         return offsets
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Replace the file, durably; False if it held just this. Raises OSError, and then the old file stands.
+        """Replace the file, durably; False if it held just this. Raises OSError: the old file stands, or the new one.
 
         The mapping is kept: it must not change afterwards.
         """
-        if offsets == self._written:
+        if offsets == self._written and not self._uncertain:
             return False
+        self._uncertain = True
         self._files.write_atomically(self.path, encode_offsets(offsets))
         self._written = offsets
+        self._uncertain = False
         return True
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a file, as far as it was read or written."""
-        return self._written is not None
+        """Whether there may be such a file."""
+        return self._uncertain or self._written is not None
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether the file, as last read or written, has an entry for the partition."""
-        return self._written is not None and partition in self._written
+        """Whether the file may have an entry for the partition."""
+        return self._uncertain or (self._written is not None and partition in self._written)
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -82,9 +82,10 @@ class LogDirectories:
         self.require_one()
 
     def unlock(self) -> None:
-        """Let go of all of them."""
-        for directory in self.all:
-            directory.unlock()
+        """Let go of all of them, whatever happens with one. Raises OSError."""
+        with ExitStack() as stack:
+            for directory in self.all:
+                stack.callback(directory.unlock)
 
     def fail(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory offline; harmless if it is."""

@@ -12,9 +12,9 @@ descriptor lives as long as the lock.
 import fcntl
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from kavka.storage.checkpoints import (
     CLEANER_OFFSET_FILE,
@@ -30,6 +30,9 @@ from kavka.storage.partition_log import PartitionLog
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 
+ListLogs: TypeAlias = Callable[[], Sequence[PartitionLog]]
+"""The directory's logs as they are now. Called under the checkpoints' lock: else who looked first might write last."""
+
 
 class DirectoryInUseError(Exception):
     """Another broker, in this process or another, holds the log directory."""
@@ -40,7 +43,7 @@ class LogDirectory:
 
     Threads: `lock`, `take_clean_shutdown_mark`, `mark_clean` and `unlock` belong to the thread that starts and stops
     the broker. `failure` is set once, under the manager's lock, and read by any thread. `_checkpoint_lock` is held by
-    whoever writes a checkpoint.
+    whoever writes a checkpoint, and lists the logs for it.
     """
 
     __slots__ = (
@@ -110,9 +113,11 @@ class LogDirectory:
     def unlock(self) -> None:
         """Let go of the directory; harmless if it isn't held."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            _HELD.discard(self._real_path)
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                os.close(descriptor)
+            finally:
+                _HELD.discard(self._real_path)
 
     def take_clean_shutdown_mark(self) -> bool:
         """Whether the last broker here stopped cleanly; the mark is gone afterwards. Raises OSError.
@@ -128,31 +133,54 @@ class LogDirectory:
         self._files.fsync_directory(self.path)
         return True
 
-    def write_recovery_points(self, logs: Iterable[PartitionLog]) -> None:
+    def write_recovery_points(self, list_logs: ListLogs) -> None:
         """Checkpoint what is on the disk for sure, and the first readable offsets. Raises OSError."""
         with self._checkpoint_lock:
-            logs = list(logs)
-            self.recovery_points.write({(log.topic, log.partition): log.recovery_point for log in logs})
-            self.log_start_offsets.write(
-                {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
-            )
+            logs = list_logs()
+            # A directory that fails loses its logs, but not what its checkpoints know of them.
+            if self.online:
+                self._write_recovery_points(logs)
 
-    def write_high_watermarks(self, logs: Iterable[PartitionLog]) -> None:
+    def write_high_watermarks(self, list_logs: ListLogs) -> None:
         """Checkpoint the high watermarks. Raises OSError."""
         with self._checkpoint_lock:
-            self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
+            logs = list_logs()
+            if self.online:
+                self._write_high_watermarks(logs)
 
-    def write_clean_offsets(self, logs: Iterable[PartitionLog]) -> None:
+    def write_clean_offsets(self, list_logs: ListLogs) -> None:
         """Checkpoint where the dirty parts begin, of the logs that were ever compacted. Raises OSError."""
         with self._checkpoint_lock:
-            offsets = {(log.topic, log.partition): clean for log in logs if (clean := log.clean_offset) is not None}
-            if offsets or self.clean_offsets.exists:
-                self.clean_offsets.write(offsets)
+            logs = list_logs()
+            if self.online:
+                self._write_clean_offsets(logs)
 
-    def remembers(self, key: TopicPartition) -> bool:
-        """Whether one of the checkpoints has an entry for the partition."""
-        checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
-        return any(checkpoint.has(key) for checkpoint in checkpoints)
+    def forget(self, key: TopicPartition, list_logs: ListLogs) -> None:
+        """Have no checkpoint tell of a log of the partition that was deleted. Raises OSError: one may still do.
+
+        A new log of this name would be opened with its offsets after a crash: cut off, or not looked at.
+        """
+        with self._checkpoint_lock:
+            checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
+            if any(checkpoint.has(key) for checkpoint in checkpoints):
+                logs = list_logs()
+                self._write_recovery_points(logs)
+                self._write_high_watermarks(logs)
+                self._write_clean_offsets(logs)
+
+    def _write_recovery_points(self, logs: Sequence[PartitionLog]) -> None:
+        self.recovery_points.write({(log.topic, log.partition): log.recovery_point for log in logs})
+        self.log_start_offsets.write(
+            {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
+        )
+
+    def _write_high_watermarks(self, logs: Sequence[PartitionLog]) -> None:
+        self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
+
+    def _write_clean_offsets(self, logs: Sequence[PartitionLog]) -> None:
+        offsets = {(log.topic, log.partition): clean for log in logs if (clean := log.clean_offset) is not None}
+        if offsets or self.clean_offsets.exists:
+            self.clean_offsets.write(offsets)
 
     def mark_clean(self, broker_epoch: int = -1) -> None:
         """Say that all is on the disk: the last thing that a clean stop writes. Raises OSError."""

@@ -259,14 +259,15 @@ class LogManager:
         with self._change_lock:
             clean = clean and self._loaded
             directories = self.directories.all
-            run_all(
-                lambda directory: self._close_directory(directory, clean, broker_epoch), directories, len(directories)
-            )
-            for log in self._table.clear():
-                with contextlib.suppress(OSError, BrokerError):
-                    log.close(clean=False)
-            self._loaded = False
-            self.directories.unlock()
+            try:
+                run_all(lambda each: self._close_directory(each, clean, broker_epoch), directories, len(directories))
+            finally:
+                # Whatever failed, and however: a later start in this process must find them free.
+                self._loaded = False
+                for log in self._table.clear():
+                    with contextlib.suppress(OSError, BrokerError):
+                        log.close(clean=False)
+                self.directories.unlock()
 
     def _close_directory(self, directory: LogDirectory, clean: bool, broker_epoch: int) -> None:
         logs = self.logs_in(directory)
@@ -276,8 +277,9 @@ class LogManager:
                 return
             close_cleanly(directory.path, logs, self._files, self._config.num_recovery_threads_per_data_dir)
             if directory.online:
-                directory.write_recovery_points(logs)
-                directory.write_high_watermarks(logs)
+                directory.write_recovery_points(lambda: logs)
+                directory.write_high_watermarks(lambda: logs)
+            if directory.online:
                 directory.mark_clean(broker_epoch)
         except (OSError, BrokerError) as error:
             _log.warning("no clean stop, the next start recovers: directory=%s error=%s", directory.path, error)
@@ -312,14 +314,14 @@ class LogManager:
         high_watermarks: bool = False,
         clean_offsets: bool = False,
     ) -> None:
-        logs = self.logs_in(directory)
+        logs_in = partial(self.logs_in, directory)
         with self.directories.tried_again(directory, "could not write a checkpoint"):
             if recovery_points:
-                directory.write_recovery_points(logs)
+                directory.write_recovery_points(logs_in)
             if high_watermarks:
-                directory.write_high_watermarks(logs)
+                directory.write_high_watermarks(logs_in)
             if clean_offsets:
-                directory.write_clean_offsets(logs)
+                directory.write_clean_offsets(logs_in)
 
     # Opening
 
@@ -350,9 +352,7 @@ class LogManager:
         while online := self.directories.online:
             directory = min(online, key=self._table.count_in)
             try:
-                if directory.remembers(key):
-                    # Of a log that was deleted: this one must not start with its offsets after a crash.
-                    self._checkpoint(directory, recovery_points=True, high_watermarks=True, clean_offsets=True)
+                directory.forget(key, partial(self.logs_in, directory))
                 log = self._factory.create(directory, key, topic_id)
             except OSError as error:
                 self.directories.met(directory, what, error)

@@ -24,6 +24,7 @@ class ManagerRig:
         self.now_ms = 1_700_000_000_000
         self.overrides: dict[str, dict[str, str]] = {}
         self.failures: list[tuple[Path, list[tuple[str, int]], int]] = []
+        self.failed: Callable[[], object] | None = None
         self.pauses = 0
         self.background: Callable[[Callable[[], None]], object] = _at_once
         self.manager: LogManager
@@ -35,7 +36,7 @@ class ManagerRig:
             lambda topic: self.overrides.get(topic, {}),
             files=self.files,
             now_ms=lambda: self.now_ms,
-            on_directory_failure=lambda path, partitions, left: self.failures.append((path, partitions, left)),
+            on_directory_failure=self._failed,
             pause=self._pause,
             run_in_background=self._in_background,
         )
@@ -56,6 +57,11 @@ class ManagerRig:
 
     def _in_background(self, job: Callable[[], None]) -> None:
         self.background(job)
+
+    def _failed(self, path: Path, partitions: list[tuple[str, int]], left: int) -> None:
+        self.failures.append((path, partitions, left))
+        if self.failed is not None:
+            self.failed()
 
     def _pause(self) -> None:
         self.pauses += 1

@@ -1,5 +1,6 @@
 """What a clean stop costs, and what it does where the file system can't be synced at once."""
 
+import contextlib
 import errno
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from kavka.storage.files import AnyPath
 from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
 from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
 from kavka.storage.log_manager import LogManager
+from kavka.storage.partition_log import PartitionLog
 from kavka.storage.syncfs import syncfs
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 
@@ -130,3 +132,33 @@ def test_the_systems_own_call_tells_of_errors(tmp_path: Path, files: StopFiles) 
         pytest.skip("this system has no syncfs that reports errors")
     with pytest.raises(OSError, match="Bad file descriptor"):
         syncfs(-1)
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fsync", "fsync_directory", "write_atomically", "close", "stat"])
+def test_a_directory_that_fails_in_a_stop_is_free_for_the_next_start(tmp_path: Path, operation: str) -> None:
+    files = FailingFiles()
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    manager = rig.start()
+    logs = manager.create([("visits", partition, ID) for partition in range(4)])
+    for log in logs.values():
+        assert isinstance(log, PartitionLog)
+        append(log, b"kept")
+    files.fail(operation, str(rig.paths[0]), errno.EIO)
+    rig.failed = _nobody_is_left
+
+    with contextlib.suppress(NobodyLeftError):
+        manager.close()
+
+    files.heal()
+    rig.failed = None
+    manager = rig.start()
+    assert [read_values(log) for log in manager.all_logs()] == [[b"kept"]] * 4
+    manager.close()
+
+
+class NobodyLeftError(Exception):
+    """Whoever is to be told of a failed directory has stopped already."""
+
+
+def _nobody_is_left() -> None:
+    raise NobodyLeftError
