@@ -7,6 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kavka.protocol.errors import BrokerError
+from kavka.storage.files import PASSING
+
+RETRY_DELAY_MS: Final = 5_000
+"""A job that failed for want of descriptors or room is tried again after that."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -37,13 +41,19 @@ class DeferredJobs:
             heapq.heappush(self._heap, (self._now_ms() + delay_ms, self._count, job))
 
     def run_due(self) -> int:
-        """Run what is due, in order, and return how many. A job that the disk refuses is logged and given up."""
+        """Run what is due, in order, and return how many.
+
+        What failed for a reason that passes is tried again; other failures are logged and left to the next start.
+        """
         done = 0
         while (job := self._take()) is not None:
             try:
                 job()
             except (OSError, BrokerError) as error:
-                _log.warning("could not delete; the next start tries again: %s", error)
+                passes = isinstance(error, OSError) and error.errno in PASSING
+                _log.warning("could not delete; tried again %s: %s", "soon" if passes else "at the next start", error)
+                if passes:
+                    self.add(RETRY_DELAY_MS, job)
             done += 1
         return done
 

@@ -58,7 +58,7 @@ class LogEnvironment:
         self.files = files
         self.now_ms = now_ms
         self.pool = pool if pool is not None else FilePool(files)
-        self.run_in_background = run_in_background or _at_once
+        self.run_in_background = run_in_background or at_once
         self.run_later = run_later or _without_delay
         self.on_io_failure = on_io_failure or _nobody_to_tell
         self.on_refused = on_refused or _nobody_to_ask
@@ -82,7 +82,8 @@ class LogEnvironment:
         return latest[1:]
 
 
-def _at_once(job: Callable[[], None]) -> None:
+def at_once(job: Callable[[], None]) -> None:
+    """Run the job in the caller's thread, where there is no other."""
     job()
 
 

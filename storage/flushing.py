@@ -17,7 +17,7 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
         with log.lock:
             if log.broken:
                 log.check_open()
-            if log.closed:
+            if log.closed or log.deleting:
                 return
             end_offset, _, segments, _ = log.published
             target = end_offset if up_to_offset is None else min(up_to_offset, end_offset)
@@ -29,7 +29,8 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
                 log.save_indexes(segments[-1])
             snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
             truncations, changes = log.truncations, log.changes
-        fsync_segments(log, chosen, snapshots)
+        if not fsync_segments(log, chosen, snapshots):
+            return
         log.durable_changes = changes
         with log.lock:
             # A truncation may have taken back what was just made durable.
@@ -82,14 +83,17 @@ def note_durable(log: LogState) -> None:
     log.topic_id_saved = True
 
 
-def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> None:
-    """fsync the segments' files, snapshots, epochs and the folder. flush_lock held.
+def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> bool:
+    """fsync the segments' files, snapshots, epochs and the folder; False if the log's deletion cut that short.
 
-    Raises AppendError (KAFKA_STORAGE_ERROR). An fsync that fails, with whatever errno, is the log's last.
+    flush_lock held. Raises AppendError (KAFKA_STORAGE_ERROR). An fsync that fails, with whatever errno, is the log's
+    last.
     """
     files = log.files
     try:
         for segment in segments:
+            if log.deleting:
+                return False
             # Retention may delete a segment meanwhile: then nothing of it needs to be durable.
             with contextlib.suppress(FileNotFoundError):
                 fd = segment.file.acquire()
@@ -101,6 +105,8 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
         indexes = [path for segment in segments for path in segment.paths()[1:]]
         metadata = () if log.topic_id_saved else (f"{log.folder}/{partition_metadata.FILE_NAME}",)
         for path in (*indexes, *snapshots, *metadata):
+            if log.deleting:
+                return False
             # An empty index is told by its folder's entry alone.
             with contextlib.suppress(FileNotFoundError):
                 if files.size(path):
@@ -110,6 +116,7 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
         files.fsync_directory(log.folder)
     except OSError as error:
         raise log.disk_failed("flush failed", error) from error
+    return True
 
 
 def _segments_between(segments: tuple[Segment, ...], recovery_point: int, target: int) -> list[Segment]:

@@ -1,11 +1,11 @@
-"""A clean stop's work on the logs of one directory: everything saved, made durable and closed.
+"""A clean stop's work on the logs of one directory: everything saved, made durable and closed; and a deletion's first.
 
 fsyncs cost the disk some milliseconds each, and a log has about five files that may have changed. Many logs are saved
 first and then made durable by one syncfs of the file system they lie in; few are fsynced one by one, because syncfs
 also waits for what others write there. Logs that did not change since they were loaded or flushed cost nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,14 @@ def close_all(logs: Sequence[PartitionLog]) -> None:
     """Close descriptors and no more; the next start recovers what was not made durable."""
     for log in logs:
         log.close(clean=False)
+
+
+def quieten(logs: Collection[PartitionLog]) -> None:
+    """Have flushes and compactions of logs that are to be deleted end, and wait until they have."""
+    for log in logs:
+        log.begin_deletion()
+    for log in logs:
+        log.await_quiet()
 
 
 def _sync_at_once(directory: Path, logs: Sequence[PartitionLog], files: Files) -> list[PartitionLog]:

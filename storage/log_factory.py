@@ -8,13 +8,13 @@ from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage import partition_metadata
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
-from kavka.storage.log_loading import delete_folder
-from kavka.storage.partition_folders import folder_name
+from kavka.storage.partition_folders import delete_folder, folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.partition_metadata import CorruptPartitionMetadataError
 
@@ -88,6 +88,21 @@ class LogFactory:
                 delete_folder(folder, self._files)
             raise
 
+    def adopt(self, log: PartitionLog, topic_id: bytes) -> None:
+        """Make sure that the log is this topic's. Raises BrokerError INCONSISTENT_TOPIC_ID.
+
+        A log from before topic ids gets one.
+        """
+        if topic_id in (log.topic_id, partition_metadata.NO_TOPIC_ID):
+            return
+        if log.topic_id != partition_metadata.NO_TOPIC_ID:
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{log.directory} belongs to a topic of the same name with id {log.topic_id.hex()}, "
+                f"not {topic_id.hex()}",
+            )
+        log.assign_topic_id(topic_id)
+
     def fsync_topic_id(self, log: PartitionLog) -> None:
         """Make the topic id of a new log durable. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or without an id
@@ -95,9 +110,12 @@ class LogFactory:
 
     def update_topic(self, topic: str, overrides: Mapping[str, str], logs: Iterable[PartitionLog]) -> None:
         """A topic's configuration has changed, for these logs of all topics and for those to come."""
-        config = self._topic_configs[topic] = TopicConfig.of(self._config, dict(overrides))
+        config = TopicConfig.of(self._config, dict(overrides))
+        # A topic that was deleted just now is told of too, and would be remembered for good.
+        self.forget_topic(topic)
         for log in logs:
             if log.topic == topic:
+                self._topic_configs[topic] = config
                 log.update_config(config)
 
     def update_broker(self, config: BrokerConfig, logs: Iterable[PartitionLog]) -> None:

@@ -119,13 +119,6 @@ def refuse_duplicates(found: Iterable[FoundFolders]) -> None:
                 raise DuplicatePartitionError(f"a partition lies in two log.dirs: {other} and {path}; move one away")
 
 
-def delete_folder(folder: Path, files: Files) -> None:
-    """Delete a partition's folder with its files; what a crash leaves is deleted at the next start. Raises OSError."""
-    for name in files.listdir(folder):
-        files.unlink(folder / name)
-    files.rmdir(folder)
-
-
 def run_all(work: Callable[[_Item], object], items: Sequence[_Item], threads: int) -> None:
     """Do the work on every item by up to `threads` threads, and raise what one of them raised once all are done."""
     if threads <= 1 or len(items) <= 1:

@@ -19,15 +19,14 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage import log_passes
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.deferred_jobs import DeferredJobs
-from kavka.storage.environment import LogEnvironment
+from kavka.storage.environment import LogEnvironment, at_once
 from kavka.storage.files import Files, storage_error
-from kavka.storage.log_closing import close_all, close_cleanly
+from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_loading import (
     FoundFolders,
-    delete_folder,
     find_folders,
     load_logs,
     refuse_duplicates,
@@ -35,19 +34,19 @@ from kavka.storage.log_loading import (
 )
 from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
-from kavka.storage.partition_folders import deleted_folder_name
+from kavka.storage.partition_folders import delete_folder, deleted_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment_file import FilePool
 
 _log: Final = logging.getLogger(__name__)
-_NO_TOPIC_ID: Final = bytes(16)
 
 
 class LogManager:
     """The logs by topic and partition, and the directories they lie in.
 
     Threads: `get` and `all_logs` take no lock. `_change_lock` puts creation, deletion, configuration and close one
-    after another; it is the outermost, and file work happens under it.
+    after another, and file work happens under it. `_membership_lock`, taken before it, orders creation, deletion and
+    close: a deletion waits under it, and not under the other, until a log's flush has ended.
     `on_directory_failure(path, partitions, directories left)` is called by the thread that met the error, maybe with a
     log's lock held: it may post an event and no more. With none left the broker must stop.
     """
@@ -73,7 +72,8 @@ class LogManager:
         self._on_directory_failure = on_directory_failure
         self._pause = pause or log_passes.yield_interpreter
         self._pool = pool if pool is not None else FilePool(files, on_close_failure=self._close_failed)
-        self._in_background = run_in_background or _at_once
+        self._in_background = run_in_background or at_once
+        self._membership_lock = threading.Lock()
         self._change_lock = threading.RLock()
         self._table = LogTable(self.directories.all)
         self._loaded = False
@@ -151,7 +151,7 @@ class LogManager:
         """
         results: dict[TopicPartition, PartitionLog | BrokerError] = {}
         made: list[PartitionLog] = []
-        with self._change_lock:
+        with self._membership_lock, self._change_lock:
             for topic, partition, topic_id in partitions:
                 key = (topic, partition)
                 log = self._table.get(key)
@@ -160,7 +160,7 @@ class LogManager:
                         log = self._create(key, topic_id, key in new)
                         made.append(log)
                     else:
-                        _check_topic_id(log, topic_id)
+                        self._factory.adopt(log, topic_id)
                     results[key] = log
                 except BrokerError as error:
                     results[key] = error
@@ -178,28 +178,44 @@ class LogManager:
     def delete(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
         """Make the partitions' logs go away: renamed now, files unlinked after `file.delete.delay.ms`.
 
-        Returns the errors (KAFKA_STORAGE_ERROR); a partition without a log is no error.
+        First their flushes and compactions end, so that nothing meets a folder that is gone (KAFKA-15391). Returns the
+        errors (KAFKA_STORAGE_ERROR, also where the directory is offline); a partition without a log is no error.
         """
+        with self._membership_lock:
+            wanted = list(partitions)
+            leaving = {key: log for key in wanted if (log := self._table.get(key)) is not None}
+            quieten(leaving.values())
+            with self._change_lock:
+                return self._delete(leaving) | {
+                    key: BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is in an offline directory")
+                    for key in wanted
+                    if self._table.is_offline(key)
+                }
+
+    def _delete(self, leaving: Mapping[TopicPartition, PartitionLog]) -> dict[TopicPartition, BrokerError]:
         errors: dict[TopicPartition, BrokerError] = {}
         touched: set[LogDirectory] = set()
-        with self._change_lock:
-            for key in partitions:
-                log = self._table.get(key)
-                if log is None:
-                    continue
-                directory = self._table.directory_of(log)
-                try:
-                    log.rename_directory(directory.path / deleted_folder_name(*key))
-                except BrokerError as error:
-                    errors[key] = error
-                    continue
-                self._table.remove(directory, key)
-                touched.add(directory)
-                self._factory.forget_topic(key[0])
-                self.deferred.add(log.config.file_delete_delay_ms, log.delete)
-            for directory in touched:
-                self._fsync(directory)
+        for key, log in leaving.items():
+            directory = self._table.directory_of(log)
+            if not directory.online:
+                continue
+            try:
+                log.rename_directory(directory.path / deleted_folder_name(*key))
+            except BrokerError as error:
+                errors[key] = error
+                log.cancel_deletion()
+                continue
+            self._table.remove(directory, key)
+            touched.add(directory)
+            self._factory.forget_topic(key[0])
+            self.deferred.add(log.config.file_delete_delay_ms, partial(self._delete_files, log))
+        for directory in touched:
+            self._fsync(directory)
         return errors
+
+    def _delete_files(self, log: PartitionLog) -> None:
+        log.delete()
+        self._table.let_go(log)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """A topic's configuration has changed."""
@@ -256,7 +272,7 @@ class LogManager:
         directory gets only if all before it worked. Else descriptors are closed and no more: the next start recovers.
         Pending deletions are left to the next start.
         """
-        with self._change_lock:
+        with self._membership_lock, self._change_lock:
             clean = clean and self._loaded
             directories = self.directories.all
             try:
@@ -376,19 +392,3 @@ class LogManager:
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )
-
-
-def _at_once(job: Callable[[], None]) -> None:
-    job()
-
-
-def _check_topic_id(log: PartitionLog, topic_id: bytes) -> None:
-    """Raises INCONSISTENT_TOPIC_ID; a log from before topic ids gets one."""
-    if log.topic_id == topic_id or topic_id == _NO_TOPIC_ID:
-        return
-    if log.topic_id != _NO_TOPIC_ID:
-        raise BrokerError(
-            ErrorCode.INCONSISTENT_TOPIC_ID,
-            f"{log.directory} belongs to a topic of the same name with id {log.topic_id.hex()}, not {topic_id.hex()}",
-        )
-    log.assign_topic_id(topic_id)

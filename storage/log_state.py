@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -30,16 +30,19 @@ class LogState:
     across an fsync. Readers take no lock: they look at `published`, one immutable tuple that is swapped when the bytes
     are in the file, and at plain numbers.
 
-    `flush_lock` orders flushes and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `high_watermark` is
-    guarded by `watermark_lock`. Order: flush_lock, lock, watermark_lock.
+    `flush_lock` is held by whoever works in the folder without `lock` (a flush, a swap of compacted segments) and by
+    who renames it, and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `high_watermark` is guarded by
+    `watermark_lock`. Order: flush_lock, lock, watermark_lock.
     """
 
     __slots__ = (
+        "abort_cleaning",
         "broken",
         "changes",
         "clean_offset",
         "closed",
         "config",
+        "deleting",
         "directory",
         "durable_changes",
         "environment",
@@ -58,10 +61,12 @@ class LogState:
         "producers",
         "published",
         "recovery_point",
+        "replaced",
         "roll_rules",
         "rules",
         "saved_epochs",
         "snapshots",
+        "swapped",
         "swapping",
         "topic",
         "topic_id",
@@ -94,6 +99,10 @@ class LogState:
         self.closed = False
         self.broken = False
         """Closed because files may not be what is believed: set once, by who met the error, with or without `lock`."""
+        self.deleting = False
+        """The log is on its way out: no flush, compaction or retention begins any more."""
+        self.abort_cleaning: Callable[[], None] | None = None
+        """Ends the round of compaction that is at the log. Never called under `lock`."""
         self.log_start_offset = 0
         self.lowest_leader_epoch = -1
         """Who leads with a lower epoch may not append any more."""
@@ -103,6 +112,10 @@ class LogState:
         """Everything below was compacted; None: nothing ever was."""
         self.swapping: tuple[str, ...] = ()
         """Files of a compacted segment that a crash would put in the place of those that it was made of."""
+        self.swapped: Segment | None = None
+        """A compacted segment that readers see, but whose files still have their temporary names."""
+        self.replaced: list[Segment] = []
+        """Those that it was made of, as far as their files are still there."""
         self.truncations = 0
         self.changes = 0
         """How often files were made, cut or renamed; where `durable_changes` is behind, a close has to fsync."""
@@ -166,10 +179,9 @@ class LogState:
         segment.govern(self.roll_rules, self.jitter_ms())
         return segment
 
-    def drop_segments(self, dropped: Iterable[Segment], *, replaced_from: int = -1) -> None:
+    def drop_segments(self, dropped: Iterable[Segment]) -> None:
         """Rename the files of segments that are no longer published, unlink them later. Lock held.
 
-        `replaced_from`: where another segment begins that has taken their place; the producers' snapshot stays there.
         Raises FinalDiskError: the log is given up, for under its name a file would come back at the next start, or
         into the next segment that begins there.
         """
@@ -178,7 +190,7 @@ class LogState:
             renamed: list[str] = []
             try:
                 renamed = self.set_aside(segment)
-                if segment.base_offset in self.snapshots.offsets and segment.base_offset != replaced_from:
+                if segment.base_offset in self.snapshots.offsets:
                     self.snapshots.remove(segment.base_offset)
             except OSError as error:
                 failure = failure or error
@@ -212,16 +224,6 @@ class LogState:
         segment.offset_index.forget()
         segment.file.retire()
         self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
-
-    def abandon_swap(self) -> None:
-        """Truncation, before anything is cut: what was compacted holds what is cut. Lock held. Raises OSError."""
-        swapping, self.swapping = self.swapping, ()
-        for path in swapping:
-            if self.files.exists(path):
-                self.files.unlink(path)
-        if swapping:
-            # Else a crash might put back what is cut now.
-            self.files.fsync_directory(self.folder)
 
     def save_indexes(self, segment: Segment) -> None:
         """Write what the index files lack. Lock held. A full disk is no error: the next time writes it all."""

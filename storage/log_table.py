@@ -15,7 +15,7 @@ class LogTable:
     may report its disk's failure from under its own lock.
     """
 
-    __slots__ = ("_lock", "_logs", "_logs_in", "_lost", "_offline")
+    __slots__ = ("_leaving", "_lock", "_logs", "_logs_in", "_lost", "_offline")
 
     def __init__(self, directories: Iterable[LogDirectory]) -> None:
         self._lock = threading.Lock()
@@ -25,6 +25,8 @@ class LogTable:
         }
         self._offline: set[TopicPartition] = set()
         self._lost: list[PartitionLog] = []
+        self._leaving: dict[PartitionLog, None] = {}
+        """Deleted, but still open: their folders go after a delay."""
 
     def get(self, key: TopicPartition) -> PartitionLog | None:
         return self._logs.get(key)
@@ -53,16 +55,24 @@ class LogTable:
         with self._lock:
             if directory.online:
                 self._logs.update(logs)
+                self._offline.difference_update(logs)
                 self._logs_in[directory].update(logs)
             else:
                 self._offline.update(logs)
                 self._lost += logs.values()
 
     def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
-        """The log is deleted. Harmless if it isn't there."""
+        """The log is deleted; `let_go` says when its files are. Harmless if it isn't there."""
         with self._lock:
-            self._logs.pop(key, None)
+            log = self._logs.pop(key, None)
             self._logs_in[directory].pop(key, None)
+            if log is not None:
+                self._leaving[log] = None
+
+    def let_go(self, log: PartitionLog) -> None:
+        """A deleted log's files are gone, and it is closed."""
+        with self._lock:
+            self._leaving.pop(log, None)
 
     def mark_offline(self, keys: Iterable[TopicPartition]) -> None:
         """The partitions' logs are in a directory that could not be loaded."""
@@ -81,9 +91,10 @@ class LogTable:
         return list(lost)
 
     def clear(self) -> list[PartitionLog]:
-        """Forget the logs. Those that were lost before, whose descriptors nobody has closed."""
+        """Forget the logs. Those that were lost or deleted before, whose descriptors nobody has closed."""
         with self._lock:
-            lost, self._lost = self._lost, []
+            lost, self._lost = [*self._lost, *self._leaving], []
+            self._leaving.clear()
             self._logs.clear()
             for directory in self._logs_in:
                 self._logs_in[directory] = {}

@@ -1,6 +1,5 @@
 """What keeps a log in order beside appends and reads: watermarks, epochs, truncation, retention, flush, close."""
 
-import contextlib
 import logging
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from kavka.storage.files import TEMPORARY_SUFFIX
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_slice import AbortedTransaction, ProducerStatus
 from kavka.storage.log_state import LogState
+from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.segment import Segment
 from kavka.storage.trimming import (
@@ -150,7 +150,7 @@ class ManagedLog(LogState):
     def maybe_roll(self, now_ms: int) -> bool:
         """Close a segment whose time is over though nothing is appended. True if it was."""
         with self.lock:
-            if self.closed:
+            if self.closed or self.deleting:
                 return False
             end_offset, _, segments, _ = self.published
             active = segments[-1]
@@ -176,7 +176,7 @@ class ManagedLog(LogState):
     def delete_old_segments(self, now_ms: int) -> int:
         """Retention by time, size and log start offset; how many segments went."""
         with self.lock:
-            if self.closed:
+            if self.closed or self.deleting:
                 return 0
             try:
                 deleted = delete_old_segments(self, now_ms)
@@ -210,13 +210,39 @@ class ManagedLog(LogState):
         segment.transaction_index.append(entry)
         self.save_indexes(segment)
 
-    def rename_directory(self, directory: Path) -> None:
-        """Move the whole log, to `...-delete`; slices that are open go on. The caller fsyncs the parent."""
+    def begin_deletion(self) -> None:
+        """Have what works in the folder end, and let nothing begin there any more. `await_quiet` waits for it."""
         with self.lock:
+            self.deleting = True
+            abort = self.abort_cleaning
+        if abort is not None:
+            # Elsewhere, for it waits where the worker's pipe is full.
+            self.environment.run_in_background(abort)
+
+    def await_quiet(self) -> None:
+        """Wait until nobody works in the folder: for one fsync, or the few of a swap. After `begin_deletion`."""
+        with self.flush_lock:
+            return
+
+    def cancel_deletion(self) -> None:
+        """The log stays after all."""
+        with self.lock:
+            self.deleting = False
+
+    def rename_directory(self, directory: Path) -> None:
+        """Move the whole log, to `...-delete`; slices that are open go on. The caller fsyncs the parent.
+
+        No error if somebody took the folder away: who renames it wants to be rid of it.
+
+        Raises AppendError (KAFKA_STORAGE_ERROR), and then the log is where it was.
+        """
+        with self.flush_lock, self.lock:
             try:
                 self.files.rename(self.folder, directory)
             except OSError as error:
-                raise self.disk_failed("the log's folder can't be renamed", error) from error
+                if not isinstance(error, FileNotFoundError) or not self.files.is_directory(directory.parent):
+                    raise self.disk_failed("the log's folder can't be renamed", error) from error
+                logger.warning("%s: its folder was gone already: %s", self, self.folder)
             self.directory, self.folder = directory, str(directory)
             for segment in self.published[2]:
                 segment.moved_to(self.folder)
@@ -274,13 +300,9 @@ class ManagedLog(LogState):
             note_durable(self)
 
     def delete(self) -> None:
-        """Close the log and unlink its folder with all that is in it. Raises OSError."""
+        """Close the log and unlink its folder with all that is in it; harmless twice. Raises OSError."""
         self.close(clean=False)
-        for name in self.files.listdir(self.folder):
-            # A delayed deletion of a segment may come first.
-            with contextlib.suppress(FileNotFoundError):
-                self.files.unlink(f"{self.folder}/{name}")
-        self.files.rmdir(self.folder)
+        delete_folder(self.directory, self.files)
 
     def _flush_quietly(self, up_to_offset: int) -> None:
         try:

@@ -8,9 +8,13 @@
 What has another name is none of ours: it is left alone.
 """
 
+import contextlib
 import enum
 import os
+from pathlib import Path
 from typing import Final, NamedTuple
+
+from kavka.storage.files import Files
 
 _MAX_FOLDER_NAME: Final = 255
 _MAX_TOPIC_LENGTH: Final = 249
@@ -61,6 +65,19 @@ def deleted_folder_name(topic: str, partition: int) -> str:
     """A name under which a deleted partition waits; unique, since the topic may be made and deleted again meanwhile."""
     suffix = f"-{partition}.{os.urandom(16).hex()}{FolderKind.DELETED.value}"
     return topic[: _MAX_FOLDER_NAME - len(suffix)] + suffix
+
+
+def delete_folder(folder: Path, files: Files) -> None:
+    """Delete a partition's folder with its files; harmless if it is gone, or goes meanwhile.
+
+    What a crash leaves is deleted at the next start. Raises OSError.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        for name in files.listdir(folder):
+            # A delayed deletion of a segment may come first.
+            with contextlib.suppress(FileNotFoundError):
+                files.unlink(folder / name)
+        files.rmdir(folder)
 
 
 def _partition_of(name: str, kind: FolderKind) -> PartitionFolder | None:

@@ -7,6 +7,7 @@ from kavka.storage.log_state import LogState
 from kavka.storage.recovery import replay
 from kavka.storage.replaying import batches_from
 from kavka.storage.segment import Segment
+from kavka.storage.swapping import settle_swap
 
 
 def truncate_to(log: LogState, offset: int) -> bool:
@@ -17,7 +18,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
     end_offset, _, segments, bases = log.published
     if offset >= end_offset:
         return False
-    log.abandon_swap()
+    settle_swap(log)
     log.truncations += 1
     log.changes += 1
     if offset < bases[0]:
@@ -46,7 +47,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
 
 def start_anew(log: LogState, offset: int) -> None:
     """Drop everything; the log is empty and begins at `offset`. Lock held. Raises OSError."""
-    log.abandon_swap()
+    settle_swap(log)
     log.truncations += 1
     log.changes += 1
     # First, since the new segment's files may have an old one's names. Readers go on with the renamed files.

@@ -43,6 +43,16 @@ class LastRound(NamedTuple):
     result: CleanedLog
 
 
+class Failures(NamedTuple):
+    """What is remembered of a log whose last round failed."""
+
+    log: PartitionLog
+    in_a_row: int
+    """Rounds in a row that ended for no good reason."""
+    not_before_s: float
+    """When the next may be (monotonic)."""
+
+
 class LogCleaner:
     """Compacts the logs of a broker. `start` and `stop` once each, by the thread that starts and stops the broker.
 
@@ -74,8 +84,7 @@ class LogCleaner:
         """By number of the thread; those that are at work are in `_busy`."""
         self._busy: set[int] = set()
         self._in_progress: set[TopicPartition] = set()
-        self._failures: dict[TopicPartition, tuple[int, float]] = {}
-        """Rounds that failed in a row, and when the next may be (monotonic)."""
+        self._failures: dict[TopicPartition, Failures] = {}
         self._uncleanable: dict[TopicPartition, PartitionLog] = {}
         self._last_rounds: dict[int, LastRound] = {}
         self._looked_at_ms = now_ms()
@@ -201,6 +210,7 @@ class LogCleaner:
 
     def _take_filthiest(self) -> CleanableLog | None:
         """The log to clean now; nobody else is given it until `_clean` has ended."""
+        self._forget_deleted()
         looked_at = list(self._compacted_logs())
         self._looked_at_ms = self._now_ms()
         self._filthiest_ratio = max((each.dirty_ratio for each in looked_at), default=0.0)
@@ -218,12 +228,21 @@ class LogCleaner:
                 continue
             key = _key(log)
             with self._changed:
-                _, not_before_s = self._failures.get(key, (0, 0.0))
-                if key in self._in_progress or self._uncleanable.get(key) is log or now_s < not_before_s:
+                failures = self._failures.get(key)
+                waits = failures is not None and now_s < failures.not_before_s
+                if waits or key in self._in_progress or self._uncleanable.get(key) is log:
                     continue
             found = self._look(log)
             if found is not None:
                 yield found
+
+    def _forget_deleted(self) -> None:
+        """What is known of logs that are gone; one of the same name has its own failures."""
+        with self._changed:
+            for key in [key for key, failures in self._failures.items() if self._logs.get(*key) is not failures.log]:
+                del self._failures[key]
+            for key in [key for key, log in self._uncleanable.items() if self._logs.get(*key) is not log]:
+                del self._uncleanable[key]
 
     def _look(self, log: PartitionLog) -> CleanableLog | None:
         try:
@@ -246,7 +265,7 @@ class LogCleaner:
             ended = Round(Outcome.DIED, reason=str(error))
         except (BrokerError, OSError) as error:
             # Told to the log directory; or the process could not be started.
-            ended = Round(Outcome.PASSED, reason=str(error))
+            ended = Round(Outcome.GONE if log.deleting else Outcome.PASSED, reason=str(error))
         except Exception as error:  # noqa: BLE001 - a mistake here must cost this log its rounds, not the others
             _log.error("a round of compaction failed partition=%s", log, exc_info=error)
             ended = Round(Outcome.BROKEN, reason=repr(error))
@@ -267,10 +286,14 @@ class LogCleaner:
                 self._last_rounds[number] = LastRound(seconds, ended.result)
             _told(log, found.first_dirty_offset, ended.result, seconds)
             return
+        if ended.outcome is Outcome.GONE:
+            return
         pause_s = max(self._config.log_cleaner_backoff_ms, LEAST_PAUSE_MS) / 1000
         with self._changed:
-            failed = self._failures.get(key, (0, 0.0))[0]
-            self._failures[key] = (
+            before = self._failures.get(key)
+            failed = 0 if before is None else before.in_a_row
+            self._failures[key] = Failures(
+                log,
                 failed + (ended.outcome in (Outcome.BROKEN, Outcome.DIED)),
                 time.monotonic() + pause_s * 2 ** min(failed, MOST_DOUBLINGS),
             )

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -25,6 +26,7 @@ from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError
 from kavka.storage.files import FinalDiskError
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
+from kavka.storage.swapping import finish_swap
 
 STROKE: Final = 16
 """A worker reads that many times its share of log.cleaner.io.buffer.size at a time: it works on whole columns."""
@@ -37,6 +39,7 @@ class Outcome(Enum):
 
     CLEANED = "cleaned"
     PASSED = "it may work another time"
+    GONE = "the log is deleted"
     CORRUPT = "the log holds what can't be"
     BROKEN = "it should have worked"
     DIED = "the worker was killed, or ended by itself"
@@ -50,14 +53,23 @@ class Round(NamedTuple):
     reason: str = ""
 
 
+_GONE: Final = Round(Outcome.GONE)
+
+
 def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int, bytes_per_second: float) -> Round:
     """Have the worker clean the log, and take over what it made. Raises WorkerDiedError, BrokerError (broken disk)."""
     log = found.log
     truncations = log.truncations
     job = make_job(found, config, now_ms, bytes_per_second)
+    with log.lock:
+        log.abort_cleaning = partial(worker.abort, job.token)
     try:
+        with log.flush_lock:
+            finish_swap(log)
         # What an earlier round left that didn't get to an end; nobody else works on this log.
         remove_cleaned(log.files, job.folder)
+        if log.deleting:
+            return _GONE
         error = None
         for reply in worker.run(job):
             if isinstance(reply, CleanedGroup):
@@ -65,17 +77,19 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
                 if error is not None:
                     worker.abort(job.token)
             elif error is not None:
-                return _ended(found, job, error)
+                return _ended(found, job, error, truncations)
             elif isinstance(reply, CleanedLog):
                 with log.lock:
                     if log.truncations == truncations:
                         log.clean_offset = reply.clean_offset
                 return Round(Outcome.CLEANED, reply)
             else:
-                return _ended(found, job, reply)
+                return _ended(found, job, reply, truncations)
     except OSError as failure:
         raise log.disk_failed("compaction failed", failure) from failure
     finally:
+        with log.lock:
+            log.abort_cleaning = None
         with contextlib.suppress(OSError):
             remove_cleaned(log.files, job.folder)
     raise WorkerDiedError("no end of the job")
@@ -93,12 +107,17 @@ def _swapped(log: PartitionLog, job: CleanJob, group: CleanedGroup) -> CleaningF
         return CleaningFailed(BROKEN, str(error))
 
 
-def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed) -> Round:
+def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed, truncations: int) -> Round:
     """What follows from a failure. Raises BrokerError, after the directory's failure was reported."""
     log = found.log
+    if log.deleting:
+        return _GONE
     if failure.cause == DISK:
         error = OSError(failure.errno, failure.reason)
         raise log.disk_failed("compaction failed", error) from error
+    if log.truncations != truncations:
+        # What the worker read was cut while it read: that says nothing of the log as it is now.
+        return Round(Outcome.PASSED, reason=failure.reason)
     if failure.cause == CORRUPT:
         return Round(Outcome.CORRUPT, reason=failure.reason)
     has_changed = log.folder != job.folder or log.published[2][: len(found.segments)] != found.segments

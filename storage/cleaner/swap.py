@@ -2,13 +2,14 @@
 
     1  .cleaned -> .swap     lock held, if the log still has the segments    crash: all as before, or the swap is done
     2  fsync of the folder   no lock; the swap is certain now
-    3  old -> .deleted       lock held; readers get the new segment          crash: .swap replaces what is left
+    3  old -> .deleted       lock held; readers have the new segment         crash: .swap replaces what is left
     4  fsync of the folder   no lock; nothing of the old ones can come back
     5  .swap -> its name     lock held                                       crash: renamed at the next start
     6  fsync of the folder   no lock
 
-A truncation between 1 and 3 takes the swap back (`LogState.abandon_swap`). Kafka renames in one go and trusts the file
-system to keep the order; its loader, and ours, know every state in between.
+A truncation between 1 and 3 takes the swap back, one from 3 on completes it first (`storage/swapping.py`). What the
+disk refuses from 3 on is tried again before the log's next round. `flush_lock` is held all the time: a deletion waits.
+Kafka renames in one go and trusts the file system to keep the order; its loader, and ours, know every state in between.
 """
 
 import contextlib
@@ -19,8 +20,9 @@ from typing import Final
 from kavka.storage.cleaner.jobs import CleanedGroup, cleaned_names
 from kavka.storage.files import Files
 from kavka.storage.log_state import LogState
-from kavka.storage.segment import SUFFIXES, Segment
+from kavka.storage.segment import Segment
 from kavka.storage.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
+from kavka.storage.swapping import abandon_swap, finish_swap
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,40 +31,36 @@ def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str) -> bool
     """Replace the group's segments; False where the log hasn't them any more: what was cleaned is of no use.
 
     `folder`: the log's when the round began. No lock held. Raises OSError, CorruptIndexError: the log is as it was
-    before, or as it is after the swap, and then the next start puts the files in order.
+    before, or as it is after the swap, and then `finish_swap` has something left to do.
     """
     stem = f"{folder}/{group.replaced[0]:020d}"
     swaps = tuple(f"{stem}{suffix}{SWAP_SUFFIX}" for suffix in group.suffixes)
-    try:
-        with log.lock:
-            replaced = _segments_of(log, folder, group)
-            if replaced:
-                log.changes += 1
-                log.swapping = swaps
-                # The .log comes last: without it, the loader takes no notice of the others.
-                for name, swap in reversed(list(zip(cleaned_names(group, token), swaps, strict=True))):
-                    log.files.rename(f"{folder}/{name}", swap)
-        if not replaced:
-            return False
-        new = _opened(log, folder, group)
-        log.files.fsync_directory(folder)
-        with log.lock:
-            if log.swapping != swaps or _segments_of(log, folder, group) != replaced:
-                new.offset_index.forget()
-                log.abandon_swap()
+    with log.flush_lock:
+        try:
+            with log.lock:
+                abandon_swap(log)
+                replaced = _segments_of(log, folder, group)
+                if replaced:
+                    log.changes += 1
+                    log.swapping = swaps
+                    # The .log comes last: without it, the loader takes no notice of the others.
+                    for name, swap in reversed(list(zip(cleaned_names(group, token), swaps, strict=True))):
+                        log.files.rename(f"{folder}/{name}", swap)
+            if not replaced:
                 return False
-            log.swapping = ()
-            _publish(log, new, replaced)
-    except BaseException:
-        with log.lock:
-            log.abandon_swap()
-        raise
-    log.files.fsync_directory(folder)
-    with log.lock:
-        _take_names(log, new)
-    with contextlib.suppress(FileNotFoundError):
-        # The topic may be on its way out.
-        log.files.fsync_directory(log.folder)
+            new = _opened(log, folder, group)
+            log.files.fsync_directory(folder)
+            with log.lock:
+                if log.swapping != swaps or _segments_of(log, folder, group) != replaced:
+                    new.offset_index.forget()
+                    abandon_swap(log)
+                    return False
+                _publish(log, new, replaced)
+        except BaseException:
+            with log.lock:
+                abandon_swap(log)
+            raise
+        finish_swap(log)
     return True
 
 
@@ -77,7 +75,7 @@ def remove_cleaned(files: Files, folder: str) -> None:
 
 def _segments_of(log: LogState, folder: str, group: CleanedGroup) -> Sequence[Segment]:
     """The log's segments that the group replaces; none if it isn't the log that was cleaned. Lock held."""
-    if log.closed or log.folder != folder:
+    if log.closed or log.deleting or log.folder != folder:
         return ()
     sealed = log.published[2][:-1]
     found = tuple(segment for segment in sealed if group.replaced[0] <= segment.base_offset <= group.replaced[-1])
@@ -106,21 +104,4 @@ def _publish(log: LogState, new: Segment, replaced: Sequence[Segment]) -> None:
     kept = [segment for segment in segments if segment not in gone]
     place = next(number for number, segment in enumerate(kept) if segment.base_offset > new.base_offset)
     log.publish(end_offset, position, [*kept[:place], new, *kept[place:]])
-    log.drop_segments(replaced, replaced_from=new.base_offset)
-
-
-def _take_names(log: LogState, new: Segment) -> None:
-    """Drop the suffix of the new segment's files. Lock held."""
-    for suffix in reversed(SUFFIXES):
-        path = f"{log.folder}/{new.base_offset:020d}{suffix}"
-        if not log.files.exists(path + SWAP_SUFFIX):
-            continue
-        if new.file.path == path + SWAP_SUFFIX:
-            # Nobody opens it meanwhile.
-            new.file.rename(path)
-        else:
-            log.files.rename(path + SWAP_SUFFIX, path)
-    new.moved_to(log.folder)
-    # Another tuple: a reader that just missed a file knows that it should look again.
-    end_offset, position, segments, _ = log.published
-    log.publish(end_offset, position, list(segments))
+    log.swapping, log.swapped, log.replaced = (), new, list(replaced)
