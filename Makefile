@@ -1,7 +1,7 @@
 # make run    start a broker on localhost:9092      make bench  compare with Apache Kafka on this machine
 # make test   all tests                             make soak   many repetitions and random examples
 # make quick  what a change needs first, 2 minutes  make clean  remove what was built or cached
-# make check  style, types, layers, house rules
+# make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -11,7 +11,7 @@ RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: run test quick soak check bench clean system-packages
+.PHONY: run test quick soak check other-pythons bench clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
@@ -34,11 +34,15 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/tidy
 
+# The unit tests with the other Pythons that Kavka supports, where they are installed.
+other-pythons: $(INSTALLED)
+	@.ci/other-pythons
+
 bench: $(INSTALLED) system-packages
 	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
 
 clean:
-	rm -rf .venv .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is younger than pyproject.toml: nothing is installed again until the dependencies change.

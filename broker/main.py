@@ -51,7 +51,12 @@ def run(config_path: str | None, overrides: list[str]) -> int:
     for line in costly_settings(loaded.config):
         log.info(line)
     _prepare_process()
-    from kavka.broker.server import Broker, StartError
+    try:
+        from kavka.broker.server import Broker, StartError
+    except ImportError as failure:
+        if (failure.name or "kavka").partition(".")[0] == "kavka":
+            raise
+        return _refused(f"the installation is incomplete: {failure}")
 
     broker = Broker(loaded.config, on_fatal=signals.request)
     try:

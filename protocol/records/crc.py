@@ -1,6 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of v2 batches and of snapshot files.
 
-`crc32c` uses the processor's instruction and releases the GIL on large input; `crcmod` stands in where no wheel fits.
+`crc32c` uses the processor's instruction and releases the GIL on large input; `crcmod` stands in where no wheel fits
+(`pip install kavka[crcmod]`).
 Magic 0 and 1 use plain CRC-32: `zlib.crc32`.
 """
 
@@ -29,9 +30,18 @@ def _fastest() -> "Callable[..., int]":
         try:
             import crc32c as module
         except ImportError:
-            return crcmod_crc32c()
+            return _stand_in()
     chosen: Callable[..., int] = module.crc32c
     return chosen
+
+
+def _stand_in() -> "Callable[..., int]":
+    try:
+        return crcmod_crc32c()
+    except ImportError:
+        raise ImportError(
+            "no module computes CRC-32C here: install crc32c, or where that has no wheel, kavka[crcmod]", name="crc32c"
+        ) from None
 
 
 def _extension_alone() -> object | None:

@@ -1,11 +1,15 @@
 """What `pip install kavka` brings: everything under `kavka` and nothing beside it."""
 
+import email
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.support.kavka_process import KavkaProcess
+from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
 
 REPOSITORY = Path(__file__).parents[2]
 USER_CODE = """
@@ -32,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     backend = "from setuptools import build_meta; print(build_meta.build_sdist({!r}))"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     tools = folder / "tools"
-    run(*pip, "install", "-q", "--target", tools, "setuptools>=68", "wheel", cwd=folder)
+    run(*pip, "install", "-q", "--target", tools, "setuptools>=77", "wheel", cwd=folder)
     built = run(
         sys.executable, "-c", backend.format(str(folder)), cwd=REPOSITORY, PYTHONPATH=str(tools), PATH="/usr/bin:/bin"
     )
@@ -54,14 +58,68 @@ def test_a_wheel_holds_all_rooms_and_nothing_at_the_top_but_kavka(wheel: Path) -
     assert "kavka/config/server.properties" in names
 
 
-@pytest.mark.slow
-def test_it_lives_beside_a_project_with_modules_of_the_same_names(wheel: Path, tmp_path: Path) -> None:
-    target, project = tmp_path / "site", tmp_path / "project"
-    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", target, wheel, cwd=tmp_path)
-    (project / "client").mkdir(parents=True)
-    for name in ("client/__init__.py", "config.py", "testing.py"):
-        (project / name).write_text('OWNER = "user"\n')
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Somebody's project, with modules named like rooms of ours."""
+    folder = tmp_path / "project"
+    for room in ("client", "broker"):
+        (folder / room).mkdir(parents=True)
+        (folder / room / "__init__.py").write_text('OWNER = "user"\n')
+    for name in ("config.py", "testing.py"):
+        (folder / name).write_text('OWNER = "user"\n')
+    return folder
 
+
+class Installed(KavkaProcess):
+    """A broker that is started from an environment of its own, in the folder of a project."""
+
+    def __init__(self, environment: Path, project: Path) -> None:
+        super().__init__(project / "data", env={"PYTHONPATH": str(project)})
+        self._kavka = environment / "bin" / "kavka"
+
+    def command(self) -> list[str]:
+        return ["env", "-C", str(self.directory.parent), str(self._kavka), *super().command()[1:]]
+
+
+@pytest.mark.slow
+def test_it_serves_from_a_fresh_environment_beside_a_project(wheel: Path, tmp_path: Path, project: Path) -> None:
+    environment = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", environment, cwd=tmp_path)
+    run(environment / "bin" / "pip", "install", "-q", "--disable-pip-version-check", wheel, cwd=tmp_path)
+    values = [b"one", b"two"]
+
+    with Installed(environment, project) as broker:
+        with Wire(broker.host, broker.port) as client:
+            create_topic(client, "visits")
+            assert produce(client, "visits", batch_of(values, timestamp_ms=1)).error_code == 0
+            assert list(read_values(client, "visits")) == values
+        assert broker.process.stop() == 0
+        broker.start()
+        with Wire(broker.host, broker.port) as client:
+            assert list(read_values(client, "visits")) == values
+
+    shown = run(environment / "bin" / "kavka", "storage", "info", "--log-dirs", broker.log_dir, cwd=project)
+    assert "visits" in shown.stdout
+
+
+@pytest.mark.slow
+def test_its_metadata_says_what_it_needs_and_under_which_licence(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (path,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = email.message_from_bytes(archive.read(path))
+
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-File"] == "LICENSE"
+    assert "Operating System :: POSIX :: Linux" in metadata.get_all("Classifier", [])
+    assert [each for each in metadata.get_all("Requires-Dist", []) if "crcmod" in each and "extra" not in each] == [
+        'crcmod<2,>=1.7; platform_machine != "x86_64" and platform_machine != "aarch64" and platform_machine != "i686"'
+    ]
+
+
+@pytest.mark.slow
+def test_it_lives_beside_a_project_with_modules_of_the_same_names(wheel: Path, tmp_path: Path, project: Path) -> None:
+    target = tmp_path / "site"
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", target, wheel, cwd=tmp_path)
     shown = run(sys.executable, "-c", USER_CODE.format(target=str(target)), cwd=project, PYTHONPATH=str(target))
 
     assert "server.properties" in shown.stdout

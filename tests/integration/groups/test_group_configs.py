@@ -1,7 +1,6 @@
 """A group's own settings: set by Kafka's tool, told to members by the next heartbeat, there after a restart."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,19 +28,11 @@ class Member:
         return wait_until(self._beat, 20, "no heartbeat is answered")
 
     def _beat(self) -> int | None:
-        joining: dict[str, Any] = {
-            "rebalance_timeout_ms": 30_000,
-            "subscribed_topic_names": ["visits"],
-            "topic_partitions": [],
-        }
-        request = ConsumerGroupHeartbeatRequest(
-            **{
-                "group_id": GROUP,
-                "member_id": "member",
-                "member_epoch": self._epoch,
-                **(joining if not self._epoch else {}),
-            }
-        )
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="member", member_epoch=self._epoch)
+        if not self._epoch:
+            request.rebalance_timeout_ms = 30_000
+            request.subscribed_topic_names = ["visits"]
+            request.topic_partitions = []
         with Wire(self._broker.host, self._broker.port) as wire:
             wire.send(request, VERSION)
             answer = wire.answer(request, VERSION)

@@ -61,6 +61,15 @@ def test_crcmod_stands_in_where_crc32c_is_missing(monkeypatch: pytest.MonkeyPatc
     assert "crcmod" in repr(module.crc32c)
 
 
+def test_where_there_is_neither_the_complaint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PathFinder, "find_spec", lambda *_: None)
+    for name in ("crc32c", "crcmod", "crcmod.predefined"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with pytest.raises(ImportError, match=r"install crc32c, or .* kavka\[crcmod\]"):
+        reloaded()
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
