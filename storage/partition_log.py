@@ -11,7 +11,7 @@ from typing import Final
 
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.records.batch import patch_offsets, read_header
+from kavka.protocol.records.batch import exchange_head, patch_offsets, read_header
 from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from kavka.storage import partition_metadata
 from kavka.storage.appending import AppendError, AppendResult, Origin, UnflushedError
@@ -100,45 +100,45 @@ class PartitionLog(ManagedLog):
         `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7;
         `guard` belongs to a batch that may begin a transaction (`verify`), `transaction_version` to a marker. What
         repeats one of its producer's last five batches isn't written again; the result says where it is.
-        Raises AppendError with the protocol's code: nothing was written, but for an UnflushedError.
+        Raises AppendError with the protocol's code. Then, but for an UnflushedError, nothing was written, and `records`
+        are as they came (the leader epoch aside).
         """
-        batch, records = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
+        batch, records, head = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
         if batch is None:
             return AppendResult(-1, -1, -1, self.log_start_offset, False)
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
-        rolled, marker = False, None
+        rolled, marker, repeated = False, None, None
         with self.lock:
             if self.closed or leader_epoch < self.lowest_leader_epoch:
                 self._check_may_append(leader_epoch)
             base_offset, position, segments, bases = self.published
             if producer_id >= 0:
-                placed, marker = self._check_producer(records, batch, origin, guard, transaction_version)
-                if placed is not None:
-                    return self._repeated(placed)
-            last_offset = base_offset + last_delta
-            segment = segments[-1]
-            is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
-            if (is_beyond or max_timestamp_ms > segment.limit_timestamp_ms) and segment.must_roll(
-                size, last_offset, max_timestamp_ms, now_ms
-            ):
-                segment = self.roll_for_append(now_ms, base_offset)
-                base_offset, position, segments, bases = self.published
-                rolled = True
-            patch_offsets(records, 0, base_offset, leader_epoch)
-            try:
-                self.write(segment, records, position)
-            except AppendError:
-                # As it came, so that the caller may try again: with another base offset it would be refused for good.
-                patch_offsets(records, 0, 0, leader_epoch)
-                raise
-            if leader_epoch > self.epochs.latest_epoch:
-                self.epochs.assign(leader_epoch, base_offset)
-            save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
-            if producer_id >= 0:
-                self._note_producer(segment, batch, marker, base_offset, last_offset)
-            self.published = (last_offset + 1, position + size, segments, bases)
-            if save_due:
-                self.save_indexes(segment)
+                repeated, marker = self._check_producer(records, batch, origin, guard, transaction_version)
+            if repeated is None:
+                last_offset, segment = base_offset + last_delta, segments[-1]
+                is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
+                is_beyond = is_beyond or max_timestamp_ms > segment.limit_timestamp_ms
+                if is_beyond and segment.must_roll(size, last_offset, max_timestamp_ms, now_ms):
+                    segment = self.roll_for_append(now_ms, base_offset)
+                    base_offset, position, segments, bases = self.published
+                    rolled = True
+                former_head = None if head is None else exchange_head(records, head)
+                patch_offsets(records, 0, base_offset, leader_epoch)
+                try:
+                    self.write(segment, records, position)
+                except BaseException:
+                    _restore(records, former_head, leader_epoch)
+                    raise
+                if leader_epoch > self.epochs.latest_epoch:
+                    self.epochs.assign(leader_epoch, base_offset)
+                save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
+                if producer_id >= 0:
+                    self._note_producer(segment, batch, marker, base_offset, last_offset)
+                self.published = (last_offset + 1, position + size, segments, bases)
+                if save_due:
+                    self.save_indexes(segment)
+        if repeated is not None:
+            return self._repeated(repeated)
         if rolled or last_offset - self.recovery_point >= self.flush_beyond:
             self._flush_after_append(rolled, origin)
         at_ms = now_ms if self.rules.log_append_time else -1
@@ -208,21 +208,23 @@ class PartitionLog(ManagedLog):
 
     def _checked(
         self, records: bytearray | memoryview, now_ms: int, origin: Origin, single_v2_batch: bool, zstd_allowed: bool
-    ) -> tuple[CheckedBatch | None, bytearray | memoryview]:
-        """What the append needs to know, and the bytes to write: mostly those that came. None: nothing to append."""
+    ) -> tuple[CheckedBatch | None, bytearray | memoryview, bytes | None]:
+        """What the append needs to know, the bytes to write (mostly those that came), and another header for them.
+
+        Nothing is changed yet. None: nothing to append.
+        """
         rules = self.rules
         if not single_v2_batch and not is_v2(records):
             records = convert_old_format(records, rules)
             if not records:
-                return None, records
+                return None, records, None
         batch = check_batch(records, rules, now_ms, origin, zstd_allowed)
         # What a coordinator of ours has built needs no looking at its records.
         closer = rules.looks_closer if origin is Origin.CLIENT else rules.log_append_time
         if closer or batch[_ATTRIBUTES] & LOG_APPEND_TIME_BIT:
-            fitted = fit(records, rules, now_ms)
-            batch = recheck(fitted, batch, rules)
-            records = fitted
-        return batch, records
+            records, head = fit(records, rules, now_ms)
+            return recheck(records, head, batch, rules), records, head
+        return batch, records, None
 
     def _check_may_append(self, leader_epoch: int) -> None:
         self.check_open()
@@ -266,6 +268,9 @@ class PartitionLog(ManagedLog):
                 self.note_aborted(segment, completed)
 
     def _repeated(self, placed: BatchPlaced) -> AppendResult:
+        """No lock held. As for any append: where a flush is due, nothing is acknowledged that it does not reach."""
+        if placed.last_offset >= self.recovery_point:
+            self._flush_after_append(rolled=False)
         # Kafka gives the batch's timestamp here, whichever type the topic has.
         return AppendResult(placed.first_offset, placed.last_offset, placed.timestamp_ms, self.log_start_offset, True)
 
@@ -278,6 +283,13 @@ class PartitionLog(ManagedLog):
                 self.flush()
             except AppendError as failure:
                 raise UnflushedError(failure.code, failure.message) from failure
+
+
+def _restore(records: bytearray | memoryview, former_head: bytes | None, leader_epoch: int) -> None:
+    """Undo what an append did to its batch, so that the caller may try again: patched it would be refused for good."""
+    patch_offsets(records, 0, 0, leader_epoch)
+    if former_head is not None:
+        exchange_head(records, former_head)
 
 
 _ATTRIBUTES: Final = 1

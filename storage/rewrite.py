@@ -3,9 +3,8 @@
 Off the hot path: this works record by record. Pure, like `validate`.
 """
 
-import struct
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import NamedTuple
 
 from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import (
@@ -16,12 +15,10 @@ from kavka.protocol.records.batch import (
     build_batch,
     iter_batch_headers,
     iter_records,
-    patch_log_append_time,
-    patch_max_timestamp,
     read_header,
+    restamped_head,
 )
 from kavka.protocol.records.errors import CompressionLimitError, UnsupportedCodecError
-from kavka.protocol.records.header import LOG_APPEND_TIME_BIT, write_crc
 from kavka.protocol.records.legacy import to_v2
 from kavka.protocol.records.validation import RecordsValidation
 from kavka.storage.appending import AppendError
@@ -52,14 +49,25 @@ def convert_old_format(records: bytes | bytearray | memoryview, rules: AppendRul
         raise AppendError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
-def fit(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> bytearray | memoryview:
+class Fitted(NamedTuple):
+    """A batch as the topic asks for it."""
+
+    records: bytearray | memoryview
+    """Those that came, byte for byte, or a new batch."""
+    head: bytes | None
+    """What has to stand in front of `records` instead of their own header, once nothing can refuse them any more."""
+
+
+def fit(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> Fitted:
     """Make a checked batch what the topic asks for: walk it, recompress it, stamp it, correct its largest timestamp.
 
-    Returns `records`, patched where needed, or a new batch. Raises AppendError with the records at fault.
+    `records` stay as they are: who is refused later may come again with them. Raises AppendError with the records at
+    fault.
     """
     header = read_header(records)
     if header.is_control:
-        return records
+        return Fitted(records, None)
+    max_timestamp_ms = header.max_timestamp_ms
     recompressed = rules.codec >= 0 and header.codec != rules.codec
     if rules.walks_records or recompressed:
         validation = RecordsValidation(
@@ -74,14 +82,13 @@ def fit(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> byt
             for _ in found:
                 pass
         _refuse(validation)
-        if not recompressed and header.max_timestamp_ms != validation.max_timestamp_ms:
-            patch_max_timestamp(records, 0, validation.max_timestamp_ms)
+        max_timestamp_ms = validation.max_timestamp_ms
     if rules.log_append_time:
-        patch_log_append_time(records, 0, now_ms)
-    elif header.timestamp_type == TimestampType.LOG_APPEND:
-        _I16.pack_into(records, _ATTRIBUTES_POSITION, read_header(records).attributes & ~LOG_APPEND_TIME_BIT)
-        write_crc(records, 0)
-    return records
+        return Fitted(records, restamped_head(records, TimestampType.LOG_APPEND, now_ms))
+    stamped = header.timestamp_type == TimestampType.LOG_APPEND or header.max_timestamp_ms != max_timestamp_ms
+    if recompressed or not stamped:
+        return Fitted(records, None)
+    return Fitted(records, restamped_head(records, TimestampType.CREATE, max_timestamp_ms))
 
 
 def _records_of(records: bytearray | memoryview, rules: AppendRules) -> Iterator[Record]:
@@ -118,7 +125,3 @@ def _recompress(records: Iterable[Record], header: BatchHeader, rules: AppendRul
             timestamp_type=TimestampType.CREATE,
         )
     )
-
-
-_I16: Final = struct.Struct(">h")
-_ATTRIBUTES_POSITION: Final = 21

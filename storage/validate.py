@@ -136,14 +136,16 @@ def check_batch(
     return _new_tuple(CheckedBatch, (size, attributes, last_delta, max_timestamp_ms, producer_id, epoch, sequence))
 
 
-def recheck(records: bytearray | memoryview, batch: CheckedBatch, rules: AppendRules) -> CheckedBatch:
-    """The checked batch after `rewrite.fit` changed its bytes. Raises AppendError if it grew too large."""
+def recheck(
+    records: bytearray | memoryview, head: bytes | None, batch: CheckedBatch, rules: AppendRules
+) -> CheckedBatch:
+    """The checked batch as `rewrite.fit` wants it to be. Raises AppendError if it grew too large."""
     size = len(records)
     if size > rules.max_message_bytes and size > batch.size_bytes:
         raise too_large(size, rules.max_message_bytes)
     if size > rules.segment_bytes:
         raise _beyond_segment(size, rules)
-    header = _unpack(records, 0)
+    header = _unpack(records if head is None else head, 0)
     return batch._replace(size_bytes=size, attributes=header[5], max_timestamp_ms=header[8])
 
 

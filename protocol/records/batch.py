@@ -47,11 +47,11 @@ from kavka.protocol.records.header import (
     BatchHeader,
     BytesLike,
     TimestampType,
+    exchange_head,
     iter_batch_headers,
-    patch_log_append_time,
-    patch_max_timestamp,
     patch_offsets,
     read_header,
+    restamped_head,
     verify_crc,
 )
 from kavka.protocol.records.legacy import iter_records_of
@@ -72,12 +72,12 @@ __all__ = [
     "build_control_batch",
     "control_type_of",
     "coordinator_epoch_of",
+    "exchange_head",
     "iter_batch_headers",
     "iter_records",
-    "patch_log_append_time",
-    "patch_max_timestamp",
     "patch_offsets",
     "read_header",
+    "restamped_head",
     "verify_crc",
 ]
 

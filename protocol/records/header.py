@@ -156,20 +156,27 @@ def patch_offsets(buffer: bytearray | memoryview, position: int, base_offset: in
     _pack_i32(buffer, position + _LEADER_EPOCH_POSITION, leader_epoch)
 
 
-def patch_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Stamp the v2 batch at `position` with the broker's time: timestamp type, max timestamp, then the CRC anew.
+def restamped_head(batch: BytesLike, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
+    """The header of a v2 batch (bytes that hold just one) as it is with these timestamps, its CRC included.
 
-    Readers take the max timestamp for every record of such a batch, so that the records stay as they are.
+    The batch stays as it is: `exchange_head` puts the header in front of it. With LOG_APPEND readers take the max
+    timestamp for every record.
     """
-    (attributes,) = _I16.unpack_from(buffer, position + _ATTRIBUTES_POSITION)
-    _I16.pack_into(buffer, position + _ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
-    patch_max_timestamp(buffer, position, timestamp_ms)
+    head = bytearray(batch[:HEADER_SIZE_BYTES])
+    (attributes,) = _I16.unpack_from(head, _ATTRIBUTES_POSITION)
+    attributes = attributes & ~LOG_APPEND_TIME_BIT | timestamp_type * LOG_APPEND_TIME_BIT
+    _I16.pack_into(head, _ATTRIBUTES_POSITION, attributes)
+    _pack_i64(head, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
+    rest = memoryview(batch)[HEADER_SIZE_BYTES:]
+    _U32.pack_into(head, _CRC_POSITION, crc32c(rest, crc32c(memoryview(head)[_ATTRIBUTES_POSITION:])))
+    return bytes(head)
 
 
-def patch_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Correct the max timestamp of the v2 batch at `position`, then the CRC."""
-    _pack_i64(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
-    write_crc(buffer, position)
+def exchange_head(buffer: bytearray | memoryview, head: bytes) -> bytes:
+    """Give the batch that `buffer` begins with another header of `restamped_head`; the one that it had."""
+    former = bytes(buffer[:HEADER_SIZE_BYTES])
+    buffer[:HEADER_SIZE_BYTES] = head
+    return former
 
 
 def write_crc(buffer: bytearray | memoryview, position: int) -> None:

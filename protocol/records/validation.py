@@ -36,7 +36,7 @@ class RecordsValidation:
         self._bounds_ms = timestamp_bounds_ms or (-(2**63), 2**63)
         self.errors: list[RecordError] = []
         self.max_timestamp_ms = NO_TIMESTAMP
-        """The largest there is: a header that says otherwise is put right by `patch_max_timestamp`, as Kafka does."""
+        """The largest there is: a header that says otherwise is put right by `restamped_head`, as Kafka does."""
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
         """Hand on each record once it was looked at; ends at the thousandth error, for the batch is refused anyway."""

@@ -13,9 +13,10 @@ from kavka.protocol.records.batch import (
     build_control_batch,
     control_type_of,
     coordinator_epoch_of,
+    exchange_head,
     iter_batch_headers,
     iter_records,
-    patch_log_append_time,
+    restamped_head,
     verify_crc,
 )
 from kavka.protocol.records.legacy import build_message_set, to_legacy
@@ -141,7 +142,7 @@ def _build(case: Case) -> bytes:
         )
     )
     if case.timestamp_type == TimestampType.LOG_APPEND:
-        patch_log_append_time(batch, 0, case.log_append_time_ms)
+        exchange_head(batch, restamped_head(batch, TimestampType.LOG_APPEND, case.log_append_time_ms))
     return bytes(batch)
 
 

@@ -12,12 +12,12 @@ from kavka.protocol.records.batch import (
     Record,
     TimestampType,
     build_batch,
+    exchange_head,
     iter_batch_headers,
     iter_records,
-    patch_log_append_time,
-    patch_max_timestamp,
     patch_offsets,
     read_header,
+    restamped_head,
     verify_crc,
 )
 from kavka.protocol.records.errors import CorruptRecordsError, TruncatedBatchError
@@ -147,21 +147,32 @@ def test_patched_offsets_leave_the_crc_right(kind: type[bytearray]) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 def test_log_append_time_counts_for_every_record(codec: Codec) -> None:
-    buffer = memoryview(bytearray(b"xx" + build_batch(THREE, codec=codec, transactional=True)))
+    buffer = memoryview(bytearray(build_batch(THREE, codec=codec, transactional=True)))
 
-    patch_log_append_time(buffer, 2, 5_000)
+    exchange_head(buffer, restamped_head(buffer, TimestampType.LOG_APPEND, 5_000))
 
-    header = read_header(buffer, 2)
-    verify_crc(buffer, 2, header)
+    header = read_header(buffer)
+    verify_crc(buffer, 0, header)
     assert (header.timestamp_type, header.max_timestamp_ms) == (TimestampType.LOG_APPEND, 5_000)
     assert (header.codec, header.is_transactional) == (codec, True)
-    assert {record.timestamp_ms for record in iter_records(buffer, 2)} == {5_000}
+    assert {record.timestamp_ms for record in iter_records(buffer)} == {5_000}
+
+
+def test_a_head_that_is_exchanged_comes_back() -> None:
+    came = build_batch(THREE)
+    buffer = bytearray(came)
+
+    former = exchange_head(buffer, restamped_head(buffer, TimestampType.LOG_APPEND, 5_000))
+    assert buffer != came
+    exchange_head(buffer, former)
+
+    assert buffer == came
 
 
 def test_a_max_timestamp_put_right_leaves_the_records_alone() -> None:
     buffer = bytearray(build_batch(THREE))
 
-    patch_max_timestamp(buffer, 0, 77)
+    exchange_head(buffer, restamped_head(buffer, TimestampType.CREATE, 77))
 
     verify_crc(buffer, 0, read_header(buffer))
     assert read_header(buffer).max_timestamp_ms == 77
