@@ -17,6 +17,9 @@ from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
+from kavka.broker.produce_shapes import CLOSES
+from kavka.broker.request_log import SLOW_NS as LOGGED_FROM_NS
+from kavka.broker.request_log import log_slow
 
 if TYPE_CHECKING:
     from kavka.broker.metrics import ThreadCells
@@ -37,11 +40,15 @@ GROUP_KEY_BYTES: Final = frozenset({b"\0\x08", b"\0\x0c"})
 class InlineRequests:
     """What one network thread may run itself. Threads: that network thread alone."""
 
-    __slots__ = ("_execute", "_rest_ns", "_resting_until_ns")
+    __slots__ = ("_execute", "_rest_ns", "_resting_until_ns", "_slow_ns")
 
-    def __init__(self, execute: Callable[[Context], bool]) -> None:
-        """`execute` is the dispatcher's: False when the connection is held until the request is answered."""
+    def __init__(self, execute: Callable[[Context], bool], slow_ns: int = SLOW_NS) -> None:
+        """`execute` is the dispatcher's: False when the connection is held until the request is answered.
+
+        A run that takes longer than `slow_ns` sends requests to the I/O threads for a while.
+        """
         self._execute = execute
+        self._slow_ns = slow_ns
         self._rest_ns = FIRST_REST_NS
         self._resting_until_ns = 0
 
@@ -64,7 +71,7 @@ class InlineRequests:
             if connection.commit_shapes is not None and self._commit(connection, frames[0], received_ns, cells):
                 return 1, True
             return 1, self._one(connection, frames[0], received_ns)
-        return self._produce(connection, frames, received_ns, cells), True
+        return self._produce(connection, frames, received_ns, cells)
 
     def _one(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
         context = Context(connection, frame, received_ns, 0)
@@ -72,7 +79,8 @@ class InlineRequests:
         is_done = self._execute(context)
         connection.flush()
         at_ns = now_ns()
-        self._watch_pace(at_ns - received_ns, at_ns, 1)
+        if at_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
+            self._watch_pace(at_ns - received_ns, at_ns, 1)
         return is_done
 
     def _commit(self, connection: "Connection", frame: memoryview, received_ns: int, cells: "ThreadCells") -> bool:
@@ -83,20 +91,25 @@ class InlineRequests:
         done_ns = now_ns()
         connection.write([answer])
         sent_ns = now_ns()
-        cells.request(COMMIT_KEY, (received_ns, received_ns, done_ns, done_ns, sent_ns, sent_ns))
-        self._watch_pace(sent_ns - received_ns, sent_ns, 1)
+        times = (received_ns, received_ns, done_ns, done_ns, sent_ns, sent_ns)
+        cells.request(COMMIT_KEY, times)
+        if sent_ns - received_ns > LOGGED_FROM_NS:
+            log_slow(connection, frame, times)
+        if sent_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
+            self._watch_pace(sent_ns - received_ns, sent_ns, 1)
         return True
 
     def _produce(
         self, connection: "Connection", frames: Sequence[memoryview], received_ns: int, cells: "ThreadCells"
-    ) -> int:
+    ) -> tuple[int, bool]:
         shapes = connection.shapes
         if shapes is None:
-            return 0
+            return 0, True
         produce = shapes.produce
         count = 0
         ready: list[bytes] = []
-        times: list[int] = []
+        ends_ns: list[int] = []
+        answer: bytes | None = None
         for frame in frames:
             if len(frame) > MAX_FRAME_BYTES:
                 break
@@ -104,23 +117,29 @@ class InlineRequests:
             if answer is None:
                 break
             count += 1
+            ends_ns.append(now_ns())
+            if answer is CLOSES:
+                break
             if answer:
                 ready.append(answer)
-            times.append(now_ns())
         if not count:
-            return 0
+            return 0, True
         started_ns = received_ns
         if ready:
             connection.write(ready)
         sent_ns = now_ns()
-        for done_ns in times:
+        for done_ns in ends_ns:
             cells.request(PRODUCE_KEY, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))
             started_ns = done_ns
-        self._watch_pace(sent_ns - received_ns, sent_ns, count)
-        return count
+        if sent_ns - received_ns > LOGGED_FROM_NS:
+            # One line for all: they were read, and answered, together.
+            log_slow(connection, frames[0], (received_ns, received_ns, started_ns, started_ns, sent_ns, sent_ns))
+        if sent_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
+            self._watch_pace(sent_ns - received_ns, sent_ns, count)
+        return count, answer is not CLOSES
 
     def _watch_pace(self, taken_ns: int, at_ns: int, count: int) -> None:
-        if taken_ns > SLOW_NS + count * 20_000:
+        if taken_ns > self._slow_ns + count * 20_000:
             self._resting_until_ns = at_ns + self._rest_ns
             self._rest_ns = min(2 * self._rest_ns, LONGEST_REST_NS)
         elif self._rest_ns > FIRST_REST_NS and at_ns - self._resting_until_ns > LONGEST_REST_NS:

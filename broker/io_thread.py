@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
 from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES
+from kavka.broker.produce_shapes import CLOSES
+from kavka.broker.request_log import SLOW_NS, log_slow
 
 if TYPE_CHECKING:
     from kavka.broker.dispatcher import Dispatcher
@@ -19,6 +21,9 @@ TURN_BYTES: Final = 1024 * 1024
 READ_ON_BELOW: Final = 128
 FLUSH_FROM_BYTES: Final = 64 * 1024
 PRODUCE_KEY: Final = 0
+
+Run = tuple[memoryview, int, int, int]
+"""A request of a known shape that was run: its frame, when it was received, started and done (ns)."""
 
 
 class IoThread:
@@ -53,7 +58,7 @@ class IoThread:
 
     def _run(self) -> None:
         get = self._queue.get
-        cells = self._metrics.mine("io")
+        cells = self._metrics.enlist("io")
         try:
             while (connection := get()) is not None:
                 started_ns = now_ns()
@@ -70,7 +75,7 @@ class IoThread:
         slots = answers.slots
         count = size = 0
         ready: list[bytes] = []
-        times: list[tuple[int, int, int]] = []
+        runs: list[Run] = []
         while pending:
             if len(slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
                 break
@@ -88,21 +93,22 @@ class IoThread:
                 done_ns = now_ns()
                 if charged_size_bytes:
                     self._queue.release(charged_size_bytes)
+                runs.append((frame, received_ns, started_ns, done_ns))
+                started_ns = done_ns
+                if answer is CLOSES:
+                    self._hold(connection, ready, runs, cells)
+                    return
                 if answer:
                     ready.append(answer)
-                times.append((received_ns, started_ns, done_ns))
-                started_ns = done_ns
             else:
-                if ready:
-                    _write(connection, ready, times, cells)
-                    ready, times = [], []
+                if runs:
+                    _write(connection, ready, runs, cells)
+                    ready, runs = [], []
                 context = Context(connection, frame, received_ns, charged_size_bytes)
                 context.started_ns = started_ns
                 if not self._dispatcher.execute(context):
                     # Whoever answers the request goes on with the connection, and holds `running` until then.
-                    connection.flush()
-                    if self._queue.waiting_for_room:
-                        self._queue.relieved()
+                    self._hold(connection, ready, runs, cells)
                     return
                 started_ns = context.local_done_ns
                 answer = context.answer
@@ -111,11 +117,19 @@ class IoThread:
                     connection.flush()
             if count >= TURN_REQUESTS or size >= TURN_BYTES:
                 break
-        if times:
-            _write(connection, ready, times, cells)
+        if runs:
+            _write(connection, ready, runs, cells)
         if slots:
             connection.flush()
         self._end_turn(connection)
+
+    def _hold(self, connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:
+        """End the turn without letting go of the connection."""
+        if runs:
+            _write(connection, ready, runs, cells)
+        connection.flush()
+        if self._queue.waiting_for_room:
+            self._queue.relieved()
 
     def _end_turn(self, connection: "Connection") -> None:
         pending = connection.pending
@@ -135,12 +149,13 @@ class IoThread:
             connection.thread.call(connection.thread.resume_if_light, connection)
 
 
-def _write(
-    connection: "Connection", ready: list[bytes], times: list[tuple[int, int, int]], cells: "ThreadCells"
-) -> None:
+def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:
     """Write answers that were made at once, and count their requests."""
     if ready:
         connection.write(ready)
     sent_ns = now_ns()
-    for received_ns, started_ns, done_ns in times:
-        cells.request(PRODUCE_KEY, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))
+    for frame, received_ns, started_ns, done_ns in runs:
+        times = (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns)
+        cells.request(PRODUCE_KEY, times)
+        if sent_ns - received_ns > SLOW_NS:
+            log_slow(connection, frame, times)

@@ -86,7 +86,7 @@ class ThreadCells:
     __slots__ = ("busy_ns", "events", "kind", "requests", "thread", "topics")
 
     def __init__(self, kind: str, thread: threading.Thread) -> None:
-        self.kind: Final = kind
+        self.kind = kind
         self.thread: Final = thread
         self.busy_ns = 0
         self.requests: dict[int, RequestCells] = {}
@@ -133,8 +133,8 @@ class Gauge:
 class Metrics:
     """All cells and gauges of one broker.
 
-    Threads: `mine` and `count` by any thread, on its own cells; `_lock` guards the list of cells, the gauges, and
-    what is left of threads and topics that are gone.
+    Threads: `mine`, `enlist` and `count` by any thread, on its own cells; `_lock` guards the list of cells, the
+    gauges, and what is left of threads and topics that are gone.
     """
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -146,14 +146,23 @@ class Metrics:
         self._gone = ThreadCells("gone", threading.main_thread())
         self._forgotten_topics = TopicCells()
 
-    def mine(self, kind: str = "other") -> ThreadCells:
-        """The calling thread's cells. `kind` ("io", "network") is what its first call says."""
+    def mine(self) -> ThreadCells:
+        """The calling thread's cells."""
         try:
             cells: ThreadCells = self._local.cells
         except AttributeError:
-            cells = self._local.cells = ThreadCells(kind, threading.current_thread())
+            cells = self._local.cells = ThreadCells("other", threading.current_thread())
             with self._lock:
                 self._cells.append(cells)
+        return cells
+
+    def enlist(self, kind: str) -> ThreadCells:
+        """The calling thread's cells, counted among its kind ("io", "network") from now on.
+
+        To be said by threads that are made for that work, and by nobody else: many others answer requests.
+        """
+        cells = self.mine()
+        cells.kind = kind
         return cells
 
     def count(self, name: str, count: int = 1) -> None:

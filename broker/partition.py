@@ -180,7 +180,7 @@ class Partition:
             transaction_version=transaction_version,
         )
         if isr_size == 1:
-            log.advance_high_watermark(log.log_end_offset)
+            log.advance_high_watermark(log.published[0])
         return result
 
     def appended(self) -> None:

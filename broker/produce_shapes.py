@@ -4,8 +4,9 @@ Producers send the same request again and again: client id, acks, timeout, topic
 correlation id and the records differ. A connection remembers the bytes in front of the records (the shape) and what
 they mean, so that the next such request costs a dictionary look-up instead of a decode, a look-up of the partition
 and an encode. What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same
-again and says what is wrong: an append that raised has written nothing. A batch of a transaction goes the short way
-where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
+again and says what is wrong: an append that raised has written nothing and left the bytes as they came. Only where the
+flush failed that was due is the batch in the log, and the answer is made here. A batch of a transaction goes the short
+way where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
 
     request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
     empty
@@ -41,12 +42,17 @@ EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
 HEAD_SIZE_BYTES: Final = 8
 ATTRIBUTES_POSITION: Final = 22
+PRODUCER_POSITION: Final = 43
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
+CLOSES: Final = b"closes"
+"""Stands for the answer where a request closes its connection: whoever runs it holds the connection until then."""
 MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 
 _HEAD = struct.Struct(">Ii").unpack_from
 _SIZE = struct.Struct(">i").unpack_from
+_PRODUCER = struct.Struct(">qh").unpack_from
+_HEAD_OF_ANSWER = struct.Struct(">ii").pack
 
 
 class ProduceShape:
@@ -103,40 +109,30 @@ class ProduceShapes:
             return
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             return
-        topic = request.topic_data[0]
         end = _shape_end(request, frame, version)
         if not end:
             return
         if self._hosted is not self._services.replicas.partitions or len(self._shapes) >= MAX_SHAPES:
             self._shapes.clear()
             self._hosted = self._services.replicas.partitions
-        answer = encode(
-            ProduceResponse(
-                responses=[
-                    TopicProduceResponse(
-                        name=topic.name,
-                        topic_id=topic.topic_id,
-                        partition_responses=[
-                            PartitionProduceResponse(
-                                index=partition.index,
-                                error_code=0,
-                                base_offset=MARKS[0],
-                                log_append_time_ms=MARKS[1],
-                                log_start_offset=MARKS[2],
-                            )
-                        ],
-                    )
-                ]
-            ),
-            version,
+        answered = PartitionProduceResponse(
+            index=partition.index,
+            error_code=0,
+            base_offset=MARKS[0],
+            log_append_time_ms=MARKS[1],
+            log_start_offset=MARKS[2],
         )
+        answer = _encoded(partition, answered, version)
         shape = ProduceShape(request, version, partition, answer)
         self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
         if end not in self._lengths:
             self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
 
     def produce(self, frame: memoryview, cells: "ThreadCells") -> bytes | None:
-        """Append and give the whole answer (nothing for acks=0); None if the request has to take the ordinary way."""
+        """Append and give the whole answer (nothing for acks=0); None if the request has to take the ordinary way.
+
+        CLOSES if it failed and has no answer that could say so: nothing may be answered on the connection any more.
+        """
         services = self._services
         if self._hosted is not services.replicas.partitions or len(frame) < HEAD_SIZE_BYTES:
             return None
@@ -153,8 +149,10 @@ class ProduceShapes:
         partition = shape.partition
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None
-        if len(records) < HEADER_SIZE_BYTES or (
-            records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not shape.is_transactional
+        if len(records) < HEADER_SIZE_BYTES:
+            return None
+        if records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not (
+            shape.is_transactional and _goes_on(partition, records)
         ):
             return None
         try:
@@ -162,9 +160,7 @@ class ProduceShapes:
                 records, shape.acks, shape.version, services.now_ms()
             )
         except UnflushedError as failure:
-            # It is in the log: the ordinary way would append it again. The client asks anew, as for any lost answer.
-            self._connection.close(f"the log could not be flushed: {failure}")
-            return b""
+            return self._unflushed(shape, correlation_id, failure, cells)
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
             return None
         topic_cells = cells.topic(partition.topic)
@@ -172,8 +168,9 @@ class ProduceShapes:
         topic_cells.bytes_in += len(records)
         if not duplicate:
             topic_cells.messages_in += last_offset - first_offset + 1
-            if partition.data_arrived.operations or partition.high_watermark_moved.operations:
-                partition.appended()
+        # A repeated batch may have been flushed, and so be seen, only now.
+        if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+            partition.appended()
         if shape.acks == 0:
             return b""
         return shape.pack(
@@ -185,6 +182,35 @@ class ProduceShapes:
             log_start_offset,
             shape.suffix,
         )
+
+    def _unflushed(
+        self, shape: ProduceShape, correlation_id: int, failure: UnflushedError, cells: "ThreadCells"
+    ) -> bytes:
+        """The ordinary way's answer; that would append the batch again, which is in the log."""
+        partition = shape.partition
+        topic_cells = cells.topic(partition.topic)
+        topic_cells.produce_requests += 1
+        topic_cells.failed_produce_requests += 1
+        if shape.acks == 0:
+            self._connection.close(f"a produce with acks=0 failed: {failure}")
+            return CLOSES
+        refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
+        answer = _encoded(partition, refused, shape.version)
+        if shape.is_flexible:
+            answer = b"\0" + answer
+        return _HEAD_OF_ANSWER(len(answer) + 4, correlation_id) + answer
+
+
+def _goes_on(partition: "Partition", records: memoryview) -> bool:
+    """Whether the batch's transaction is open on the partition; else its coordinator is asked, of a repeat too."""
+    log = partition.log
+    return log is not None and log.producers.has_open_transaction(*_PRODUCER(records, PRODUCER_POSITION))
+
+
+def _encoded(partition: "Partition", answer: PartitionProduceResponse, version: int) -> bytes:
+    """The response to a request for one partition, without the header."""
+    topic = TopicProduceResponse(name=partition.topic, topic_id=partition.topic_id, partition_responses=[answer])
+    return encode(ProduceResponse(responses=[topic]), version)
 
 
 def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:

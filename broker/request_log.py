@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
+from kavka.protocol.headers import decode_request_header
 
 if TYPE_CHECKING:
-    from kavka.broker.metrics import Metrics
+    from kavka.broker.metrics import Metrics, RequestTimes
+    from kavka.broker.network.connection import Connection
 
 SLOW_NS: Final = 1_000_000_000
 
@@ -25,27 +27,35 @@ class RequestLog:
     def answered(self, contexts: list[Context]) -> None:
         """The answers of these requests were written, or handed to the network thread to be written."""
         sent_ns = self._now_ns()
-        cells = self._metrics.mine("io")
+        cells = self._metrics.mine()
         for context in contexts:
             received_ns = context.received_ns
             local_done_ns = context.local_done_ns
             completed_ns = context.completed_ns or local_done_ns
-            cells.request(
-                context.api_key, (received_ns, context.started_ns, local_done_ns, completed_ns, sent_ns, sent_ns)
-            )
+            times = (received_ns, context.started_ns, local_done_ns, completed_ns, sent_ns, sent_ns)
+            cells.request(context.api_key, times)
             if sent_ns - received_ns - (completed_ns - local_done_ns) > SLOW_NS:
-                _log_slow(context, completed_ns, sent_ns)
+                _log_slow(context.api_key, context.api_version, context.client_id, context.connection, times)
 
 
-def _log_slow(context: Context, completed_ns: int, sent_ns: int) -> None:
+def log_slow(connection: "Connection", frame: memoryview, times: "RequestTimes") -> None:
+    """Log a request that took more than SLOW_NS on a short way, where no header was decoded. Any thread."""
+    header = decode_request_header(frame)
+    _log_slow(header.api_key, header.api_version, header.client_id, connection, times)
+
+
+def _log_slow(
+    api_key: int, api_version: int, client_id: str | None, connection: "Connection", times: "RequestTimes"
+) -> None:
+    received_ns, started_ns, local_done_ns, completed_ns, sent_ns, _ = times
     log.warning(
         "slow request api=%d version=%d client_id=%r peer=%s queue_ms=%d local_ms=%d remote_ms=%d response_ms=%d",
-        context.api_key,
-        context.api_version,
-        context.client_id,
-        context.client_host,
-        (context.started_ns - context.received_ns) // 1_000_000,
-        (context.local_done_ns - context.started_ns) // 1_000_000,
-        (completed_ns - context.local_done_ns) // 1_000_000,
+        api_key,
+        api_version,
+        client_id,
+        connection.peer_host,
+        (started_ns - received_ns) // 1_000_000,
+        (local_done_ns - started_ns) // 1_000_000,
+        (completed_ns - local_done_ns) // 1_000_000,
         (sent_ns - completed_ns) // 1_000_000,
     )

@@ -36,6 +36,7 @@ class RequestQueue:
     """
 
     def __init__(self, max_requests: int, max_bytes: int) -> None:
+        """`max_bytes`: of large frames together; 0 or less: no limit, as in Kafka."""
         self._queue: SimpleQueue[Connection | None] = SimpleQueue()
         self.put: Final = self._queue.put
         self.get: Final = self._queue.get
@@ -65,7 +66,8 @@ class RequestQueue:
 
     def wait_for_room(self, connection: "Connection") -> None:
         """Have a connection that has paused resumed when half of the queue is worked off."""
-        self.waiting_for_room.append(connection)
+        with self._lock:
+            self.waiting_for_room.append(connection)
         if not self._queue.qsize() or self.depth <= self.max_requests // 2:
             self.release_waiting()
 
@@ -94,7 +96,7 @@ class RequestQueue:
 
     def charge(self, connection: "Connection", frame_size_bytes: int) -> bool:
         """Account for a large frame before reading on; False when the pool is spent, and reading has to wait."""
-        if self._max_bytes < 0 or frame_size_bytes <= LARGE_FRAME_BYTES or connection.charged_size_bytes:
+        if self._max_bytes <= 0 or frame_size_bytes <= LARGE_FRAME_BYTES or connection.charged_size_bytes:
             return True
         with self._lock:
             # A pool that is untouched admits any one frame, else one larger than the pool would wait for ever.

@@ -91,7 +91,7 @@ class NetworkSettings(Settings):
         "queued.max.request.bytes",
         LONG,
         -1,
-        "Bytes of requests that may wait before the network threads stop reading; -1: no limit.",
+        "Bytes of requests that may wait before the network threads stop reading; 0 or less: no limit.",
         importance=MEDIUM,
     )
     socket_listen_backlog_size: int = setting(

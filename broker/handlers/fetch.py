@@ -118,7 +118,7 @@ class _Fetch:
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
         endpoints: dict[int, NodeEndpoint] = {}
-        cells = self._services.metrics.mine("io")
+        cells = self._services.metrics.mine()
         shown: list[tuple[Key, PartitionData]] = []
         session = self.session
         if self._opens_session:

@@ -106,7 +106,7 @@ class _Produce:
         self._timeout_ms = request.timeout_ms
         self._version = context.api_version
         self._now_ms = services.now_ms()
-        self._cells = services.metrics.mine("io")
+        self._cells = services.metrics.mine()
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
         self.endpoints: dict[int, NodeEndpoint] = {}
@@ -212,7 +212,7 @@ class _Produce:
     def _append_verified(self, batch: Unverified, code: ErrorCode) -> None:
         """The coordinator has spoken. By any thread."""
         partition, data = batch.partition, batch.data
-        self._cells = self._services.metrics.mine("io")
+        self._cells = self._services.metrics.mine()
         if code is ErrorCode.NONE:
             answer = self._append(partition, data, batch.guard)
         else:
@@ -245,7 +245,8 @@ class _Produce:
         first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = result
         if not duplicate:
             cells.messages_in += last_offset - first_offset + (first_offset >= 0)
-            self.appended.append(partition)
+        # A repeated batch too: it may have been flushed, and so be seen, only now.
+        self.appended.append(partition)
         answer = PartitionProduceResponse(
             index=data.index,
             error_code=0,

@@ -161,7 +161,7 @@ class NetworkThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._cells = self._metrics.mine("network")
+        self._cells = self._metrics.enlist("network")
         try:
             self._loop.call_soon(self._close_idle)
             self._loop.run_forever()
@@ -197,8 +197,9 @@ class NetworkThread:
         self._loop.add_reader(client.fileno(), self._on_readable, connection)
 
     def _on_readable(self, connection: Connection) -> None:
+        started_ns = time.monotonic_ns()
         try:
-            self._read(connection)
+            self._read(connection, started_ns)
         except DecodeError as failure:
             self._on_rejected(connection, str(failure))
             self.close_connection(connection)
@@ -208,8 +209,9 @@ class NetworkThread:
         except Exception:
             log.exception("reading failed peer=%s:%d", connection.peer_host, connection.peer_port)
             self.close_connection(connection)
+        self._cells.busy_ns += time.monotonic_ns() - started_ns
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: Connection, now_ns: int) -> None:
         """Receive until the socket is empty or the budget is spent, and hand on every whole frame."""
         reader = connection.reader
         budget = READ_BUDGET_BYTES
@@ -234,7 +236,6 @@ class NetworkThread:
                 frames = reader.arrived(space[:size])
                 if frames:
                     self._arena.keep(size)
-            now_ns = time.monotonic_ns()
             connection.last_active_ns = now_ns
             if frames:
                 self._submit(connection, frames, now_ns)
@@ -244,12 +245,13 @@ class NetworkThread:
                 return
             if not connection.reading or short:
                 return
+            now_ns = time.monotonic_ns()
 
     def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending
         answers = connection.answers
         has_turn = connection.running.acquire(False)
-        if has_turn and not pending and not answers.slots:
+        if has_turn and not pending and not answers.slots and answers.backlog_size_bytes < MAX_UNSENT_BYTES:
             done, has_turn = self._run_inline(connection, frames, now_ns, self._cells)
             frames = frames[done:]
             if not frames:
@@ -299,6 +301,7 @@ class NetworkThread:
     def _on_writable(self, connection: Connection) -> None:
         if connection.closed:
             return
+        started_ns = time.monotonic_ns()
         if connection.drain():
             self._loop.remove_writer(connection.socket.fileno())
             if connection.answers.backlog:
@@ -306,7 +309,8 @@ class NetworkThread:
                 self.watch_writable(connection)
             self._queue.wake(connection)
             self.resume(connection)
-        connection.last_active_ns = time.monotonic_ns()
+        connection.last_active_ns = now_ns = time.monotonic_ns()
+        self._cells.busy_ns += now_ns - started_ns
 
     def _close_idle(self) -> None:
         max_idle_ms = self.settings.max_idle_ms

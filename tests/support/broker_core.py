@@ -22,6 +22,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import BROKER_ID, topic_id_of, update_metadata
 from tests.support.log_managers import ManagerRig
@@ -33,8 +34,17 @@ NOW_MS = 1_700_000_000_000
 class BrokerCore:
     """`ask` runs a frame to its answer. `inline` lets the network thread run produce requests itself."""
 
-    def __init__(self, directory: Path, *settings: str, inline: bool = False) -> None:
-        self.rig = ManagerRig([directory], *settings)
+    def __init__(
+        self,
+        directory: Path,
+        *settings: str,
+        inline: bool = False,
+        files: Files | None = None,
+        topics: Mapping[str, dict[str, str]] | None = None,
+    ) -> None:
+        """`topics`: configurations by topic, for those that have one of their own."""
+        self.rig = ManagerRig([directory], *settings, files=files)
+        self.rig.overrides.update(topics or {})
         logs = self.rig.start()
         services: Any = Services()
         services.broker_id = BROKER_ID
@@ -49,7 +59,8 @@ class BrokerCore:
         self.stage = Stage(
             handlers=load_handlers(),
             services=services,
-            run_inline=InlineRequests(self._execute).run if inline else None,
+            # However busy the machine is: which way a request goes must not hang on that.
+            run_inline=InlineRequests(self._execute, slow_ns=1 << 62).run if inline else None,
         )
         services.metrics = self.stage.metrics
         self.connection: Connection
@@ -101,12 +112,12 @@ class BrokerCore:
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
 
-    def ask(self, frame: bytes) -> bytes:
-        """All that the client gets back for one frame; nothing if the connection closed, or waits."""
+    def ask(self, *frames: bytes) -> bytes:
+        """All that the client gets back for frames that come together; no more once the connection closed, or waits."""
         if self.socket.closed:
             self.connect()
         before = len(self.socket.taken)
-        self.socket.input += SIZE.pack(len(frame)) + frame
+        self.socket.input += b"".join([SIZE.pack(len(frame)) + frame for frame in frames])
         self.stage.settle()
         return bytes(self.socket.taken[before:])
 

@@ -198,7 +198,7 @@ class Stage:
         run_inline: RunInline | None = None,
     ) -> None:
         self.metrics = Metrics()
-        self.cells = self.metrics.mine("test")
+        self.cells = self.metrics.mine()
         self.queue = RequestQueue(max_requests, max_bytes)
         self.limits = ConnectionLimits(ConnectionSettings())
         self.rejected: list[str] = []

@@ -20,6 +20,7 @@ class Rig:
         self.limits = ConnectionLimits(ConnectionSettings())
         self.queue = RequestQueue(500, -1)
         self.rejected: list[str] = []
+        self.metrics = Metrics()
         self.deaths: list[BaseException] = []
         settings = NetworkSettings(
             max_request_size_bytes=1000, max_idle_ms=max_idle_ms, send_buffer_bytes=-1, receive_buffer_bytes=-1
@@ -30,7 +31,7 @@ class Rig:
             settings,
             self.limits,
             lambda *_: (0, True),
-            Metrics(),
+            self.metrics,
             lambda contexts: None,
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
@@ -122,3 +123,11 @@ def test_idle_connections_close_and_busy_ones_stay() -> None:
     assert is_closed(idle)
     rig.thread.stop()
     assert rig.limits.total == 0
+
+
+def test_the_time_that_it_works_is_counted(rig: Rig) -> None:
+    with rig.adopt() as client:
+        client.sendall(request(1))
+        rig.wait_for(lambda: rig.metrics.busy("network")[1] > 0)
+
+    assert rig.metrics.busy("network")[0] == 1

@@ -54,7 +54,7 @@ class Rig:
         self.inline = InlineRequests(self.execute)
         self.executed: list[bytes] = []
         self.holds = False
-        self.cells = Metrics().mine("network")
+        self.cells = Metrics().enlist("network")
 
     def run(self, *frames: bytes) -> int:
         views = [memoryview(frame) for frame in frames]

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kavka.broker.metrics import RECENT_REQUESTS, Metrics, RequestTimes
 from kavka.broker.metrics_families import Exposition, quantile
+from kavka.broker.request_log import RequestLog
 
 
 def in_threads(count: int, work: Callable[[], object]) -> None:
@@ -36,7 +37,7 @@ def test_counts_of_all_threads_are_added_up_those_of_ended_ones_too() -> None:
     metrics = Metrics()
 
     def work() -> None:
-        cells = metrics.mine("io")
+        cells = metrics.enlist("io")
         cells.topic("visits").messages_in += 10
         cells.event("kavka_test")
         cells.request(0, took_ms(1))
@@ -87,7 +88,7 @@ def test_quantiles_are_interpolated(values: list[int], share: float, expected: f
 def test_prometheus_reads_requests_by_api_stage_and_quantile() -> None:
     metrics = Metrics()
     times = (0, 1_000_000, 3_000_000, 10_000_000, 10_500_000, 11_000_000)
-    metrics.mine("io").request(0, times)
+    metrics.enlist("io").request(0, times)
     name = "kafka_network_requestmetrics_"
     median = frozenset({("request", "Produce"), ("quantile", "0.5")})
 
@@ -123,10 +124,22 @@ def test_prometheus_reads_topics_events_and_gauges() -> None:
     assert exposition.render().count(b"# TYPE kavka_many") == 1
 
 
+def test_only_threads_that_are_made_for_it_are_counted_as_io_threads() -> None:
+    """Timers, controllers and whoever else answers a request counts in cells of its own, but is no I/O thread."""
+    metrics = Metrics()
+    RequestLog(metrics).answered([])
+    metrics.mine().topic("visits").bytes_in += 1
+    assert [metrics.busy(kind)[0] for kind in ("io", "network")] == [0, 0]
+
+    metrics.enlist("io").busy_ns += 7
+
+    assert [metrics.busy(kind) for kind in ("io", "network")] == [(1, 7), (0, 0)]
+
+
 def test_idle_shares_are_those_since_the_last_scrape() -> None:
     now = [0]
     metrics = Metrics(lambda: now[0])
-    cells = metrics.mine("io")
+    cells = metrics.enlist("io")
     exposition = Exposition(metrics, {})
     key = ("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", frozenset[tuple[str, str]]())
     assert samples(exposition)[key] == 1.0

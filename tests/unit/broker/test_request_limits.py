@@ -1,11 +1,15 @@
 """What bounds a client's requests: the queue's length, its memory, turns, unanswered requests; and who runs next."""
 
+from pathlib import Path
+
 import pytest
 
 from kavka.broker.io_thread import TURN_REQUESTS
 from kavka.broker.network.connection import MAX_UNANSWERED
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.network_stage import Stage, answers, request
+from tests.support.partition_logs import batch_of
 
 LARGE = 300_000
 """More than fits into what is received at once."""
@@ -101,6 +105,31 @@ def test_a_client_that_takes_no_answers_is_not_read_on(stage: Stage, monkeypatch
     assert [number for number, _ in answers(socket.taken)] == list(range(100))
 
 
+def test_what_the_network_thread_runs_itself_is_not_read_on_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+        monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 1000)
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("visits")
+    connection, socket = core.connection, core.socket
+    socket.room = 0
+    frames = [produce_frame(9, number, {("visits", 0): bytes(batch_of(b"x"))}) for number in range(100)]
+    for frame in frames:
+        core.ask(frame)
+    size_bytes = connection.answers.backlog_size_bytes
+    assert not connection.reading
+    assert 900 <= size_bytes <= 1100
+    assert core.log("visits").log_end_offset < 50
+
+    socket.room = 1 << 30
+    core.stage.settle()
+
+    assert core.log("visits").log_end_offset == 100
+    assert core.stage.cells.requests[0].count + len(core.stage.answered) == 100
+    core.close()
+
+
 def test_a_full_queue_pauses_reading_until_half_of_it_is_worked_off() -> None:
     stage = Stage(max_requests=8)
     first, second = stage.connect(), stage.connect()
@@ -173,6 +202,17 @@ def test_a_frame_larger_than_the_whole_pool_is_read_when_it_is_alone() -> None:
     stage.settle()
 
     assert len(answers(socket.taken)) == 1
+
+
+def test_a_pool_of_zero_bytes_is_no_limit() -> None:
+    stage = Stage(max_bytes=0)
+    clients = [stage.connect() for _ in range(3)]
+    whole = request(1, "now", pad=LARGE)
+    for _, socket in clients:
+        socket.input += whole[:-10]
+        stage.loop.settle()
+
+    assert all(connection.reading for connection, _ in clients)
 
 
 @pytest.mark.parametrize("what", ["now", "later", "hold", "fail", "crash", "silent"])

@@ -1,0 +1,311 @@
+"""What a log refuses is refused alike by the short way and by the ordinary one, and leaves the same log behind.
+
+Random producers that repeat themselves, leave gaps, come with old epochs or transactions that nobody verified, on
+topics that stamp, compact and flush, over disks that are full or fail to sync now and then.
+"""
+
+import errno
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.broker.produce_shapes import ProduceShapes
+from kavka.protocol.codec import decode
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.headers import decode_response_header
+from kavka.protocol.messages.produce import ProduceResponse
+from kavka.protocol.records.builder import ControlType, build_control_batch
+from kavka.storage.appending import Origin
+from tests.component.broker.test_transactional_produce import FakeTransactions
+from tests.support.broker_core import NOW_MS, BrokerCore, produce_frame
+from tests.support.log_managers import FailingFiles
+from tests.support.network_stage import SIZE
+from tests.support.partition_logs import batch_of
+
+TOPICS = {
+    "plain": {},
+    "stamped": {"message.timestamp.type": "LogAppendTime"},
+    "compacted": {"cleanup.policy": "compact"},
+    "packed": {"compression.type": "gzip"},
+    "rolling": {"segment.bytes": "1000", "message.timestamp.type": "LogAppendTime"},
+    "forced": {"flush.messages": "1"},
+    "forced and stamped": {"flush.messages": "3", "message.timestamp.type": "LogAppendTime"},
+}
+
+
+class NoShapes:
+    """Knows nothing and learns nothing: all requests take the ordinary way."""
+
+    def produce(self, frame: memoryview, cells: object) -> None:
+        return None
+
+    def learn(self, *arguments: object) -> None:
+        """No."""
+
+
+class Side:
+    """One broker, its disk and its coordinator."""
+
+    def __init__(self, directory: Path, *, knows_shapes: bool) -> None:
+        self._knows_shapes = knows_shapes
+        self.now_ms = NOW_MS
+        self.files = FailingFiles()
+        self.core = BrokerCore(directory, inline=knows_shapes, files=self.files, topics=TOPICS)
+        self.transactions = FakeTransactions()
+        services: Any = self.core.services
+        services.transactions = self.transactions
+        services.now_ms = lambda: self.now_ms
+        for topic in TOPICS:
+            self.core.create(topic)
+
+    def ask(self, *frames: bytes) -> bytes:
+        if self.core.socket.closed:
+            self.core.connect()
+        if not self._knows_shapes:
+            connection: Any = self.core.connection
+            connection.shapes = NoShapes()
+        return self.core.ask(*frames)
+
+    def mark(self, topic: str, producer_id: int, epoch: int) -> object:
+        marker = build_control_batch(
+            ControlType.COMMIT, timestamp_ms=NOW_MS, producer_id=producer_id, producer_epoch=epoch, coordinator_epoch=0
+        )
+        try:
+            return self.core.replicas.partition(topic, 0).append(
+                memoryview(bytearray(marker)), -1, 12, self.now_ms, Origin.COORDINATOR
+            )
+        except BrokerError as failure:
+            return failure.code
+
+    def state(self) -> dict[str, object]:
+        counted = self.core.stage.metrics.topics()[1]
+        state: dict[str, object] = {}
+        for topic in TOPICS:
+            log = self.core.log(topic)
+            segments = [segment.base_offset for segment in log.published[2]]
+            data = b"".join(
+                [log.read(start, 1 << 30, min_one=True, end_offset=1 << 60).read_bytes() for start in segments]
+            )
+            cells = counted.get(topic)
+            counts = cells and {name: getattr(cells, name) for name in cells.__slots__}
+            state[topic] = (segments, data, log.high_watermark, log.recovery_point, log.active_producers(), counts)
+        return state
+
+
+class Sides:
+    """Both, asked the same."""
+
+    def __init__(self, directory: Path) -> None:
+        self.short = Side(directory / "short", knows_shapes=True)
+        self.ordinary = Side(directory / "ordinary", knows_shapes=False)
+        self.both = (self.short, self.ordinary)
+
+    def ask(self, *frames: bytes) -> bytes:
+        answer, other = [side.ask(*frames) for side in self.both]
+        assert answer == other
+        assert self.short.core.socket.closed == self.ordinary.core.socket.closed
+        return answer
+
+    def check(self) -> None:
+        assert self.short.state() == self.ordinary.state()
+
+    def fill_disk(self) -> None:
+        for side in self.both:
+            side.files.fail("pwrite", "00.log", errno.ENOSPC)
+
+    def fail_flushes(self) -> None:
+        """By something that passes: a failed fsync is a log's last."""
+        for side in self.both:
+            side.files.fail("stat", "index", errno.ENOMEM)
+
+    def heal(self) -> None:
+        for side in self.both:
+            side.files.heal()
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[Sides]:
+    made = Sides(tmp_path)
+    yield made
+    made.heal()
+    for side in made.both:
+        side.core.close()
+
+
+@pytest.fixture
+def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request that looked for its shape, whether it took the short way."""
+    taken: list[bool] = []
+    produce = ProduceShapes.produce
+
+    def watched(self: ProduceShapes, *arguments: Any) -> bytes | None:
+        answer = produce(self, *arguments)
+        taken.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(ProduceShapes, "produce", watched)
+    return taken
+
+
+class Producer:
+    """Makes requests, mostly right ones."""
+
+    def __init__(self, producer_id: int, *, name: str | None, rng: random.Random) -> None:
+        self.id = producer_id
+        self.name = name
+        self.epoch = 1 if producer_id >= 0 else -1
+        self.version = rng.choice([5, 7, 8, 9, 11, 12, 13])
+        self.acks = rng.choice([1, -1, 0]) if producer_id < 0 else rng.choice([1, -1])
+        self._rng = rng
+        self._next: dict[str, int] = {}
+        self._sent: list[bytes] = []
+        self._number = 0
+
+    def frame(self, topic: str) -> bytes:
+        rng = self._rng
+        kind = rng.random()
+        self._number += 1
+        if kind < 0.15 and self._sent:
+            return rng.choice(self._sent[-8:])
+        values = [b"%d" % rng.randrange(10**6) for _ in range(rng.randrange(1, 4))]
+        fields: dict[str, Any] = {}
+        if self.id >= 0:
+            if kind > 0.98:
+                self.epoch += 1
+                self._next.clear()
+            sequence = self._next.get(topic, 0)
+            epoch = self.epoch
+            if kind > 0.95:
+                epoch -= 1
+            elif kind > 0.90:
+                sequence += rng.randrange(1, 5)
+            else:
+                self._next[topic] = sequence + len(values)
+            fields = {"producer_id": self.id, "producer_epoch": epoch, "base_sequence": sequence}
+            fields["transactional"] = self.name is not None and kind < 0.88
+        key = None if kind > 0.985 else b"k"
+        batch = bytes(batch_of(*values, timestamp_ms=NOW_MS, key=key, **fields))
+        frame = produce_frame(
+            self.version, self._number, {(topic, 0): batch}, acks=self.acks, transactional_id=self.name
+        )
+        self._sent.append(frame)
+        return frame
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_ways_answer_alike_whatever_is_refused(sides: Sides, short_ways: list[bool], seed: int) -> None:
+    rng = random.Random(seed)
+    producers = [Producer(-1, name=None, rng=rng), Producer(5, name=None, rng=rng), Producer(6, name="t", rng=rng)]
+    topics = rng.sample(sorted(TOPICS), 3)
+    codes = [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    for number in range(150):
+        for side in sides.both:
+            side.now_ms += 1
+        code = rng.choice(codes)
+        for side in sides.both:
+            side.transactions.code = code
+        match rng.random():
+            case chance if chance < 0.08:
+                rng.choice([sides.fill_disk, sides.fail_flushes])()
+            case chance if chance < 0.30:
+                sides.heal()
+            case chance if chance < 0.36:
+                topic, epoch = rng.choice(topics), producers[2].epoch
+                marked, other = [side.mark(topic, 6, epoch) for side in sides.both]
+                assert marked == other
+        producer, topic = rng.choice(producers), rng.choice(topics)
+        sides.ask(*[producer.frame(topic) for _ in range(rng.choice([1, 1, 1, 2, 5]))])
+        if number % 25 == 0:
+            sides.check()
+    sides.check()
+    assert short_ways.count(True) > 20
+
+
+def codes_of(version: int, answers: bytes) -> list[ErrorCode]:
+    codes = []
+    while answers:
+        (size,) = SIZE.unpack_from(answers)
+        frame, answers = answers[4 : 4 + size], answers[4 + size :]
+        _, position = decode_response_header(0, version, frame)
+        response = decode(ProduceResponse, version, memoryview(frame)[position:])
+        codes += [ErrorCode(part.error_code) for topic in response.responses for part in topic.partition_responses]
+    return codes
+
+
+def sequenced(topic: str, sequence: int, *, acks: int = 1, version: int = 9, **fields: Any) -> bytes:
+    batch = batch_of(b"v", producer_id=5, producer_epoch=1, base_sequence=sequence, **fields)
+    name = "t" if fields else None
+    return produce_frame(version, sequence, {(topic, 0): bytes(batch)}, acks=acks, transactional_id=name)
+
+
+def test_a_gap_in_stamped_batches_is_out_of_order_by_the_short_way_too(sides: Sides, short_ways: list[bool]) -> None:
+    for sequence in (0, 1):
+        assert codes_of(9, sides.ask(sequenced("stamped", sequence))) == [ErrorCode.NONE]
+    assert short_ways[-1]
+
+    assert codes_of(9, sides.ask(sequenced("stamped", 7))) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert codes_of(9, sides.ask(sequenced("stamped", 2))) == [ErrorCode.NONE]
+
+
+def test_the_second_transaction_of_a_stamped_topic_begins_like_the_first(sides: Sides) -> None:
+    for sequence in range(6):
+        frame = sequenced("stamped", sequence, transactional=True)
+        assert codes_of(9, sides.ask(frame)) == [ErrorCode.NONE]
+        if sequence % 3 == 2:
+            for side in sides.both:
+                side.mark("stamped", 5, 1)
+    sides.check()
+
+
+def test_a_full_disk_passes_for_stamped_batches_too(sides: Sides) -> None:
+    frames = [sequenced("stamped", sequence) for sequence in range(3)]
+    sides.ask(*frames[:2])
+    sides.fill_disk()
+    assert codes_of(9, sides.ask(frames[2])) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    sides.heal()
+
+    assert codes_of(9, sides.ask(frames[2])) == [ErrorCode.NONE]
+
+
+def test_a_repeated_batch_waits_for_the_flush_that_failed(sides: Sides, short_ways: list[bool]) -> None:
+    frames = [sequenced("forced", sequence) for sequence in range(4)]
+    sides.ask(*frames[:2])
+    sides.fail_flushes()
+    assert codes_of(9, sides.ask(frames[2])) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert codes_of(9, sides.ask(frames[2], frames[1])) == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+    assert all(short_ways[-3:])
+    sides.heal()
+
+    assert codes_of(9, sides.ask(frames[2], frames[3])) == [ErrorCode.NONE] * 2
+
+    sides.check()
+    assert sides.short.core.log("forced").high_watermark == 4
+
+
+def test_nothing_is_answered_after_a_request_that_could_not_be(sides: Sides, short_ways: list[bool]) -> None:
+    """acks=0 beside acks=1 on one connection: the failure closes it, and no later answer goes out before."""
+    for sequence in range(2):
+        sides.ask(sequenced("plain", sequence))
+        sides.ask(sequenced("forced", sequence, acks=0))
+    sides.fail_flushes()
+
+    answer = sides.ask(sequenced("plain", 2), sequenced("forced", 2, acks=0), sequenced("plain", 3))
+
+    assert codes_of(9, answer) == [ErrorCode.NONE]
+    assert sides.short.core.socket.closed
+    assert short_ways[-2:] == [True, True]
+    sides.check()
+
+
+def test_a_log_that_could_not_be_synced_refuses_what_comes_then(sides: Sides) -> None:
+    for sequence in range(2):
+        sides.ask(sequenced("forced", sequence))
+    for side in sides.both:
+        side.files.fail("fsync", "00.log", errno.EIO)
+
+    answers = sides.ask(*[sequenced("forced", sequence) for sequence in (2, 2, 3)])
+
+    assert codes_of(9, answers) == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
