@@ -113,7 +113,7 @@ class InlineRequests:
         for frame in frames:
             if len(frame) > MAX_FRAME_BYTES:
                 break
-            answer = produce(frame, cells)
+            answer = produce(frame, cells, may_wait=False)
             if answer is None:
                 break
             count += 1

@@ -128,9 +128,10 @@ class ProduceShapes:
         if end not in self._lengths:
             self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
 
-    def produce(self, frame: memoryview, cells: "ThreadCells") -> bytes | None:
+    def produce(self, frame: memoryview, cells: "ThreadCells", *, may_wait: bool = True) -> bytes | None:
         """Append and give the whole answer (nothing for acks=0); None if the request has to take the ordinary way.
 
+        Where the caller says that it may not wait for the disk, what has to be flushed takes the ordinary way too.
         CLOSES if it failed and has no answer that could say so: nothing may be answered on the connection any more.
         """
         services = self._services
@@ -147,12 +148,15 @@ class ProduceShapes:
             return None
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
+        log = partition.log
+        if log is None or (log.flushes_by_count and not may_wait):
+            return None
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None
         if len(records) < HEADER_SIZE_BYTES:
             return None
         if records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not (
-            shape.is_transactional and _goes_on(partition, records)
+            shape.is_transactional and log.producers.has_open_transaction(*_PRODUCER(records, PRODUCER_POSITION))
         ):
             return None
         try:
@@ -199,12 +203,6 @@ class ProduceShapes:
         if shape.is_flexible:
             answer = b"\0" + answer
         return _HEAD_OF_ANSWER(len(answer) + 4, correlation_id) + answer
-
-
-def _goes_on(partition: "Partition", records: memoryview) -> bool:
-    """Whether the batch's transaction is open on the partition; else its coordinator is asked, of a repeat too."""
-    log = partition.log
-    return log is not None and log.producers.has_open_transaction(*_PRODUCER(records, PRODUCER_POSITION))
 
 
 def _encoded(partition: "Partition", answer: PartitionProduceResponse, version: int) -> bytes:

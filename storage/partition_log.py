@@ -270,7 +270,7 @@ class PartitionLog(ManagedLog):
     def _repeated(self, placed: BatchPlaced) -> AppendResult:
         """No lock held. As for any append: where a flush is due, nothing is acknowledged that it does not reach."""
         if placed.last_offset >= self.recovery_point:
-            self._flush_after_append(rolled=False)
+            self._flush_after_append(False, Origin.CLIENT)
         # Kafka gives the batch's timestamp here, whichever type the topic has.
         return AppendResult(placed.first_offset, placed.last_offset, placed.timestamp_ms, self.log_start_offset, True)
 

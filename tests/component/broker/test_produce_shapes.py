@@ -59,8 +59,8 @@ def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     taken: list[bool] = []
     produce = ProduceShapes.produce
 
-    def watched(self: ProduceShapes, *arguments: object) -> bytes | None:
-        answer = produce(self, *arguments)  # type: ignore[arg-type]  # handed on as they came
+    def watched(self: ProduceShapes, *arguments: object, **more: object) -> bytes | None:
+        answer = produce(self, *arguments, **more)  # type: ignore[arg-type]  # handed on as they came
         taken.append(answer is not None)
         return answer
 

@@ -39,7 +39,7 @@ TOPICS = {
 class NoShapes:
     """Knows nothing and learns nothing: all requests take the ordinary way."""
 
-    def produce(self, frame: memoryview, cells: object) -> None:
+    def produce(self, frame: memoryview, cells: object, *, may_wait: bool = True) -> None:
         return None
 
     def learn(self, *arguments: object) -> None:
@@ -141,8 +141,8 @@ def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     taken: list[bool] = []
     produce = ProduceShapes.produce
 
-    def watched(self: ProduceShapes, *arguments: Any) -> bytes | None:
-        answer = produce(self, *arguments)
+    def watched(self: ProduceShapes, *arguments: Any, **more: Any) -> bytes | None:
+        answer = produce(self, *arguments, **more)
         taken.append(answer is not None)
         return answer
 
@@ -276,13 +276,27 @@ def test_a_repeated_batch_waits_for_the_flush_that_failed(sides: Sides, short_wa
     sides.fail_flushes()
     assert codes_of(9, sides.ask(frames[2])) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert codes_of(9, sides.ask(frames[2], frames[1])) == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
-    assert all(short_ways[-3:])
+    assert all(short_ways[-2:])
     sides.heal()
 
     assert codes_of(9, sides.ask(frames[2], frames[3])) == [ErrorCode.NONE] * 2
 
     sides.check()
     assert sides.short.core.log("forced").high_watermark == 4
+
+
+def test_no_network_thread_waits_for_the_flush(sides: Sides, short_ways: list[bool]) -> None:
+    """It leaves what has to be flushed to the I/O threads, which take the short way."""
+    sides.ask(sequenced("forced", 0))
+    stage = sides.short.core.stage
+    frame = sequenced("forced", 1)
+    sides.short.core.socket.input += SIZE.pack(len(frame)) + frame
+    stage.loop.settle()
+    assert (short_ways, sides.short.core.log("forced").log_end_offset) == ([False], 1)
+
+    stage.settle()
+
+    assert (short_ways, sides.short.core.log("forced").log_end_offset) == ([False, True], 2)
 
 
 def test_nothing_is_answered_after_a_request_that_could_not_be(sides: Sides, short_ways: list[bool]) -> None:
@@ -296,7 +310,7 @@ def test_nothing_is_answered_after_a_request_that_could_not_be(sides: Sides, sho
 
     assert codes_of(9, answer) == [ErrorCode.NONE]
     assert sides.short.core.socket.closed
-    assert short_ways[-2:] == [True, True]
+    assert short_ways[-3:] == [True, False, True]
     sides.check()
 
 

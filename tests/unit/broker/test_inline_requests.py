@@ -14,6 +14,7 @@ from kavka.broker.inline_requests import (
     InlineRequests,
 )
 from kavka.broker.metrics import Metrics
+from kavka.broker.produce_shapes import CLOSES
 
 FAST_NS = 10_000
 
@@ -25,11 +26,14 @@ class FakeShapes:
         self.now_ns = 0
         self.takes_ns = FAST_NS
 
-    def produce(self, frame: memoryview, cells: object) -> bytes | None:
+    def produce(self, frame: memoryview, cells: object, *, may_wait: bool) -> bytes | None:
+        assert not may_wait
         self.now_ns += self.takes_ns
         text = bytes(frame)
         if text == b"?" or text.startswith(b"\0\1"):
             return None
+        if text == b"!":
+            return CLOSES
         return b"" if text == b"0" else b"<%s>" % text
 
 
@@ -97,6 +101,12 @@ def test_frames_without_an_answer_count_as_run(rig: Rig) -> None:
 
     assert rig.connection.written == []
     assert rig.cells.requests[0].count == 2
+
+
+def test_nothing_runs_or_is_answered_after_a_request_that_closes_the_connection(rig: Rig) -> None:
+    assert (rig.run(b"a", b"!", b"b"), rig.has_turn) == (2, False)
+
+    assert rig.connection.written == [b"<a>"]
 
 
 def test_large_and_many_frames_are_left_to_others(rig: Rig) -> None:
