@@ -169,7 +169,11 @@ def _followed(result: Result | None, others: Sequence[Callable[[], Result]]) -> 
         return _followed(result.appended() if result.appended is not None else None, others)
 
     def failed(error: BrokerError) -> Result:
-        return _followed(result.failed(error) if result.failed is not None else None, others)
+        try:
+            following = result.failed(error) if result.failed is not None else None
+        except BrokerError:
+            following = None
+        return _followed(following, others)
 
     return Result(
         result.records,

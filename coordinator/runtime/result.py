@@ -35,8 +35,8 @@ class Result:
 
     `records` are appended as one batch, all or none. When they stand they are replayed (unless `replays` is False: the
     state is already what they say, or `appended` makes it so), then `appended()` runs, both under the shard's lock.
-    If they can't be appended `failed(error)` runs instead, and gives what to answer; without it each waiting reply
-    gets nothing, and the operation's own `refused` is called.
+    If they can't be appended `failed(error)` runs instead, and gives what to answer; without it, or if it raises
+    BrokerError, each waiting reply gets nothing, and the operation's own `refused` is called.
 
     `replies` are sent when the high watermark has passed the records. Without records they are sent at once, unless
     `reads_committed`: then when everything that was appended before, and so may have been read, is committed. If that

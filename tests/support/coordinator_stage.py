@@ -129,7 +129,10 @@ class Stage(Generic[S]):
         except BrokerError as error:
             refused(error)
             return
-        self._send(self._carry_out(result, refused))
+        try:
+            self._send(self._carry_out(result, refused))
+        except BrokerError as error:
+            refused(error)
 
     def ask(self, operation: Callable[[S, Reply], Result]) -> Asked:
         """Put an operation with a reply to the shard."""

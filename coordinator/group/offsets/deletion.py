@@ -42,18 +42,20 @@ class OffsetDeletions:
     """Decides which offsets are deleted.
 
     `_topic_ids`: the ids under which the topics were last seen, so that a topic that is merely not known yet is told
-    from one that was deleted. `_walk`: the expiry that is under way, between two of its slices.
+    from one that was deleted. `_walk`: the expiry that is under way, between two of its slices; `_left`: the groups
+    that it has still to look at.
 
     Threads: all under the shard's lock.
     """
 
-    __slots__ = ("_context", "_store", "_table", "_topic_ids", "_walk")
+    __slots__ = ("_context", "_left", "_store", "_table", "_topic_ids", "_walk")
 
     def __init__(self, context: "ShardContext", table: "GroupTable", store: "OffsetStore") -> None:
         self._context = context
         self._table = table
         self._store = store
         self._topic_ids: dict[str, bytes] = {}
+        self._left: Iterator[Group] | None = None
         self._walk: Iterator[list[CoordinatorRecord]] | None = None
 
     def delete(self, request: "OffsetDeleteRequest", reply: Reply) -> Result:
@@ -112,26 +114,29 @@ class OffsetDeletions:
         """Look at a slice of the offsets, and write the tombstones of those that are too old."""
         # First of all, so that whatever goes wrong below goes wrong this once.
         self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
-        if self._walk is None:
-            self._walk = self._expired()
-        records = next(self._walk, None)
+        if self._left is None:
+            self._left = iter(self._table.all())
+        # A walk that fails is over; the next one goes on behind the group that it failed at.
+        walk, self._walk = self._walk or self._expired(self._left), None
+        records = next(walk, None)
         if records is None:
-            self._walk = None
+            self._left = None
             return NOTHING
+        self._walk = walk
         self._schedule_expiry(PAUSE_BETWEEN_SLICES_MS)
-        return Result(records) if records else NOTHING
+        return in_batches(records) if records else NOTHING
 
     def _schedule_expiry(self, delay_ms: float) -> None:
         self._context.timers.schedule(EXPIRY_TIMER, delay_ms, self._expire)
 
-    def _expired(self) -> Iterator[list[CoordinatorRecord]]:
+    def _expired(self, groups: "Iterator[Group]") -> Iterator[list[CoordinatorRecord]]:
         """The tombstones that are due, slice by slice. Groups and offsets may come and go between two slices.
 
         A group without members whose last offset goes is deleted with it, unless a transaction is still going on.
         """
         looked_at = 0
         records: list[CoordinatorRecord] = []
-        for group in self._table.all():
+        for group in groups:
             rule = self._rule(group)
             due = 0
             for topic, partition in self._candidates(group) if rule is not None else ():

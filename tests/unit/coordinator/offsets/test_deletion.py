@@ -1,10 +1,15 @@
 """Offsets that go: by request, by age (KIP-211), with their topic, with their group."""
 
+import contextlib
+
 import pytest
 
 from kavka.coordinator.group.classic.group import ClassicGroup
+from kavka.coordinator.group.group import OffsetExpiry
 from kavka.coordinator.group.offsets.deletion import DELETIONS, EXPIRATIONS, EXPIRY_TIMER
-from kavka.coordinator.runtime.result import Producer
+from kavka.coordinator.group.offsets.records import in_batches, offset_tombstone
+from kavka.coordinator.runtime.batches import batch_of
+from kavka.coordinator.runtime.result import Producer, Result
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataKey
 from tests.support.offset_stage import CHECK_INTERVAL_MS, GROUP, MINUTE_MS, TOPIC, FakeGroup, OffsetStage, codes
@@ -270,3 +275,53 @@ def test_more_tombstones_than_a_batch_holds_are_written_one_batch_after_the_othe
     assert asked.answer[0].error_code == ErrorCode.NONE
     assert len(stage.log) - before == 2_501
     assert stage.shard.groups.get(GROUP) is None
+
+
+def test_tombstones_of_long_names_are_written_in_batches_that_fit() -> None:
+    records = [offset_tombstone("g" * 30_000, "t" * 249, partition) for partition in range(100)]
+    result: Result | None = in_batches(records, ((print, "done"),))
+    written = []
+    while result is not None:
+        assert len(batch_of(result.records, 0)) <= 1_048_588
+        written += result.records
+        result, last = result.appended() if result.appended is not None else None, result
+        assert bool(last.replies) is (result is None)
+    assert written == records
+
+
+def test_a_batch_of_tombstones_that_the_topic_finds_too_large_is_halved() -> None:
+    stage = OffsetStage()
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(10)})
+    stage.fail_next_append(ErrorCode.UNKNOWN_SERVER_ERROR, cause=ErrorCode.MESSAGE_TOO_LARGE)
+
+    asked = stage.ask(lambda shard, reply: shard.delete_groups([GROUP], reply))
+
+    assert asked.answer[0].error_code == ErrorCode.NONE
+    assert stage.offsets() == {}
+    assert stage.shard.groups.get(GROUP) is None
+
+
+def test_tombstones_that_cannot_be_written_refuse_the_request() -> None:
+    stage = OffsetStage()
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(10)})
+    stage.fail_next_append(ErrorCode.NOT_COORDINATOR)
+
+    asked = stage.ask(lambda shard, reply: shard.delete_groups([GROUP], reply))
+
+    assert asked.error is ErrorCode.NOT_COORDINATOR
+    assert len(stage.offsets()) == 10
+
+
+def test_a_group_at_which_the_expiry_fails_keeps_no_other_from_it() -> None:
+    class Broken(FakeGroup):
+        def offset_expiry(self, now_ms: int) -> OffsetExpiry | None:
+            raise ZeroDivisionError
+
+    stage = OffsetStage(HOUR)
+    stage.shard.groups.put(Broken("broken", state="Empty"))
+    stage.put_offsets({(TOPIC, 0): 1})
+    for _ in range(20):
+        with contextlib.suppress(ZeroDivisionError):
+            stage.advance(CHECK_INTERVAL_MS)
+
+    assert stage.offsets() == {}
