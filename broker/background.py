@@ -27,6 +27,12 @@ def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "Dynamic
         first_ms=first_ms,
     )
     scheduler.every(
+        "log-start-offsets",
+        lambda: max(config.current.log_flush_start_offset_checkpoint_interval_ms, 100),
+        logs.checkpoint_log_start_offsets,
+        first_ms=first_ms,
+    )
+    scheduler.every(
         "high-watermarks",
         lambda: max(config.current.replica_high_watermark_checkpoint_interval_ms, 100),
         logs.checkpoint_high_watermarks,

@@ -12,7 +12,7 @@ from kavka.broker.inline_requests import InlineRequests
 from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.connection import Connection
-from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
+from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
 from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
 from kavka.broker.request_queue import RequestQueue
 
@@ -273,4 +273,10 @@ def _connection_settings(config: "BrokerConfig") -> ConnectionSettings:
         max_per_ip=config.max_connections_per_ip,
         per_ip_overrides=config.max_connections_per_ip_overrides,
         max_creation_rate=config.max_connection_creation_rate,
+        by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
     )
+
+
+def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
+    most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
+    return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)

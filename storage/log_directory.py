@@ -141,6 +141,13 @@ class LogDirectory:
             if self.online:
                 self._write_recovery_points(logs)
 
+    def write_log_start_offsets(self, list_logs: ListLogs) -> None:
+        """Checkpoint the first readable offsets alone. Raises OSError."""
+        with self._checkpoint_lock:
+            logs = list_logs()
+            if self.online:
+                self._write_log_start_offsets(logs)
+
     def write_high_watermarks(self, list_logs: ListLogs) -> None:
         """Checkpoint the high watermarks. Raises OSError."""
         with self._checkpoint_lock:
@@ -170,6 +177,9 @@ class LogDirectory:
 
     def _write_recovery_points(self, logs: Sequence[PartitionLog]) -> None:
         self.recovery_points.write({(log.topic, log.partition): log.recovery_point for log in logs})
+        self._write_log_start_offsets(logs)
+
+    def _write_log_start_offsets(self, logs: Sequence[PartitionLog]) -> None:
         self.log_start_offsets.write(
             {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
         )

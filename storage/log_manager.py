@@ -253,6 +253,11 @@ class LogManager:
         for directory in self.directories.online:
             self._checkpoint(directory, recovery_points=True)
 
+    def checkpoint_log_start_offsets(self) -> None:
+        """Write the log start offsets of every directory, where they changed."""
+        for directory in self.directories.online:
+            self._checkpoint(directory, log_start_offsets=True)
+
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks of every directory, where they changed."""
         for directory in self.directories.online:
@@ -327,6 +332,7 @@ class LogManager:
         directory: LogDirectory,
         *,
         recovery_points: bool = False,
+        log_start_offsets: bool = False,
         high_watermarks: bool = False,
         clean_offsets: bool = False,
     ) -> None:
@@ -334,6 +340,8 @@ class LogManager:
         with self.directories.tried_again(directory, "could not write a checkpoint"):
             if recovery_points:
                 directory.write_recovery_points(logs_in)
+            if log_start_offsets:
+                directory.write_log_start_offsets(logs_in)
             if high_watermarks:
                 directory.write_high_watermarks(logs_in)
             if clean_offsets:

@@ -98,7 +98,7 @@ class Acceptor:
             poll.register(self._socket, select.POLLIN)
             poll.register(self._wake_receive, select.POLLIN)
             while not self._stopping:
-                wait_s = self._limits.wait_s()
+                wait_s = self._limits.wait_s(self.listener_name)
                 if wait_s:
                     self._pause(wait_s)
                 elif poll.poll() and not self._stopping:

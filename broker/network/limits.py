@@ -1,18 +1,30 @@
-"""How many connections there may be: in all, from one address, and new ones a second (KIP-612)."""
+"""How many connections there may be: in all, on one listener, from one address, and new ones a second (KIP-612)."""
 
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 UNLIMITED: Final = 2**31 - 1
+FULL_WAIT_S: Final = 0.05
+"""How long an acceptor waits before it looks again whether there is room."""
+
+
+class ListenerLimits(NamedTuple):
+    """What a listener has of its own, beside the broker's limits."""
+
+    max_connections: int = UNLIMITED
+    max_creation_rate: int = UNLIMITED
+
+
+NO_LIMITS: Final = ListenerLimits()
 
 
 class ConnectionSettings:
     """The limits as configured; replaced whole when they change."""
 
-    __slots__ = ("max_connections", "max_creation_rate", "max_per_ip", "per_ip_overrides")
+    __slots__ = ("by_listener", "max_connections", "max_creation_rate", "max_per_ip", "per_ip_overrides")
 
     def __init__(
         self,
@@ -21,11 +33,13 @@ class ConnectionSettings:
         max_per_ip: int = UNLIMITED,
         per_ip_overrides: Mapping[str, int] | None = None,
         max_creation_rate: int = UNLIMITED,
+        by_listener: Mapping[str, ListenerLimits] | None = None,
     ) -> None:
         self.max_connections = max_connections
         self.max_per_ip = max_per_ip
         self.per_ip_overrides = dict(per_ip_overrides or {})
         self.max_creation_rate = max_creation_rate
+        self.by_listener = dict(by_listener or {})
 
 
 class ConnectionLimits:
@@ -42,8 +56,8 @@ class ConnectionLimits:
         self._total = 0
         self._by_listener: Counter[str] = Counter()
         self._by_ip: Counter[str] = Counter()
-        self._tokens = 0.0
-        self._refilled_s = now_s()
+        self._rate = _Rate(now_s())
+        self._listener_rates: dict[str, _Rate] = {}
 
     @property
     def total(self) -> int:
@@ -55,23 +69,24 @@ class ConnectionLimits:
         with self._lock:
             return dict(self._by_listener)
 
-    def wait_s(self) -> float:
-        """How long an acceptor has to wait before it accepts: for room, or for the creation rate; 0 when it may."""
+    def wait_s(self, listener_name: str) -> float:
+        """How long an acceptor has to wait before it accepts: for room, or for a creation rate; 0 when it may."""
         settings = self.settings
+        own = settings.by_listener.get(listener_name, NO_LIMITS)
         with self._lock:
-            if self._total >= settings.max_connections:
-                return 0.05
-            rate = settings.max_creation_rate
-            if rate >= UNLIMITED:
+            if self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections:
+                return FULL_WAIT_S
+            if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
                 return 0.0
             now_s = self._now_s()
-            # One second's worth may be used at once, as in Kafka's rate quota with its first window.
-            self._tokens = min(max(rate, 1), self._tokens + (now_s - self._refilled_s) * rate)
-            self._refilled_s = now_s
-            if self._tokens >= 1:
-                self._tokens -= 1
-                return 0.0
-            return min((1 - self._tokens) / rate, 1.0) if rate else 1.0
+            own_rate = self._listener_rates.setdefault(listener_name, _Rate(now_s))
+            wait_s = max(
+                self._rate.wait_s(settings.max_creation_rate, now_s), own_rate.wait_s(own.max_creation_rate, now_s)
+            )
+            if not wait_s:
+                self._rate.take()
+                own_rate.take()
+            return wait_s
 
     def admit(self, listener_name: str, ip: str) -> bool:
         """Count a connection in; False when its address has too many, and it must be closed."""
@@ -92,3 +107,29 @@ class ConnectionLimits:
             self._by_ip[ip] -= 1
             if self._by_ip[ip] <= 0:
                 del self._by_ip[ip]
+
+
+class _Rate:
+    """Tokens of a creation rate: one a connection. Under its owner's lock."""
+
+    __slots__ = ("_refilled_s", "_tokens")
+
+    def __init__(self, now_s: float) -> None:
+        self._tokens = 0.0
+        self._refilled_s = now_s
+
+    def wait_s(self, rate: int, now_s: float) -> float:
+        """How long until there is a token; 0 if there is one, or no limit."""
+        if rate >= UNLIMITED:
+            self._tokens = 1.0
+            self._refilled_s = now_s
+            return 0.0
+        # One second's worth may be used at once, as in Kafka's rate quota with its first window.
+        self._tokens = min(max(rate, 1), self._tokens + (now_s - self._refilled_s) * rate)
+        self._refilled_s = now_s
+        if self._tokens >= 1:
+            return 0.0
+        return min((1 - self._tokens) / rate, 1.0) if rate else 1.0
+
+    def take(self) -> None:
+        self._tokens -= 1

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.support.processes import free_port, wait_until
 from tests.support.raw_client import RawClient
 from tests.support.running_broker import HOST, RunningBroker, threads
 
+SILENCE_S = 0.5
 NAMES = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,THIRD:PLAINTEXT"
 
 
@@ -65,24 +67,23 @@ def test_what_the_network_side_was_changed_to_is_there_after_a_restart(running: 
         assert advertised(running.port) == [("kavka.example", 1234)]
         assert advertised(port) == [(HOST, port)]
         assert (threads("network-"), threads("io-")) == (2, 4)
-        assert connections_served(running.port) == 3
+        wait_for_limit(running.port, 3)
         running.restart()
 
 
-def connections_served(port: int, most: int = 10) -> int:
-    """How many connections at a time are answered."""
-    held: list[RawClient] = []
-    try:
-        while len(held) < most:
-            client = RawClient(HOST, port)
-            held.append(client)
-            client.ask(MetadataRequest(topics=[]), 9)
-    except ConnectionError:
-        return len(held) - 1
-    finally:
-        for client in held:
-            client.close()
-    return most
+def wait_for_limit(port: int, count: int) -> None:
+    """Until so many connections at a time are answered, and one more is not. Earlier ones may still have to go."""
+
+    def serves_at_most() -> bool:
+        with ExitStack() as held:
+            try:
+                for _ in range(count):
+                    held.enter_context(RawClient(HOST, port)).ask(MetadataRequest(topics=[]), 9)
+            except ConnectionError:
+                return False
+            return not answers(HOST, port, SILENCE_S)
+
+    wait_until(serves_at_most, 20, f"not {count} connections are served")
 
 
 def test_a_dynamic_setting_counts_before_the_clusters_default_before_the_file_after_a_restart(tmp_path: Path) -> None:
@@ -174,3 +175,15 @@ def test_a_change_that_cannot_be_stored_is_taken_back(running: RunningBroker, mo
     wait_until(lambda: threads("io-") == 2 and not answers(HOST, port), 10, "it is still there")
     assert running.alter(change).error_code == ErrorCode.NONE
     assert answers(HOST, port)
+
+
+def test_a_listeners_own_limits_hold_beside_the_brokers(running: RunningBroker) -> None:
+    port = free_port()
+    limits = {"listener.name.other.max.connections": "2", "listener.name.plaintext.max.connections": "5"}
+    change = {**with_listener(running, f"OTHER://{HOST}:{port}"), **limits}
+    assert running.alter(change).error_code == ErrorCode.NONE
+
+    for _ in range(2):
+        wait_for_limit(port, 2)
+        wait_for_limit(running.port, 5)
+        running.restart()

@@ -62,6 +62,22 @@ def test_high_watermark_and_log_start_survive_a_kill(rig: ManagerRig) -> None:
     manager.close()
 
 
+def test_the_log_start_survives_a_kill_by_its_own_checkpoint(rig: ManagerRig) -> None:
+    manager = rig.start()
+    log = manager.get_or_create("visits", 0, ID)
+    for value in (b"one", b"two", b"three"):
+        append(log, value)
+    log.advance_high_watermark(2)
+    log.delete_records_before(1)
+    log.flush()
+    manager.checkpoint_log_start_offsets()
+    rig.kill()
+
+    manager = rig.start()
+    assert manager.get_or_create("visits", 0, ID).log_start_offset == 1
+    manager.close()
+
+
 def test_a_start_that_did_not_load_leaves_no_mark_of_a_clean_stop(rig: ManagerRig) -> None:
     manager = rig.start()
     manager.get_or_create("visits", 0, ID)

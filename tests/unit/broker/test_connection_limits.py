@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
+from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, ListenerLimits
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
@@ -38,12 +38,39 @@ def test_an_override_stands_for_its_address(override: int, admitted: int) -> Non
 def test_acceptors_wait_while_there_are_as_many_as_allowed() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_connections=2))
     for _ in range(2):
-        assert limits.wait_s() == 0
+        assert limits.wait_s("A") == 0
         limits.admit("A", HERE)
 
-    assert limits.wait_s() > 0
+    assert limits.wait_s("A") > 0
     limits.released("A", HERE)
-    assert limits.wait_s() == 0
+    assert limits.wait_s("A") == 0
+
+
+def test_a_listener_that_is_full_waits_and_others_are_not_affected() -> None:
+    settings = ConnectionSettings(max_connections=4, by_listener={"A": ListenerLimits(max_connections=1)})
+    limits = ConnectionLimits(settings)
+    limits.admit("A", HERE)
+
+    assert limits.wait_s("A") > 0
+    assert limits.wait_s("B") == 0
+    limits.released("A", HERE)
+    assert limits.wait_s("A") == 0
+
+
+def test_a_listener_has_a_rate_of_its_own_beside_the_brokers() -> None:
+    clock = Clock()
+    settings = ConnectionSettings(max_creation_rate=10, by_listener={"A": ListenerLimits(max_creation_rate=3)})
+    limits = ConnectionLimits(settings, clock)
+    clock.s += 3600
+
+    assert sum(limits.wait_s("A") == 0 for _ in range(100)) <= 3
+    clock.s += 3600
+    limits.wait_s("A")
+    clock.s += 3600
+
+    assert sum(limits.wait_s("A") == 0 for _ in range(100)) == 3
+    assert sum(limits.wait_s("B") == 0 for _ in range(100)) == 7
+    assert limits.wait_s("A") > 0
 
 
 def test_a_raised_limit_holds_at_once() -> None:
@@ -61,7 +88,7 @@ def test_new_connections_come_no_faster_than_the_rate() -> None:
     admitted = 0
     for _ in range(3000):
         clock.s += 0.001
-        admitted += limits.wait_s() == 0
+        admitted += limits.wait_s("A") == 0
 
     assert 29 <= admitted <= 31
 
@@ -71,18 +98,18 @@ def test_after_a_pause_at_most_one_seconds_worth_comes_at_once() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_creation_rate=10), clock)
     clock.s += 3600
 
-    assert sum(limits.wait_s() == 0 for _ in range(100)) == 10
+    assert sum(limits.wait_s("A") == 0 for _ in range(100)) == 10
 
 
 def test_the_wait_is_as_long_as_the_next_token_takes() -> None:
     clock = Clock()
     limits = ConnectionLimits(ConnectionSettings(max_creation_rate=4), clock)
-    wait_s = limits.wait_s()
+    wait_s = limits.wait_s("A")
     assert 0 < wait_s <= 0.25
 
     clock.s += wait_s
 
-    assert limits.wait_s() == 0
+    assert limits.wait_s("A") == 0
 
 
 def test_a_rate_of_nothing_admits_nobody() -> None:
@@ -90,7 +117,7 @@ def test_a_rate_of_nothing_admits_nobody() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_creation_rate=0), clock)
     clock.s += 1000
 
-    assert limits.wait_s() > 0
+    assert limits.wait_s("A") > 0
 
 
 def test_counts_come_back_to_nothing_whatever_threads_do() -> None:
