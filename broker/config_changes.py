@@ -15,10 +15,10 @@ from kavka.cluster.controller.requests import ConfigEntity
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, validate_group_overrides
-from kavka.config.listener_prefix import base_row, split_prefix
+from kavka.config.listener_prefix import row_of, without_effect
 from kavka.config.setting import Setting
 from kavka.config.topic_config import topic_rows, validate_topic_overrides
-from kavka.config.values import Source
+from kavka.config.values import HIDDEN, Source
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def _checked_broker_change(
                 changed = check_broker_change(current, new, layer(current, Source.DYNAMIC_BROKER))
             else:
                 changed = check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
+            _refuse_what_has_no_effect(new, stored)
             if not validate_only:
                 services.config.prepare(changed)
         except ConfigError as error:
@@ -147,11 +148,21 @@ def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
             )
 
 
+def _refuse_what_has_no_effect(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """A change that is taken takes effect. Setting what is so anyway harms nobody."""
+    for name, text in new.items():
+        reason = without_effect(name, BrokerConfig.ALL_ROWS)
+        if reason is None or stored.get(name) == text:
+            continue
+        row = row_of(name, BrokerConfig.ALL_ROWS)
+        if row is None or row.is_sensitive or row.parse(text, name) != row.default:
+            raise ConfigError(name, HIDDEN if row is None or row.is_sensitive else text, f"it has no effect: {reason}")
+
+
 def setting_row(resource_type: int, name: str) -> Setting | None:
     """The row of a resource's setting, also behind a listener's prefix; None for an unknown one."""
     if resource_type == TOPIC:
         return topic_rows().get(name)
     if resource_type == GROUP:
         return GroupConfig.ROWS.get(name)
-    prefixed = split_prefix(name)
-    return BrokerConfig.ALL_ROWS.get(name) if prefixed is None else base_row(prefixed[1], BrokerConfig.ALL_ROWS)
+    return row_of(name, BrokerConfig.ALL_ROWS)

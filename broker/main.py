@@ -38,16 +38,19 @@ def run(config_path: str | None, overrides: list[str]) -> int:
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.defaults import costly_settings
     from kavka.config.errors import ConfigError
+    from kavka.config.promises import check_promises
+    from kavka.config.sources import nearest
 
     try:
         loaded = BrokerConfig.load(config_path, overrides, os.environ)
+        check_promises(loaded.config)
     except (ConfigError, OSError, UnicodeDecodeError) as failure:
         return _refused(str(failure))
-    if loaded.ignored:
-        names = ",".join(name for name, _ in loaded.ignored)
-        log.info("settings that Kavka has no use for are ignored names=%s", names)
+    for name, reason in loaded.without_effect:
+        log.warning("setting has no effect name=%s reason=%r", name, reason)
     for name in loaded.unknown:
-        log.warning("unknown setting name=%s", name)
+        meant = nearest(name)
+        log.warning("unknown setting name=%s%s", name, f" nearest={meant}" if meant is not None else "")
     for line in costly_settings(loaded.config):
         log.info(line)
     _prepare_process()

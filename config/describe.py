@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig
-from kavka.config.listener_prefix import base_row, split_prefix
+from kavka.config.listener_prefix import base_row, row_of, split_prefix
 from kavka.config.setting import Setting
 from kavka.config.topic_config import TopicConfig
 from kavka.config.topic_settings import TopicSettings
@@ -46,7 +46,7 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
     """Every setting of one broker, those it was given without knowing them included (as secrets: who knows)."""
     given = config.originals
     shown = [(name, row) for name, row in BrokerConfig.ALL_ROWS.items() if not row.internal or name in given]
-    others = [(name, _row_of(name)) for name in given if name not in BrokerConfig.ALL_ROWS]
+    others = [(name, row_of(name, BrokerConfig.ALL_ROWS)) for name in given if name not in BrokerConfig.ALL_ROWS]
     return [_broker_entry(config, name, row) for name, row in (*shown, *others)]
 
 
@@ -55,7 +55,7 @@ def describe_cluster_defaults(config: BrokerConfig) -> list[ConfigEntry]:
     texts = dict(config.layers)[Source.DYNAMIC_DEFAULT_BROKER]
     entries = []
     for name, text in texts.items():
-        entry = _broker_entry(config, name, _row_of(name))
+        entry = _broker_entry(config, name, row_of(name, BrokerConfig.ALL_ROWS))
         synonyms = tuple(s for s in entry.synonyms if s.source is Source.DYNAMIC_DEFAULT_BROKER)
         value = None if entry.is_sensitive else text
         entries.append(entry._replace(value=value, source=Source.DYNAMIC_DEFAULT_BROKER, synonyms=synonyms))
@@ -151,8 +151,3 @@ def _broker_value(config: BrokerConfig, name: str, row: Setting) -> str | None:
         return render(row.type, row.parse(text))
     except ConfigError:
         return text
-
-
-def _row_of(name: str) -> Setting | None:
-    prefixed = split_prefix(name)
-    return BrokerConfig.ALL_ROWS.get(name) if prefixed is None else base_row(prefixed[1], BrokerConfig.ALL_ROWS)

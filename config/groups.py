@@ -164,7 +164,12 @@ class GroupSettings(Settings):
         importance=HIGH,
     )
     offsets_commit_required_acks: int = setting(
-        "offsets.commit.required.acks", SHORT, -1, "The acks a commit needs; only -1 makes sense.", importance=HIGH
+        "offsets.commit.required.acks",
+        SHORT,
+        -1,
+        "The acks a commit needs.",
+        importance=HIGH,
+        ignored="a commit always waits for all in-sync replicas, as with -1",
     )
     offsets_retention_minutes: int = setting(
         "offsets.retention.minutes",

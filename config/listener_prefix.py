@@ -10,6 +10,7 @@ from typing import Final
 
 from kavka.config.setting import Setting
 
+SHARED_THREADS: Final = "network threads serve all listeners together"
 PREFIX: Final = "listener.name."
 LIMITS_OF_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _OWN: Final = (*LIMITS_OF_LISTENER, "connections.max.reauth.ms")
@@ -33,3 +34,18 @@ def base_row(rest: str, rows: Mapping[str, Setting]) -> Setting | None:
         if mechanism != rest and "." not in mechanism:
             return rows.get(name)
     return None
+
+
+def row_of(name: str, rows: Mapping[str, Setting]) -> Setting | None:
+    """The row of a setting, also behind a listener's prefix; None for an unknown one."""
+    prefixed = split_prefix(name)
+    return rows.get(name) if prefixed is None else base_row(prefixed[1], rows)
+
+
+def without_effect(name: str, rows: Mapping[str, Setting]) -> str | None:
+    """Why a setting changes nothing, also behind a listener's prefix; None for one that is followed, or is unknown."""
+    prefixed = split_prefix(name)
+    if prefixed is not None and prefixed[1] == "num.network.threads":
+        return SHARED_THREADS
+    row = row_of(name, rows)
+    return None if row is None else row.without_effect

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.group_config import GroupSettings
-from kavka.config.ignored import ROWS as IGNORED_ROWS
 from kavka.config.own import KavkaSettings
+from kavka.config.promises import PROMISES
 from kavka.config.setting import Setting, Settings
 from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import CLUSTER_WIDE, PER_BROKER, READ_ONLY
 
+_WITHOUT_EFFECT: Final = (
+    "A start names them in its log when they are given. A running broker refuses to change its own, but back to the "
+    "default; a topic may have them."
+)
 _SCOPES: Final = {READ_ONLY: "at start", PER_BROKER: "one broker", CLUSTER_WIDE: "cluster or one broker"}
 _INTRODUCTION: Final = """# Settings
 
@@ -31,11 +35,10 @@ def settings_page() -> str:
     groups = [base for base in BrokerConfig.__bases__ if issubclass(base, Settings) and base is not KavkaSettings]
     parts.extend(_section(f"Broker: {group.__doc__}", group.ROWS.values()) for group in groups)
     parts.append(_section(f"Broker, not in Kafka: {KavkaSettings.__doc__}", KavkaSettings.ROWS.values()))
-    used = [row for row in TopicSettings.ROWS.values() if row.ignored is None]
-    parts.append(_section("Topic", used))
+    parts.append(_section("Topic", TopicSettings.ROWS.values()))
     parts.append(_section("Group (of the consumer protocol)", GroupSettings.ROWS.values()))
-    parts.append(_ignored())
-    return "\n".join(parts)
+    parts += [_refused(), _not_yet(), _ignored()]
+    return "\n".join(part for part in parts if part)
 
 
 def _differences() -> str:
@@ -47,6 +50,9 @@ def _differences() -> str:
 
 
 def _section(title: str | None, rows: Iterable[Setting]) -> str:
+    rows = [row for row in rows if row.without_effect is None]
+    if not rows:
+        return ""
     lines = [f"## {(title or '').rstrip('.')}", "", "| name | type | default | allowed | changes | |", "|" + "---|" * 6]
     for row in rows:
         allowed = "" if row.check is None else str(row.check)
@@ -60,15 +66,40 @@ def _default(row: Setting) -> str:
     return "" if text is None else f"`{text}`" if text else '`""`'
 
 
-def _ignored() -> str:
-    lines = ["## Accepted and not used", "", "These are named in the log at start when they are given.", ""]
-    by_reason: dict[str, list[str]] = {}
-    for row in (*IGNORED_ROWS, *TopicSettings.ROWS.values()):
-        if row.ignored is not None:
-            where = "" if row in IGNORED_ROWS else " (topic)"
-            by_reason.setdefault(row.ignored, []).append(f"`{row.name}`{where}")
-    lines += [f"- {reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+def _refused() -> str:
+    lines = [
+        "## Refused",
+        "",
+        "These ask for a safety that is not here yet: the broker does not start with them, and takes no such change.",
+        "",
+        "- a listener whose security protocol is not PLAINTEXT",
+    ]
+    lines += [f"- `{name}`: {expected}" for name, (_, expected) in PROMISES.items()]
     return "\n".join([*lines, ""])
+
+
+def _not_yet() -> str:
+    lines = ["## Not yet", "", f"These are to be followed, and are not yet. {_WITHOUT_EFFECT}", ""]
+    return "\n".join([*lines, *_by_reason(lambda row: row.waits_for, "waiting for "), ""])
+
+
+def _ignored() -> str:
+    lines = [
+        "## Accepted and not used",
+        "",
+        f"There is nothing in Kavka that these could change. {_WITHOUT_EFFECT}",
+        "",
+    ]
+    return "\n".join([*lines, *_by_reason(lambda row: row.ignored, ""), ""])
+
+
+def _by_reason(reason_of: Callable[[Setting], str | None], before: str) -> list[str]:
+    by_reason: dict[str, list[str]] = {}
+    for rows, where in ((BrokerConfig.ALL_ROWS, ""), (TopicSettings.ROWS, " (topic)")):
+        for row in rows.values():
+            if (reason := reason_of(row)) is not None:
+                by_reason.setdefault(reason, []).append(f"`{row.name}`{where}")
+    return [f"- {before}{reason}: {', '.join(names)}" for reason, names in by_reason.items()]
 
 
 if __name__ == "__main__":

@@ -14,10 +14,13 @@ from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
-from kavka.config.listener_prefix import PREFIX, base_row, split_prefix
+from kavka.config.listener_prefix import PREFIX, base_row, split_prefix, without_effect
 from kavka.config.promises import AUTHORISERS_OWN, PROMISES
 from kavka.config.properties import parse_properties
 
+LEAST_LIKENESS: Final = 0.8
+"""Of a mistyped name to the one it is taken for, from 0 to 1."""
+_SHOWN_CHARACTERS: Final = 100
 _ENVIRONMENT_PREFIX: Final = "KAFKA_"
 _SCRIPT_VARIABLES: Final = frozenset({"KAFKA_METRICS_OPTS", "KAFKA_LOG_OPTS", "KAFKA_ZOOKEEPER_OPTS"})
 _NAMES: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
@@ -27,20 +30,20 @@ _FOR_UNDERSCORES: Final = {1: ".", 2: "_", 3: "-"}
 
 
 class Loaded(NamedTuple):
-    """A start's settings. `unknown` and `ignored` are names that were given; `ignored` has the reason beside."""
+    """A start's settings. `unknown` and `without_effect` are names that were given, the latter with the reason."""
 
     config: BrokerConfig
     unknown: list[str]
-    ignored: list[tuple[str, str]]
+    without_effect: list[tuple[str, str]]
 
 
 def load(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str, str]) -> Loaded:
     """Reads all sources. Raises ConfigError."""
     given = {**_from_file(path), **from_environment(environ), **_from_overrides(overrides)}
     rows = BrokerConfig.ALL_ROWS
-    ignored = [(name, reason) for name in sorted(given) if name in rows and (reason := rows[name].ignored)]
+    useless = [(name, reason) for name in sorted(given) if (reason := without_effect(name, rows)) is not None]
     unknown = [name for name in sorted(given) if not is_known(name)]
-    return Loaded(BrokerConfig(given), unknown, ignored)
+    return Loaded(BrokerConfig(given), unknown, useless)
 
 
 def is_known(name: str) -> bool:
@@ -51,6 +54,19 @@ def is_known(name: str) -> bool:
         or name in AUTHORISERS_OWN
         or (prefixed is not None and (prefixed[1] in PROMISES or base_row(prefixed[1], rows) is not None))
     )
+
+
+def nearest(name: str) -> str | None:
+    """The known setting that an unknown one may have been meant to be."""
+    from difflib import get_close_matches  # seldom needed
+
+    prefixed = split_prefix(name)
+    if prefixed is None:
+        close = get_close_matches(name, [*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN], 1, LEAST_LIKENESS)
+        return close[0] if close else None
+    known = [each for each in BrokerConfig.ALL_ROWS if base_row(each, BrokerConfig.ALL_ROWS) is not None]
+    close = get_close_matches(prefixed[1], known, 1, LEAST_LIKENESS)
+    return name.removesuffix(prefixed[1]) + close[0] if close else None
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -90,6 +106,7 @@ def _from_overrides(overrides: Iterable[str]) -> dict[str, str]:
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(None, None, "An override must be of the form name=value")
+            shown = override[:_SHOWN_CHARACTERS]
+            raise ConfigError(None, None, f"Invalid override {shown!r}: must be of the form name=value")
         given[name.strip()] = text
     return given

@@ -30,20 +30,12 @@ SETTINGS = {
 }
 SILENCE_S = 0.5
 
-NEEDS_FOLLOWERS = "one broker has no followers"
-NEEDS_SECURITY = "listeners have no TLS or SASL yet"
 LATER: dict[str, str] = {
     "min.insync.replicas": "capped at the number of replicas, which is one here",
-    "num.replica.fetchers": NEEDS_FOLLOWERS,
-    "unclean.leader.election.enable": NEEDS_FOLLOWERS,
-    "transaction.partition.verification.enable": "there are no transactions yet",
+    "unclean.leader.election.enable": "one broker has no followers",
+    "transaction.partition.verification.enable": "shown with transactions, in transactions/test_transaction_tools.py",
     "background.threads": "the number of background threads shows in nothing but time",
     "num.recovery.threads.per.data.dir": "counts when logs are opened and closed only",
-    **{
-        row.name: NEEDS_SECURITY
-        for row in BrokerConfig.rows()
-        if row.is_dynamic and not row.ignored and row.name.startswith(("ssl.", "sasl."))
-    },
 }
 """Settings whose effect nothing could show: why."""
 
@@ -79,7 +71,7 @@ def stage(running: KavkaProcess, request: pytest.FixtureRequest) -> Iterator[Sta
 
 
 def test_every_dynamic_setting_has_a_test_or_a_reason_why_not() -> None:
-    dynamic = {row.name for row in BrokerConfig.rows() if row.is_dynamic and not row.ignored}
+    dynamic = {row.name for row in BrokerConfig.rows() if row.is_dynamic and row.without_effect is None}
 
     assert EFFECTS.keys() | LATER.keys() == dynamic
     assert EFFECTS.keys() & LATER.keys() == set()

@@ -71,22 +71,30 @@ def test_a_settings_file_that_is_a_program_stops_the_start(tmp_path: Path) -> No
     assert not (tmp_path / "data").exists()
 
 
-def test_unknown_settings_warn_and_useless_ones_are_named(tmp_path: Path) -> None:
+def test_unknown_settings_warn_and_each_that_has_no_effect_is_named_with_the_reason(tmp_path: Path) -> None:
     settings = {
         "log.retention.mss": "5",
+        "my.own.setting": "5",
         "log.cleaner.dedupe.buffer.size": "134217728",
         "remote.log.manager.thread.pool.size": "10",
+        "listener.name.plaintext.ssl.keystore.password": "secret",
     }
     with KavkaProcess(tmp_path, settings) as broker:
         lines = broker.process.log_text().splitlines()
 
     unknown = [line for line in lines if "unknown setting" in line]
-    ignored = [line for line in lines if "ignored" in line]
-    assert len(unknown) == 1
-    assert "level=WARNING" in unknown[0]
-    assert "log.retention.mss" in unknown[0]
-    assert len(ignored) == 1
-    assert "remote.log.manager.thread.pool.size" in ignored[0]
+    useless = [line for line in lines if "has no effect" in line]
+    assert len(unknown) == 2
+    assert "name=log.retention.mss" in unknown[0]
+    assert "nearest=log.retention.ms" in unknown[0]
+    assert "name=my.own.setting" in unknown[1]
+    assert "nearest" not in unknown[1]
+    assert len(useless) == 2
+    assert "name=listener.name.plaintext.ssl.keystore.password" in useless[0]
+    assert "it waits for TLS" in useless[0]
+    assert "name=remote.log.manager.thread.pool.size" in useless[1]
+    assert "no tiered storage" in useless[1]
+    assert not [line for line in lines if "secret" in line]
 
 
 def test_a_port_in_use_stops_the_start(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_every_row_says_what_it_is_for() -> None:
 
 def test_the_example_file_loads_and_every_setting_in_it_is_known_and_used() -> None:
     loaded = BrokerConfig.load(EXAMPLE, [], {})
-    assert (loaded.unknown, loaded.ignored) == ([], [])
+    assert (loaded.unknown, loaded.without_effect) == ([], [])
 
 
 def test_what_the_example_comments_out_is_the_default_where_it_says_so(tmp_path: Path) -> None:

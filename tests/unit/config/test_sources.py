@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kavka.config import BrokerConfig, ConfigError
 from kavka.config.properties import parse_properties
-from kavka.config.sources import from_environment
+from kavka.config.sources import from_environment, nearest
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_unknown_and_ignored_settings_are_named() -> None:
     loaded = BrokerConfig.load(None, overrides, {})
 
     assert loaded.unknown == ["num.partitons"]
-    assert [name for name, reason in loaded.ignored if reason] == ["process.roles", "remote.log.reader.threads"]
+    assert [name for name, reason in loaded.without_effect if reason] == ["process.roles", "remote.log.reader.threads"]
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,28 @@ def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
     assert loaded.config.broker_id == 3001
     assert [listener.name for listener in loaded.config.listeners] == ["PLAINTEXT", "PLAINTEXT_HOST"]
     assert loaded.unknown == []
-    assert [name for name, _ in loaded.ignored] == ["controller.quorum.voters", "process.roles"]
+    assert [name for name, _ in loaded.without_effect] == ["controller.quorum.voters", "process.roles"]
 
 
 @pytest.mark.parametrize("override", ["num.partitions", "=3", ""])
 def test_an_override_needs_name_and_value(override: str) -> None:
-    with pytest.raises(ConfigError, match="name=value"):
+    with pytest.raises(ConfigError, match=f"override '{override}': must be of the form name=value"):
         BrokerConfig.load(None, [override], {})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("num.partitons", "num.partitions"),
+        ("log.retention.mss", "log.retention.ms"),
+        ("super.user", "super.users"),
+        ("listener.name.plaintext.ssl.keystore.lokation", "listener.name.plaintext.ssl.keystore.location"),
+        ("listener.name.a.max.conections", "listener.name.a.max.connections"),
+        ("my.own.setting", None),
+    ],
+)
+def test_an_unknown_name_is_compared_with_the_known_ones(name: str, meant: str | None) -> None:
+    assert nearest(name) == meant
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

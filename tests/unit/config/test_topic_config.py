@@ -100,7 +100,7 @@ def test_of_stored_settings_the_usable_ones_are_kept() -> None:
 def test_preallocation_is_accepted_checked_and_named_as_not_used() -> None:
     loaded = BrokerConfig.load(None, ["log.preallocate=true"], {})
 
-    assert [name for name, reason in loaded.ignored if "preallocation" in reason] == ["log.preallocate"]
+    assert [name for name, reason in loaded.without_effect if "preallocation" in reason] == ["log.preallocate"]
     assert TopicConfig.of(loaded.config, {"preallocate": "true"}).value("preallocate") is True
     with pytest.raises(ConfigError):
         TopicConfig.of(loaded.config, {"preallocate": "yes"})

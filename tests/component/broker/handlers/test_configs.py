@@ -236,6 +236,28 @@ def test_broker_settings_that_cannot_be_changed_so_are_refused(
     assert broker.config.current is before
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "default", "reason"),
+    [
+        ("num.replica.fetchers", "2", "1", "waits for clusters with replication"),
+        ("log.preallocate", "true", "false", "without preallocation"),
+        ("listener.name.plaintext.num.network.threads", "2", None, "serve all listeners together"),
+        ("listener.name.plaintext.ssl.keystore.location", "/etc/store.pem", None, "waits for TLS"),
+    ],
+)
+def test_changes_that_would_have_no_effect_are_refused_with_the_reason(
+    broker: Broker, name: str, text: str, default: str | None, reason: str
+) -> None:
+    (refused,) = broker.ask(incremental(BROKER, OWN, (name, SET, text)), 1).responses
+
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert name in refused.error_message
+    assert reason in refused.error_message
+    assert broker.controller.stored == {}
+    if default is not None:
+        assert code(broker, incremental(BROKER, OWN, (name, SET, default))) == ErrorCode.NONE
+
+
 def test_validation_alone_stores_nothing_but_finds_faults(broker: Broker) -> None:
     right = incremental(TOPIC, "visits", ("retention.ms", SET, "1"), validate_only=True)
     wrong = incremental(TOPIC, "visits", ("retention.ms", SET, "soon"), validate_only=True)
