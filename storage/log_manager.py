@@ -23,7 +23,7 @@ from kavka.storage.environment import LogEnvironment, at_once
 from kavka.storage.files import Files, storage_error
 from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_directories import LogDirectories
-from kavka.storage.log_directory import LogDirectory
+from kavka.storage.log_directory import ListLogs, LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_loading import (
     FoundFolders,
@@ -251,22 +251,22 @@ class LogManager:
     def checkpoint_recovery_points(self) -> None:
         """Write recovery points and log start offsets of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, recovery_points=True)
+            self._checkpoint(directory, directory.write_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
         """Write the log start offsets of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, log_start_offsets=True)
+            self._checkpoint(directory, directory.write_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, high_watermarks=True)
+            self._checkpoint(directory, directory.write_high_watermarks)
 
     def checkpoint_clean_offsets(self, directory: LogDirectory) -> None:
         """Write where the dirty parts of the directory's compacted logs begin, if that changed."""
         if directory.online:
-            self._checkpoint(directory, clean_offsets=True)
+            self._checkpoint(directory, directory.write_clean_offsets)
 
     # Stop
 
@@ -327,25 +327,9 @@ class LogManager:
         with self.directories.tried_again(directory, "could not fsync"):
             self._files.fsync_directory(directory.path)
 
-    def _checkpoint(
-        self,
-        directory: LogDirectory,
-        *,
-        recovery_points: bool = False,
-        log_start_offsets: bool = False,
-        high_watermarks: bool = False,
-        clean_offsets: bool = False,
-    ) -> None:
-        logs_in = partial(self.logs_in, directory)
+    def _checkpoint(self, directory: LogDirectory, write: Callable[[ListLogs], None]) -> None:
         with self.directories.tried_again(directory, "could not write a checkpoint"):
-            if recovery_points:
-                directory.write_recovery_points(logs_in)
-            if log_start_offsets:
-                directory.write_log_start_offsets(logs_in)
-            if high_watermarks:
-                directory.write_high_watermarks(logs_in)
-            if clean_offsets:
-                directory.write_clean_offsets(logs_in)
+            write(partial(self.logs_in, directory))
 
     # Opening
 

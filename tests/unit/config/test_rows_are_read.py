@@ -22,6 +22,7 @@ SNAPSHOTS = frozenset(
         "config",
         "current",
         "environment",
+        "group_config",
         "job",
         "new",
         "own",
