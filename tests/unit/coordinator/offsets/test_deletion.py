@@ -9,7 +9,7 @@ from kavka.coordinator.group.group import OffsetExpiry
 from kavka.coordinator.group.offsets.deletion import DELETIONS, EXPIRATIONS, EXPIRY_TIMER
 from kavka.coordinator.group.offsets.records import in_batches, offset_tombstone
 from kavka.coordinator.runtime.batches import batch_of
-from kavka.coordinator.runtime.result import Producer, Result
+from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataKey
 from tests.support.offset_stage import CHECK_INTERVAL_MS, GROUP, MINUTE_MS, TOPIC, FakeGroup, OffsetStage, codes
@@ -279,14 +279,14 @@ def test_more_tombstones_than_a_batch_holds_are_written_one_batch_after_the_othe
 
 def test_tombstones_of_long_names_are_written_in_batches_that_fit() -> None:
     records = [offset_tombstone("g" * 30_000, "t" * 249, partition) for partition in range(100)]
-    result: Result | None = in_batches(records, ((print, "done"),))
-    written = []
-    while result is not None:
-        assert len(batch_of(result.records, 0)) <= 1_048_588
-        written += result.records
-        result, last = result.appended() if result.appended is not None else None, result
-        assert bool(last.replies) is (result is None)
-    assert written == records
+    results = [in_batches(records, ((print, "done"),))]
+    while (follows := results[-1].appended) is not None:
+        following = follows()
+        assert following is not None
+        results.append(following)
+    assert all(len(batch_of(each.records, 0)) <= 1_048_588 for each in results)
+    assert [bool(each.replies) for each in results] == [*[False] * (len(results) - 1), True]
+    assert [record for each in results for record in each.records] == records
 
 
 def test_a_batch_of_tombstones_that_the_topic_finds_too_large_is_halved() -> None:
