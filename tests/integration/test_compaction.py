@@ -15,8 +15,8 @@ from kavka.protocol.records.batch import Record, build_batch, iter_batch_headers
 from kavka.protocol.records.compression import Codec
 from tests.support.java import run_java
 from tests.support.kavka_process import KavkaProcess
-from tests.support.processes import wait_until
-from tests.support.raw_client import LATEST, RawClient
+from tests.support.processes import let_pass, wait_until
+from tests.support.wire import LATEST, RawClient
 
 QUICK = {"log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "0"}
 TOPIC: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "100000", "min_cleanable_dirty_ratio": "0.01"}
@@ -121,7 +121,7 @@ def test_kills_in_the_middle_of_compaction_lose_nothing(tmp_path: Path, victim: 
                 writer.write(client, 60, codec=number % 5)
                 worker = worker_of(broker)
                 workers.add(worker)
-                time.sleep(chance.random() * 0.8)
+                let_pass(chance.random() * 0.8)
                 if victim == "worker":
                     os.kill(worker, signal.SIGKILL)
                 else:
@@ -173,7 +173,6 @@ def test_kafkas_tool_has_no_complaint_about_a_compacted_log(tmp_path: Path, bund
             for codec in Codec:
                 writer.write(client, 40, codec=codec)
             wait_until(lambda: rounds(broker) >= 1, 20, "not compacted")
-            time.sleep(1)
             writer.check(client)
         folder = broker.log_dir / "kv-0"
         broker.stop()

@@ -17,8 +17,8 @@ from tests.support import cleaner_settings
 from tests.support.kavka_process import KavkaProcess
 from tests.support.probe import answers
 from tests.support.processes import free_port
-from tests.support.raw_client import BROKER, TOPIC
 from tests.support.settings_stage import BROKER_ID, EFFECT_TIMEOUT_S, Stage, eventually
+from tests.support.wire import BROKER, TOPIC
 
 SETTINGS = {
     "broker.id": BROKER_ID,

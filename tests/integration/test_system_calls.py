@@ -20,7 +20,7 @@ from tests.support.kavka_process import KavkaProcess
 from tests.support.partition_logs import batch_of
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 REQUESTS = 400
 WARM_UP = 200
@@ -32,23 +32,23 @@ ROW = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(?P<calls>\d+)\s+(?:\d+\s+)?(?P<n
 
 
 @pytest.fixture
-def client(broker: RunningServer) -> Iterator[WireClient]:
+def client(broker: RunningServer) -> Iterator[Wire]:
     if not isinstance(broker, KavkaProcess):
         pytest.skip("counts our own calls")
-    with WireClient(broker.host, broker.port) as client:
+    with Wire(broker.host, broker.port) as client:
         topic = CreatableTopic(name=TOPIC, num_partitions=2, replication_factor=1, assignments=[], configs=[])
         client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=False), 4)
         yield client
 
 
-def produce(client: WireClient, index: int = 0) -> None:
+def produce(client: Wire, index: int = 0) -> None:
     data = PartitionProduceData(index=index, records=bytes(batch_of(b"x" * 100)))
     topic = TopicProduceData(name=TOPIC, partition_data=[data])
     answer = client.ask(ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=[topic]), 8)
     assert answer.responses[0].partition_responses[0].error_code == 0
 
 
-def fetch(client: WireClient) -> None:
+def fetch(client: Wire) -> None:
     partition = FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=1000,
@@ -104,14 +104,14 @@ def _wait_until_attached(pid: int, tracer: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="strace is Linux's")
-def test_a_produce_request(broker: RunningServer, client: WireClient, tmp_path: Path) -> None:
+def test_a_produce_request(broker: RunningServer, client: Wire, tmp_path: Path) -> None:
     calls = best_round(PRODUCE_CALLS, lambda: calls_per_request(broker, lambda: produce(client), tmp_path / "calls"))
 
     assert sum(calls.values()) <= PRODUCE_CALLS, calls
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="strace is Linux's")
-def test_a_fetch_request(broker: RunningServer, client: WireClient, tmp_path: Path) -> None:
+def test_a_fetch_request(broker: RunningServer, client: Wire, tmp_path: Path) -> None:
     produce(client, 1)
     calls = best_round(FETCH_CALLS, lambda: calls_per_request(broker, lambda: fetch(client), tmp_path / "calls"))
 

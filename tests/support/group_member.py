@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
+from tests.support.processes import let_pass
+
 POLL_S = 0.1
 BATCH_RECORDS = 50
 
@@ -112,7 +114,7 @@ class Member:
                 continue
             if not batch:
                 continue
-            time.sleep((self._next_process_ms or self.process_ms) / 1000)
+            let_pass((self._next_process_ms or self.process_ms) / 1000)
             self._next_process_ms = 0
             self._delivered.update(batch)
             if self.commit_mode == "sync":

@@ -10,7 +10,7 @@ from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from kavka.protocol.messages.leave_group import LeaveGroupRequest
 from kavka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.processes import wait_until
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION, FIND_VERSION = 5, 3, 3, 2, 3
 MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS = 79, 27
@@ -23,7 +23,7 @@ READY_S = 15.0
 class WireMember:
     """`send_join` and `joined` are apart, so that several members can join in one thread. Owned by one thread."""
 
-    wire: WireClient
+    wire: Wire
     group_id: str
     protocol_type: str
     protocols: dict[str, bytes]

@@ -16,7 +16,17 @@ from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.crc import crc32c
-from tests.support.wire import FETCH_VERSION, PRODUCE_VERSION, Wire, batch_of, fetch_request, frame, produce_request
+from tests.support.processes import let_pass
+from tests.support.wire import (
+    FETCH_VERSION,
+    FRAMED_BY_HAND,
+    PRODUCE_VERSION,
+    Wire,
+    batch_of,
+    fetch_request,
+    frame,
+    produce_request,
+)
 
 MAX_FRAME_BYTES = 104_857_600
 BOMB_BYTES = 256 * 1024 * 1024
@@ -165,8 +175,8 @@ def byte_by_byte(target: Target, dice: random.Random) -> int:
     with target.wire() as wire:
         for byte in frame(request, 0):
             wire.socket.sendall(bytes([byte]))
-            time.sleep(0.0005)
-        assert wire.answer(request, 0).error_code == 0
+            let_pass(0.0005)
+        assert wire.answer(request, 0, correlation_id=FRAMED_BY_HAND).error_code == 0
     return 0
 
 

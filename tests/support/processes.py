@@ -143,6 +143,11 @@ def wait_until(condition: Callable[[], Value | None], timeout_s: float, message:
         pause_s = min(pause_s * 1.5, 0.1)
 
 
+def let_pass(duration_s: float) -> None:
+    """Let others go on for a while: a load of some length, a blow at a random moment. Never to wait for something."""
+    time.sleep(duration_s)
+
+
 def free_port() -> int:
     """A port that is free now, for servers that cannot bind port 0 and say which it became."""
     with socket.socket() as probe:

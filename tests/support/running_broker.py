@@ -10,7 +10,7 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.config.values import Source
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.support.processes import free_port
-from tests.support.raw_client import BROKER, RawClient
+from tests.support.wire import BROKER, RawClient
 
 HOST = "127.0.0.1"
 BROKER_ID = "5"

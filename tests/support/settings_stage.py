@@ -7,7 +7,7 @@ from typing import Any
 from kavka.protocol.errors import ErrorCode
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
-from tests.support.raw_client import BROKER, EARLIEST, RawClient
+from tests.support.wire import BROKER, EARLIEST, RawClient
 
 BROKER_ID = "5"
 """The stage's broker must have this id."""

@@ -15,8 +15,8 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.probe import answers
 from tests.support.processes import free_port, wait_until
-from tests.support.raw_client import RawClient
 from tests.support.running_broker import HOST, RunningBroker, threads
+from tests.support.wire import RawClient
 
 SILENCE_S = 0.5
 NAMES = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,THIRD:PLAINTEXT"

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import MessageSizeTooLargeError
 
+from tests.support.processes import let_pass
 from tests.support.sample_records import SampleRecord, sample_records
 from tests.support.server import RunningServer
 
@@ -88,7 +89,7 @@ def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningServer, t
             consumer.assign([TopicPartition(topic, 0)])
             await consumer.seek_to_end()
             waiting = asyncio.create_task(consumer.getone())
-            await asyncio.sleep(0.5)
+            await asyncio.to_thread(let_pass, 0.5)
             started_at = asyncio.get_running_loop().time()
             await producer.send_and_wait(topic, b"at last")
             record = await waiting

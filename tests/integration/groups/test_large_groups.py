@@ -10,9 +10,10 @@ from confluent_kafka import Consumer
 
 from tests.support.group_members import FAST_GROUPS, feed
 from tests.support.group_wire import WireMember
+from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 DELAY_MS = 1000
 BROKER_SETTINGS = FAST_GROUPS | {"group.initial.rebalance.delay.ms": str(DELAY_MS), "group.max.size": "30"}
@@ -55,7 +56,7 @@ def test_two_dozen_members_of_the_new_protocol_share_a_topic(broker: RunningServ
 
 
 def test_those_who_come_within_the_delay_are_in_the_first_generation(broker: RunningServer, topic: str) -> None:
-    with WireClient(broker.host, broker.port) as first, WireClient(broker.host, broker.port) as second:
+    with Wire(broker.host, broker.port) as first, Wire(broker.host, broker.port) as second:
         early = WireMember(first, topic, "consumer", {"range": b"\x00\x00"})
         late = WireMember(second, topic, "consumer", {"range": b"\x00\x00"})
         early.wait_for_coordinator()
@@ -74,7 +75,7 @@ def test_those_who_come_within_the_delay_are_in_the_first_generation(broker: Run
 
 
 def test_a_group_takes_no_more_members_than_it_may_have(broker: RunningServer, topic: str) -> None:
-    wires = [WireClient(broker.host, broker.port) for _ in range(31)]
+    wires = [Wire(broker.host, broker.port) for _ in range(31)]
     try:
         members = [WireMember(wire, topic, "consumer", {"range": b"\x00\x00"}) for wire in wires]
         members[0].wait_for_coordinator()
@@ -119,8 +120,11 @@ async def _read_together(broker: RunningServer, topic: str) -> list[tuple[int, i
                     found[partition.partition, record.offset] = found.get((partition.partition, record.offset), 0) + 1
 
     readers = [asyncio.create_task(read(consumer)) for consumer in consumers]
-    while len(found) < PARTITIONS * 5 or not all(consumer.assignment() for consumer in consumers):
-        await asyncio.sleep(0.05)
+
+    def all_read() -> bool:
+        return len(found) >= PARTITIONS * 5 and all(consumer.assignment() for consumer in consumers)
+
+    await asyncio.to_thread(wait_until, all_read, WAIT_S, "not everything is read")
     shares = [len(consumer.assignment()) for consumer in consumers]
     for reader in readers:
         reader.cancel()

@@ -9,7 +9,7 @@ from kavka.protocol.messages.list_groups import ListGroupsRequest
 from tests.support.group_members import FAST_GROUPS
 from tests.support.group_wire import WireMember
 from tests.support.server import RunningServer
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 BROKER_SETTINGS = FAST_GROUPS
 REBALANCE_IN_PROGRESS, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID = 27, 23, 25
@@ -23,7 +23,7 @@ def new_member(broker: RunningServer) -> Iterator[NewMember]:
     members: list[WireMember] = []
 
     def make(group_id: str, protocol_type: str, protocols: dict[str, bytes]) -> WireMember:
-        members.append(WireMember(WireClient(broker.host, broker.port), group_id, protocol_type, protocols))
+        members.append(WireMember(Wire(broker.host, broker.port), group_id, protocol_type, protocols))
         members[-1].wait_for_coordinator()
         return members[-1]
 

@@ -13,8 +13,8 @@ from kavka.protocol.records.compression import Codec
 from tests.support.kafka_process import ZooKeeperKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
-from tests.support.raw_client import LATEST, RawClient
 from tests.support.server import RunningServer
+from tests.support.wire import LATEST, RawClient
 
 pytestmark = pytest.mark.java
 

@@ -20,8 +20,8 @@ from kavka.protocol.records.batch import (
     verify_crc,
 )
 from kavka.protocol.records.legacy import build_message_set, to_legacy
-from tests.support import records_oracle
-from tests.support.records_oracle import TYPE_NAMES, Answer, Case
+from tests.integration.oracle import records_oracle
+from tests.integration.oracle.records_oracle import TYPE_NAMES, Answer, Case
 
 pytestmark = pytest.mark.java
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.answers.comparing import KNOWN, unexpected
-from tests.support.answers.stage import KAFKA_39, KAFKA_43, SCENARIOS, Scenario
+from tests.integration.oracle.answers.comparing import KNOWN, unexpected
+from tests.integration.oracle.answers.stage import KAFKA_39, KAFKA_43, SCENARIOS, Scenario
 from tests.support.kafka_process import KRaftKafka, ZooKeeperKafka
 from tests.support.kavka_process import KavkaProcess
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 for _module in (
     "cluster",
@@ -26,7 +26,7 @@ for _module in (
     "topics",
     "transactions",
 ):
-    importlib.import_module(f"tests.support.answers.{_module}")
+    importlib.import_module(f"tests.integration.oracle.answers.{_module}")
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 SAME_AS_KAFKAS = {
@@ -40,23 +40,23 @@ SAME_AS_KAFKAS = {
 
 
 @pytest.fixture(scope="module")
-def kavka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
+def kavka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     with (
         KavkaProcess(tmp_path_factory.mktemp("kavka"), SAME_AS_KAFKAS) as process,
-        WireClient(process.host, process.port) as client,
+        Wire(process.host, process.port) as client,
     ):
         yield client
 
 
 @pytest.fixture(scope="module")
-def kafka_39(kafka39: ZooKeeperKafka) -> Iterator[WireClient]:
-    with WireClient(kafka39.host, kafka39.port) as client:
+def kafka_39(kafka39: ZooKeeperKafka) -> Iterator[Wire]:
+    with Wire(kafka39.host, kafka39.port) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def kafka_43(kafka43: KRaftKafka) -> Iterator[WireClient]:
-    with WireClient(kafka43.host, kafka43.port) as client:
+def kafka_43(kafka43: KRaftKafka) -> Iterator[Wire]:
+    with Wire(kafka43.host, kafka43.port) as client:
         yield client
 
 
@@ -65,14 +65,12 @@ def scenarios_for(oracle: str) -> list[object]:
 
 
 @pytest.mark.parametrize("scenario", scenarios_for(KAFKA_39))
-def test_kavka_answers_as_kafka_3_9(scenario: Scenario, kavka: WireClient, kafka_39: WireClient) -> None:
+def test_kavka_answers_as_kafka_3_9(scenario: Scenario, kavka: Wire, kafka_39: Wire) -> None:
     assert unexpected(scenario, KAFKA_39, kavka, kafka_39) == []
 
 
 @pytest.mark.parametrize("scenario", scenarios_for(KAFKA_43))
-def test_kavka_answers_as_kafka_4_3_in_its_newest_versions(
-    scenario: Scenario, kavka: WireClient, kafka_43: WireClient
-) -> None:
+def test_kavka_answers_as_kafka_4_3_in_its_newest_versions(scenario: Scenario, kavka: Wire, kafka_43: Wire) -> None:
     assert unexpected(scenario, KAFKA_43, kavka, kafka_43) == []
 
 

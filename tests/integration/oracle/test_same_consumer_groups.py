@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.integration.oracle.consumer_script import JOINING, Script
 from tests.support import maven
-from tests.support.consumer_script import JOINING, Script
 from tests.support.consumer_stage import ConsumerStage
 from tests.support.kafka_process import KRaftKafka
 from tests.support.kavka_process import KavkaProcess

@@ -16,7 +16,7 @@ from tests.integration.robustness.test_wrong_settings import start
 from tests.support.kavka_process import KavkaProcess
 from tests.support.mounts import break_disk, ext4, remount, tmpfs
 from tests.support.numbered_producer import PARTITIONS
-from tests.support.processes import wait_until
+from tests.support.processes import let_pass, wait_until
 from tests.support.producing import Producing, assert_nothing_lost_or_doubled
 from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
 
@@ -85,7 +85,7 @@ def test_idempotent_producers_ride_out_a_full_disk(tmp_path: Path) -> None:
             for _ in range(3):
                 producer.wait_for_more()
                 fill_up(disk / "filler")
-                time.sleep(1)
+                let_pass(1)
                 (disk / "filler").unlink()
             producer.wait_for_more()
             sent = producer.finish()

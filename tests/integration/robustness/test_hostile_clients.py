@@ -20,6 +20,7 @@ import pytest
 from tests.support.hostile import HOSTILITIES, LARGE_TOPIC, Target, bombs
 from tests.support.kavka_process import KavkaProcess
 from tests.support.metrics_page import metric
+from tests.support.processes import let_pass
 from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
 
 SEED = 4
@@ -50,7 +51,7 @@ def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
     with KavkaProcess(tmp_path, SETTINGS) as broker:
         target = Target(broker.host, broker.port, prepare_topics(broker), bombs())
         with steady(broker) as calm:
-            time.sleep(CALM_S)
+            let_pass(CALM_S)
         with steady(broker) as stormy:
             done, rejections = misbehave(target, dice, FUZZ_S)
         peak_bytes = broker.process.peak_rss_bytes()
@@ -102,7 +103,7 @@ def misbehave(target: Target, dice: random.Random, seconds: float) -> tuple[Coun
         for hostility in dice.sample(HOSTILITIES, len(HOSTILITIES)):
             rejections += hostility(target, dice)
             done[hostility.__name__] += 1
-            time.sleep(PAUSE_S)
+            let_pass(PAUSE_S)
     return done, rejections
 
 

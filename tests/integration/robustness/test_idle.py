@@ -4,12 +4,12 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.kavka_process import KavkaProcess
+from tests.support.processes import let_pass
 from tests.support.wire import FETCH_VERSION, Wire, create_topic, fetch_request
 
 pytestmark = pytest.mark.serial
@@ -24,9 +24,9 @@ def test_an_idle_broker_wakes_fewer_than_twenty_times_a_second(tmp_path: Path) -
         # A consumer at the end of its partition, and a connection that says nothing.
         client.send(fetch_request("quiet", 0, max_wait_ms=60_000), FETCH_VERSION)
         with Wire(broker.host, broker.port):
-            time.sleep(1)
+            let_pass(1)
             before = broker.process.voluntary_switches()
-            time.sleep(WATCHED_S)
+            let_pass(WATCHED_S)
             wakes = broker.process.voluntary_switches() - before
 
         assert wakes / WATCHED_S < MAX_WAKES_PER_SECOND
@@ -37,11 +37,11 @@ def test_an_idle_broker_hardly_calls_the_kernel(tmp_path: Path) -> None:
         pytest.skip("strace is not installed (Debian: apt-get install strace)")
     with KavkaProcess(tmp_path) as broker, Wire(broker.host, broker.port) as client:
         create_topic(client, "quiet", 10)
-        time.sleep(1)
+        let_pass(1)
         counts = tmp_path / "counts"
         command = ["strace", "-f", "-c", "-o", str(counts), "-p", str(broker.process.pid)]
         tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        time.sleep(WATCHED_S)
+        let_pass(WATCHED_S)
         # SIGTERM would end it without its table.
         tracer.send_signal(signal.SIGINT)
         complaints = tracer.communicate(timeout=10)[1]

@@ -1,7 +1,6 @@
 """kill -9, again and again, while idempotent producers of two kinds keep producing."""
 
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.support.java import run_java
 from tests.support.kavka_process import KavkaProcess
 from tests.support.numbered_producer import PARTITIONS
+from tests.support.processes import let_pass
 from tests.support.producing import Producing, assert_nothing_lost_or_doubled
 from tests.support.wire import Wire, create_topic
 
@@ -35,7 +35,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
             for _ in range(KILLS):
                 for producer in producers:
                     producer.wait_for_more()
-                time.sleep(dice.uniform(0.0, 0.4))
+                let_pass(dice.uniform(0.0, 0.4))
                 broker.process.check_alive()
                 broker.kill()
                 broker.start()

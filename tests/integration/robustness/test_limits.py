@@ -14,9 +14,10 @@ from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from tests.support.kavka_process import KavkaProcess
 from tests.support.metrics_page import metric, wait_for_metric
 from tests.support.probe import answers
-from tests.support.processes import wait_until
+from tests.support.processes import let_pass, wait_until
 from tests.support.wire import (
     FETCH_VERSION,
+    FRAMED_BY_HAND,
     PRODUCE_VERSION,
     Wire,
     batch_of,
@@ -142,9 +143,8 @@ def test_large_requests_share_the_memory_that_they_may_use(tmp_path: Path) -> No
         data = frame(request, PRODUCE_VERSION)
         clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=30)) for _ in range(16)]
         in_turns([sender(client, data, 512 * 1024) for client in clients])
-        codes = [
-            client.answer(request, PRODUCE_VERSION).responses[0].partition_responses[0].error_code for client in clients
-        ]
+        answers_of = [client.answer(request, PRODUCE_VERSION, correlation_id=FRAMED_BY_HAND) for client in clients]
+        codes = [answer.responses[0].partition_responses[0].error_code for answer in answers_of]
 
         assert codes == [0] * 16
         assert broker.process.peak_rss_bytes() - before < 60 * MIB
@@ -201,7 +201,7 @@ def in_turns(steps: list[Callable[[], bool]]) -> None:
     while steps:
         assert time.monotonic() < deadline, f"{len(steps)} clients are stuck"
         steps = [step for step in steps if step()]
-        time.sleep(0.001)
+        let_pass(0.001)
 
 
 def now_ms() -> int:

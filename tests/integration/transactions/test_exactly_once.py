@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.java_programs import java_command
 from tests.support.numbered_producer import PARTITIONS
-from tests.support.processes import Process, wait_until
+from tests.support.processes import Process, let_pass, wait_until
 from tests.support.producing import REPOSITORY, Producing
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
@@ -59,7 +59,7 @@ def test_copies_are_exact_whoever_is_killed(broker: RunningServer, tmp_path: Pat
             copier.process.wait_for_log("COPIED", 60)
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            time.sleep(dice.uniform(0.2, 2.0))
+            let_pass(dice.uniform(0.2, 2.0))
             if dice.random() < 0.4:
                 broker.process.check_alive()
                 broker.kill()

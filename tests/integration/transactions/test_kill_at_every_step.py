@@ -1,12 +1,12 @@
 """The broker is killed after each step of a transaction, and comes back: what was begun is ended as it was asked."""
 
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import let_pass
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
 from tests.support.transactions import (
@@ -88,7 +88,7 @@ def test_a_kill_while_a_commit_or_an_abort_is_going_on_does_not_undo_it(
         client.do(*(f"{topic} send {topic} {partition} {ending}{number}" for partition in range(PARTITIONS)))
         client.do(f"{topic} flush", f"{topic} offsets {group} {topic} 0 {number}")
         client.tell(f"{topic} {ending}")
-        time.sleep(dice.uniform(0, ENDINGS_S))
+        let_pass(dice.uniform(0, ENDINGS_S))
         _bounce(broker)
         assert client.answer() == "ok"
         if ending == "commit":

@@ -9,6 +9,7 @@ import pytest
 
 from kavka.broker.purgatory import DelayedOperation, Purgatory, WatchList
 from kavka.broker.timer import Timer
+from tests.support.processes import wait_until
 
 
 class Waiting(DelayedOperation):
@@ -34,11 +35,8 @@ def timer() -> Iterator[Timer]:
     assert not deaths
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 5) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
+def until(condition: Callable[[], bool]) -> None:
+    wait_until(condition, 10, "it does not come to that")
 
 
 def test_an_operation_that_is_satisfied_already_does_not_wait(timer: Timer) -> None:

@@ -1,13 +1,13 @@
 """The timer forgets what is taken back; the scheduler repeats, never beside itself, and leaves nothing behind."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from kavka.broker.scheduler import Scheduler
 from kavka.broker.timer import SPARE_TICKS, Timer
+from tests.support.processes import let_pass, wait_until
 
 FAR_MS = 2**31 - 1
 
@@ -29,11 +29,8 @@ def scheduler(timer: Timer) -> Iterator[Scheduler]:
     scheduler.stop()
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 5) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
+def until(condition: Callable[[], bool]) -> None:
+    wait_until(condition, 10, "it does not come to that")
 
 
 def test_cancelled_entries_far_ahead_leave_nothing(timer: Timer) -> None:
@@ -61,7 +58,7 @@ def test_cancelling_twice_or_too_late_takes_nobody_else_along(timer: Timer) -> N
 def test_an_entry_nearer_than_all_others_wakes_the_timer(timer: Timer) -> None:
     ran = threading.Event()
     timer.schedule(lambda: None, FAR_MS)
-    time.sleep(0.02)
+    let_pass(0.02)
     timer.schedule(ran.set, 10)
 
     assert ran.wait(2)
@@ -70,7 +67,7 @@ def test_an_entry_nearer_than_all_others_wakes_the_timer(timer: Timer) -> None:
 def test_a_delay_longer_than_the_system_can_sleep_does_no_harm(timer: Timer) -> None:
     ran = threading.Event()
     timer.schedule(lambda: None, 2**63 - 1)
-    time.sleep(0.02)
+    let_pass(0.02)
     timer.schedule(ran.set, 0)
 
     assert ran.wait(2)
@@ -84,7 +81,7 @@ def test_stopping_runs_nothing_that_is_left() -> None:
 
     timer.stop()
 
-    time.sleep(0.08)
+    let_pass(0.08)
     assert ran == []
     timer.stop()
 
@@ -122,7 +119,7 @@ def test_a_slow_job_never_runs_beside_itself(scheduler: Scheduler) -> None:
         if not running.acquire(blocking=False):
             overlaps.append(True)
             return
-        time.sleep(0.02)
+        let_pass(0.02)
         running.release()
         overlaps.append(False)
 
@@ -149,7 +146,7 @@ def test_stop_waits_for_what_runs_and_starts_nothing_more(timer: Timer) -> None:
     scheduler.stop()
 
     assert ended == [1]
-    time.sleep(0.05)
+    let_pass(0.05)
     assert (ended, timer.pending) == ([1], 0)
 
 
@@ -201,7 +198,7 @@ def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) ->
     scheduler.soon(lambda: ran.append(threading.current_thread().name))
     scheduler.every("job", lambda: 1, lambda: ran.append("never"))
 
-    time.sleep(0.03)
+    let_pass(0.03)
     assert ran == [threading.current_thread().name]
 
 

@@ -17,8 +17,8 @@ from kavka.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.support.answers.stage import KAFKA_43, Stage, produce_request, scenario
-from tests.support.answers.transactor import Producer, read, topics_of
+from tests.integration.oracle.answers.stage import KAFKA_43, Stage, produce_request, scenario
+from tests.integration.oracle.answers.transactor import Producer, read, topics_of
 
 
 @scenario(ApiKey.INIT_PRODUCER_ID)

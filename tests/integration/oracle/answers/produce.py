@@ -5,7 +5,7 @@ from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from kavka.protocol.records.batch import ControlType, Record, TimestampType, build_batch, build_control_batch
 from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.legacy import build_message_set
-from tests.support.answers.stage import (
+from tests.integration.oracle.answers.stage import (
     KAFKA_39,
     NOWHERE,
     TIME_MS,
@@ -15,7 +15,7 @@ from tests.support.answers.stage import (
     produce_request,
     scenario,
 )
-from tests.support.wire_client import ClosedError
+from tests.support.wire import ClosedError
 
 DAY_MS = 86_400_000
 

@@ -8,7 +8,7 @@ from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from kavka.protocol.records.batch import Record
 from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.legacy import build_message_set
-from tests.support.answers.stage import KAFKA_39, NOWHERE, TIME_MS, Stage, batch, scenario
+from tests.integration.oracle.answers.stage import KAFKA_39, NOWHERE, TIME_MS, Stage, batch, scenario
 
 
 def topic_part(stage: Stage, topic: str, *partitions: FetchPartition) -> FetchTopic:

@@ -4,7 +4,7 @@ from kavka.protocol.api import ApiKey
 from kavka.protocol.messages import alter_configs, incremental_alter_configs
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kavka.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.support.answers.stage import KAFKA_43, TIME_TO_SETTLE_S, Stage, scenario
+from tests.integration.oracle.answers.stage import KAFKA_43, TIME_TO_SETTLE_S, Stage, scenario
 from tests.support.processes import wait_until
 
 TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32

@@ -3,8 +3,8 @@
 import re
 from typing import Final, NamedTuple
 
-from tests.support.answers.stage import KAFKA_43, Scenario, Stage, differences
-from tests.support.wire_client import WireClient
+from tests.integration.oracle.answers.stage import KAFKA_43, Scenario, Stage, differences
+from tests.support.wire import Wire
 
 
 class Known(NamedTuple):
@@ -103,7 +103,7 @@ KNOWN: Final = [
 ]
 
 
-def versions_to_play(scenario: Scenario, oracle: str, kavka: WireClient, kafka: WireClient) -> list[int]:
+def versions_to_play(scenario: Scenario, oracle: str, kavka: Wire, kafka: Wire) -> list[int]:
     """All that both serve; for 4.3, which 3.9 covers but for the newest, the two newest."""
     ours, theirs = kavka.ranges.get(scenario.key), kafka.ranges.get(scenario.key)
     if ours is None or theirs is None:
@@ -114,7 +114,7 @@ def versions_to_play(scenario: Scenario, oracle: str, kavka: WireClient, kafka: 
     return found[-2:] if oracle == KAFKA_43 else found
 
 
-def unexpected(scenario: Scenario, oracle: str, kavka: WireClient, kafka: WireClient) -> list[str]:
+def unexpected(scenario: Scenario, oracle: str, kavka: Wire, kafka: Wire) -> list[str]:
     """What differs and is not known, one line each."""
     found = []
     for version in versions_to_play(scenario, oracle, kavka, kafka):
@@ -128,7 +128,7 @@ def unexpected(scenario: Scenario, oracle: str, kavka: WireClient, kafka: WireCl
     return found
 
 
-def play(scenario: Scenario, client: WireClient, version: int, name: str) -> Stage:
+def play(scenario: Scenario, client: Wire, version: int, name: str) -> Stage:
     """One broker's side."""
     stage = Stage(client, version, name)
     scenario.play(stage)

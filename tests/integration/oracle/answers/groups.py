@@ -14,9 +14,9 @@ from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from kavka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kavka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka.protocol.schema import Request
-from tests.support.answers.stage import Stage, scenario
+from tests.integration.oracle.answers.stage import Stage, scenario
 from tests.support.processes import wait_until
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 SUBSCRIPTION: Final = encode_subscription(ConsumerProtocolSubscription(topics=["t"]), 1)
 RANGE: Final = (("range", SUBSCRIPTION),)
@@ -35,7 +35,7 @@ class Troupe:
         self.names: dict[str, str] = {}
         self._find()
 
-    def ask(self, label: str, request: Request, version: int, client: WireClient | None = None) -> Any:
+    def ask(self, label: str, request: Request, version: int, client: Wire | None = None) -> Any:
         answer = (client or self.stage.client).ask(request, version)
         self.note(label, answer)
         return answer
@@ -97,9 +97,9 @@ class Troupe:
         return member_id, generation
 
     @contextmanager
-    def another_client(self) -> Iterator[WireClient]:
+    def another_client(self) -> Iterator[Wire]:
         host, port = self.stage.client.address
-        with WireClient(host, port) as client:
+        with Wire(host, port) as client:
             yield client
 
     def _find(self) -> None:

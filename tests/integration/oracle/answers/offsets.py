@@ -32,8 +32,8 @@ from kavka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.support.answers.groups import NEWEST_JOIN, NEWEST_LEAVE, TIME_TO_LOAD_S, Troupe
-from tests.support.answers.stage import NOWHERE, Stage, scenario
+from tests.integration.oracle.answers.groups import NEWEST_JOIN, NEWEST_LEAVE, TIME_TO_LOAD_S, Troupe
+from tests.integration.oracle.answers.stage import NOWHERE, Stage, scenario
 from tests.support.processes import wait_until
 
 COMMIT, FETCH, DESCRIBE, LIST, DELETE = 8, 8, 5, 4, 2

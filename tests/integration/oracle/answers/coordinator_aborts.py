@@ -11,8 +11,8 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kavka.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.support.answers.stage import KAFKA_39, KAFKA_43, Stage, scenario
-from tests.support.answers.transactor import Producer
+from tests.integration.oracle.answers.stage import KAFKA_39, KAFKA_43, Stage, scenario
+from tests.integration.oracle.answers.transactor import Producer
 from tests.support.processes import wait_until
 
 TIME_TO_ABORT_S: Final = 40.0

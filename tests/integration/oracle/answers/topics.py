@@ -8,7 +8,7 @@ from kavka.protocol.messages.create_partitions import (
 )
 from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kavka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.support.answers.stage import KAFKA_43, NOWHERE, Stage, assigned, creatable, scenario
+from tests.integration.oracle.answers.stage import KAFKA_43, NOWHERE, Stage, assigned, creatable, scenario
 
 
 def create(stage: Stage, label: str, *topics: CreatableTopic, dry: bool = False) -> None:

@@ -17,7 +17,7 @@ from kavka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.answers.stage import NOWHERE, Stage, scenario
+from tests.integration.oracle.answers.stage import NOWHERE, Stage, scenario
 from tests.support.processes import wait_until
 
 

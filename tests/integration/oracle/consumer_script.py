@@ -30,7 +30,7 @@ from kavka.protocol.messages.offset_commit import (
 from kavka.protocol.messages.sync_group import SyncGroupRequest
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 Named = Mapping[str, list[int]]
 JOINING: dict[str, Any] = {"rebalance_timeout_ms": 5000, "owned": {}}
@@ -46,7 +46,7 @@ class Script:
         self.transcript: list[tuple[Any, ...]] = []
         self.owned: dict[str, list[int]] = {}
         """The assignment that was answered last."""
-        self._client = WireClient(broker.host, broker.port)
+        self._client = Wire(broker.host, broker.port)
         self._names: dict[bytes, str] = {}
         self._first_epochs: dict[str, int] = {}
 

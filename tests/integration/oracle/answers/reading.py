@@ -9,7 +9,7 @@ from kavka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.support.answers.stage import TIME_MS, Stage, batch, scenario
+from tests.integration.oracle.answers.stage import TIME_MS, Stage, batch, scenario
 
 TIMES = (-1, -2, -3, -4, -5, -6, -7, -99, 0, TIME_MS - 1, TIME_MS, TIME_MS + 1, TIME_MS + 60_000)
 

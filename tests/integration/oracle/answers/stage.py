@@ -25,7 +25,7 @@ from kavka.protocol.records.header import write_crc
 from kavka.protocol.records.legacy import iter_records_of
 from kavka.protocol.schema import ZERO_UUID, Message, Request
 from tests.support.processes import wait_until
-from tests.support.wire_client import ClosedError, WireClient
+from tests.support.wire import ClosedError, Wire
 
 KAFKA_39: Final = "kafka-3.9"
 KAFKA_43: Final = "kafka-4.3"
@@ -72,7 +72,7 @@ def scenario(
 class Stage:
     """One broker's side of one scenario in one version. `transcript` holds (label, answer) in the order asked."""
 
-    def __init__(self, client: WireClient, version: int, name: str) -> None:
+    def __init__(self, client: Wire, version: int, name: str) -> None:
         self.client = client
         self.version = version
         self.name = name

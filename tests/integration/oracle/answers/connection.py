@@ -9,9 +9,9 @@ from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.support.answers.stage import KAFKA_43, Stage, batch, produce_request, scenario
+from tests.integration.oracle.answers.stage import KAFKA_43, Stage, batch, produce_request, scenario
 from tests.support.processes import wait_until
-from tests.support.wire_client import ClosedError
+from tests.support.wire import ClosedError
 
 NEWEST = "3-3"
 

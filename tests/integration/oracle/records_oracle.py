@@ -7,8 +7,9 @@ from pathlib import Path
 
 from kavka.protocol.records.batch import Codec, Record, TimestampType
 from tests.support.java import run_java
+from tests.support.java_classes import SOURCES
 
-SOURCE = Path(__file__).resolve().parents[1] / "java" / "RecordsOracle.java"
+SOURCE = SOURCES / "RecordsOracle.java"
 TYPE_NAMES = {"CreateTime": TimestampType.CREATE, "LogAppendTime": TimestampType.LOG_APPEND}
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
-from tests.support.answers.groups import NEWEST_HEARTBEAT, NEWEST_JOIN, NEWEST_SYNC, Troupe
-from tests.support.answers.stage import Stage, scenario
+from tests.integration.oracle.answers.groups import NEWEST_HEARTBEAT, NEWEST_JOIN, NEWEST_SYNC, Troupe
+from tests.integration.oracle.answers.stage import Stage, scenario
 from tests.support.processes import wait_until
-from tests.support.wire_client import WireClient
+from tests.support.wire import Wire
 
 REBALANCE_TIMEOUT_MS = 1_500
 
@@ -15,13 +15,13 @@ REBALANCE_TIMEOUT_MS = 1_500
 class Pair(Troupe):
     """A group of two, each with a connection of its own; the leader is the stage's client."""
 
-    def __init__(self, stage: Stage, client: WireClient, instance: str | None = None) -> None:
+    def __init__(self, stage: Stage, client: Wire, instance: str | None = None) -> None:
         super().__init__(stage)
         self.leader, generation = self.stable_member("leader", rebalance_timeout_ms=REBALANCE_TIMEOUT_MS)
         self.instance = instance
         self.follower, self.generation = self.add(client, self.leader, generation, "follower", instance)
 
-    def begin_join(self, client: WireClient, name: str, instance: str | None = None) -> int:
+    def begin_join(self, client: Wire, name: str, instance: str | None = None) -> int:
         """A new member's JoinGroup waits now; the key to receive its answer with."""
         given: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
         key = client.send(self.join(**given), NEWEST_JOIN)
@@ -31,7 +31,7 @@ class Pair(Troupe):
             key = client.send(self.join(member_id, **given), NEWEST_JOIN)
         return key
 
-    def rejoin(self, member_id: str, client: WireClient, instance: str | None = None) -> int:
+    def rejoin(self, member_id: str, client: Wire, instance: str | None = None) -> int:
         given: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
         return client.send(self.join(member_id, **given), NEWEST_JOIN)
 
@@ -41,7 +41,7 @@ class Pair(Troupe):
         client = self.stage.client
         wait_until(lambda: client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing, 10, "no rebalance begins")
 
-    def add(self, client: WireClient, leader: str, generation: int, name: str, instance: str | None) -> tuple[str, int]:
+    def add(self, client: Wire, leader: str, generation: int, name: str, instance: str | None) -> tuple[str, int]:
         key = self.begin_join(client, name, instance)
         self.await_rebalance(leader, generation)
         led_key = self.rejoin(leader, self.stage.client)
@@ -52,7 +52,7 @@ class Pair(Troupe):
         self.note(f"{name} joins", followed)
         return followed.member_id, followed.generation_id
 
-    def sync_both(self, client: WireClient) -> None:
+    def sync_both(self, client: Wire) -> None:
         follows = self.sync(self.follower, self.generation, group_instance_id=self.instance)
         key = client.send(follows, NEWEST_SYNC)
         self.ask("leader syncs", self.sync(self.leader, self.generation, self.leader, self.follower), NEWEST_SYNC)

@@ -12,7 +12,7 @@ from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kavka.protocol.schema import Request
-from tests.support.answers.stage import Stage, batch, produce_request
+from tests.integration.oracle.answers.stage import Stage, batch, produce_request
 from tests.support.processes import wait_until
 
 INIT, ADD, END, ADD_OFFSETS, OLD_PRODUCE = 4, 3, 4, 3, 11
