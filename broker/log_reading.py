@@ -87,7 +87,8 @@ class Reading:
                 self.answer.current_leader = LeaderIdAndEpoch(
                     leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
                 )
-        except OSError:
+        except FileNotFoundError:
+            # Deleted between the two looks: there is another answer by the time that the client asks again.
             self.answer = refused(asked.partition, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _read(
@@ -161,17 +162,24 @@ class Reading:
         # Between that end and the log's there is nothing to read yet, and nothing wrong.
         return offset < end_offset or offset > log_end_offset
 
-    def attach(self) -> int:
-        """Put the bytes into the answer, or a pinned piece of the file for sendfile; how many bytes it has."""
+    def attach(self, *, by_descriptor: bool = True) -> int:
+        """Put the bytes into the answer, or a pinned piece of the file for sendfile; how many bytes it has.
+
+        An answer whose bytes can't be read becomes KAFKA_STORAGE_ERROR.
+        """
         piece = self.piece
         if piece is None or not piece.size_bytes:
             return 0
+        by_descriptor = by_descriptor and piece.size_bytes >= SENDFILE_FROM_BYTES
         try:
-            self.answer.records = FilePart(piece) if piece.size_bytes >= SENDFILE_FROM_BYTES else piece.read_bytes()
-        except OSError:
-            # Deleted or truncated since: the client asks again and learns of it.
+            self.answer.records = FilePart(piece) if by_descriptor else piece.read_bytes()
+        except FileNotFoundError:
+            # Deleted since: the client asks again and learns of it.
             self.size_bytes = 0
             self.answer.records = b""
+        except BrokerError as failure:
+            self.size_bytes = 0
+            self.answer = refused(self.asked.partition, failure.code)
         return self.size_bytes
 
 

@@ -1,8 +1,13 @@
 """A piece of a segment's `.log` file on its way to a consumer or a follower."""
 
-from typing import Final, NamedTuple
+import errno
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.segment_file import SegmentFile
+
+if TYPE_CHECKING:
+    from kavka.storage.log_state import LogState
 
 _LENGTH_START: Final = 8
 _LENGTH_END: Final = 12
@@ -41,14 +46,28 @@ class FoundOffset(NamedTuple):
 class LogSlice:
     """Bytes `position .. position + size_bytes` of one segment; starts with the batch that holds the offset read from.
 
-    The last batch may be cut. Whoever sends it by descriptor brackets that with `acquire` and `release`. Immutable.
+    The last batch may be cut. Whoever sends it by descriptor brackets that with `acquire` and `release`, and tells by
+    `failed` what the disk refused. Immutable.
+
+    What touches the disk raises BrokerError (KAFKA_STORAGE_ERROR), after the log directory's failure was reported;
+    FileNotFoundError where the log has let go of the segment since: it has the answer to the same question.
     """
 
-    __slots__ = ("base_offset", "file", "position", "segment_base_offset", "size_bytes")
+    __slots__ = ("_log", "_truncations", "base_offset", "file", "position", "segment_base_offset", "size_bytes")
 
     def __init__(
-        self, file: SegmentFile, position: int, size_bytes: int, base_offset: int, segment_base_offset: int
+        self,
+        log: "LogState",
+        truncations: int,
+        file: SegmentFile,
+        position: int,
+        size_bytes: int,
+        base_offset: int,
+        segment_base_offset: int,
     ) -> None:
+        """`truncations`: the log's, from before it was looked at."""
+        self._log = log
+        self._truncations = truncations
         self.file = file
         self.position = position
         self.size_bytes = size_bytes
@@ -57,8 +76,11 @@ class LogSlice:
         self.segment_base_offset = segment_base_offset
 
     def acquire(self) -> int:
-        """Pin the file; the descriptor stays valid until `release`. Raises OSError if the segment is gone."""
-        return self.file.acquire()
+        """Pin the file; the descriptor stays valid until `release`."""
+        try:
+            return self.file.acquire()
+        except OSError as error:
+            raise self._refusal(error) from error
 
     def release(self) -> None:
         self.file.release()
@@ -68,17 +90,44 @@ class LogSlice:
         return self.file.fileno()
 
     def read_bytes(self) -> bytes:
-        """The slice's bytes; fewer where the log was truncated meanwhile. Raises OSError."""
-        if not self.size_bytes:
-            return b""
-        return self.file.read(self.size_bytes, self.position)
+        """The slice's bytes; fewer where the log was truncated meanwhile."""
+        return self._read(self.size_bytes) if self.size_bytes else b""
 
     def begins_with_whole_batch(self) -> bool:
-        """Whether the first batch isn't cut. Raises OSError."""
-        head = self.file.read(_LENGTH_END, self.position) if self.size_bytes >= _LENGTH_END else b""
+        """Whether the first batch isn't cut."""
+        head = self._read(_LENGTH_END) if self.size_bytes >= _LENGTH_END else b""
         if len(head) < _LENGTH_END:
             return False
         return _LENGTH_END + int.from_bytes(head[_LENGTH_START:], "big") <= self.size_bytes
+
+    def failed(self, error: OSError | None) -> None:
+        """Whoever sends the slice met an error of the file, or with None, its end: reported if it is the disk's."""
+        if error is None:
+            error = self._ended_early()
+        if error is not None:
+            self._refusal(error)
+
+    def _read(self, size_bytes: int) -> bytes:
+        try:
+            data = self.file.read(size_bytes, self.position)
+        except OSError as error:
+            raise self._refusal(error) from error
+        if len(data) < size_bytes and (early := self._ended_early()) is not None:
+            raise self._refusal(early) from early
+        return data
+
+    def _ended_early(self) -> OSError | None:
+        """The error that it is that the file ends before the slice does; None where a truncation cut it."""
+        if self._log.truncations != self._truncations:
+            return None
+        return OSError(errno.EIO, "the file is shorter than what was written to it", self.file.path)
+
+    def _refusal(self, error: OSError) -> Exception:
+        if isinstance(error, FileNotFoundError):
+            if not self._log.holds(self):
+                return error
+            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
+        return self._log.disk_failed("read failed", error)
 
     def __len__(self) -> int:
         return self.size_bytes

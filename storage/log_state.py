@@ -15,6 +15,7 @@ from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import PASSING, Files, FinalDiskError
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
+from kavka.storage.log_slice import LogSlice
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
 from kavka.storage.segment import DELETED_SUFFIX, Segment
@@ -284,6 +285,10 @@ class LogState:
             self.broken = self.closed = True
             self.environment.on_io_failure(self.directory, error)
         return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
+
+    def holds(self, piece: LogSlice) -> bool:
+        """Whether the slice's segment is still the log's: after a compaction, `.txnindex` tells of other data."""
+        return any(piece.file is segment.file for segment in reversed(self.published[2]))
 
     def check_open(self) -> None:
         """Raises AppendError (KAFKA_STORAGE_ERROR) once the log is closed. Lock held."""

@@ -178,10 +178,6 @@ class PartitionLog(ManagedLog):
         """An offset at or behind the end of `piece`: the `end_offset` for `aborted_transactions`."""
         return upper_bound_offset(self, piece)
 
-    def holds(self, piece: LogSlice) -> bool:
-        """Whether the slice's segment is still the log's: after a compaction, `.txnindex` tells of other data."""
-        return any(piece.file is segment.file for segment in reversed(self.published[2]))
-
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records between the offsets, for read_committed consumers."""
         return aborted_transactions(self, start_offset, end_offset)

@@ -17,6 +17,7 @@ _LENGTH_END: Final = 12
 
 def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_offset: int) -> LogSlice:
     """See PartitionLog.read."""
+    truncations = log.truncations
     log_end, end_position, segments, bases = log.published
     if not log.log_start_offset <= offset <= log_end:
         raise BrokerError(
@@ -24,7 +25,7 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
         )
     last = len(segments) - 1
     if offset >= end_offset or offset == log_end:
-        return LogSlice(segments[last].file, end_position, 0, offset, bases[last])
+        return LogSlice(log, truncations, segments[last].file, end_position, 0, offset, bases[last])
     number = bisect_right(bases, offset) - 1 if last else 0
     try:
         while True:
@@ -45,7 +46,7 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
         size = limit - position
         if size > max_bytes:
             size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
-        return LogSlice(segment.file, position, max(size, 0), offset, segment.base_offset)
+        return LogSlice(log, truncations, segment.file, position, max(size, 0), offset, segment.base_offset)
     except FileNotFoundError as error:
         if not _has_changed(log, segments):
             raise _refusal(log, error) from error

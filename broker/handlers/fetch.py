@@ -22,7 +22,6 @@ from kavka.broker.down_conversion import convert_down
 from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
-from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -133,7 +132,8 @@ class _Fetch:
                     for key, reading in zip(self._keys, self.readings, strict=True)
                 )
         for key, reading in zip(self._keys, self.readings, strict=True):
-            size = reading.attach()
+            # What has to be converted has to be read.
+            size = reading.attach(by_descriptor=self._version >= MAGIC_2_SINCE)
             answer = reading.answer
             if reading.partition is not None:
                 topic_cells = cells.topic(key[0])
@@ -206,12 +206,9 @@ class _Fetch:
         """Convert down what the version cannot carry."""
         if self._version >= MAGIC_2_SINCE or not reading.answer.records:
             return
-        records = reading.answer.records
-        if isinstance(records, FilePart):
-            assert reading.piece is not None
-            records.release()
-            records = reading.piece.read_bytes()
         answer = reading.answer
+        records = answer.records
+        assert isinstance(records, bytes)
         log = None if reading.partition is None else reading.partition.log
         limit_bytes = unpacked_limit_bytes(0) if log is None else log.rules.unpacked_limit_bytes
         answer.records, answer.error_code = convert_down(

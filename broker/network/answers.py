@@ -20,6 +20,10 @@ class FileSlice(Protocol):
         """The descriptor to send from."""
         ...
 
+    def failed(self, error: OSError | None) -> None:
+        """The file could not be read, or with None, it ended too early. Takes leaf locks only."""
+        ...
+
     def release(self) -> None:
         """Unpin the segment."""
         ...

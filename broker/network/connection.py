@@ -5,6 +5,7 @@ completes the oldest one (`write_lock`); what the socket does not take belongs t
 drained. Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
 """
 
+import errno
 import logging
 import os
 import socket
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kavka.broker.purgatory import DelayedOperation
     from kavka.broker.security.acl import Authorizer
 
+FILE_FAILED: Final = frozenset({errno.EIO, errno.ESTALE, errno.EBADMSG, errno.EUCLEAN})
+"""What sendfile says of the file it reads, and never of the socket."""
 IOV_MAX: Final = 1024
 JOIN_LIMIT_BYTES: Final = 64 * 1024
 MAX_UNANSWERED: Final = 256
@@ -277,7 +280,12 @@ class Connection:
                 sent = os.sendfile(out, piece.fileno(), piece.position, piece.size_bytes)
             except BlockingIOError:
                 return False
+            except OSError as failure:
+                if failure.errno in FILE_FAILED:
+                    piece.failed(failure)
+                raise
             if sent == 0:
+                piece.failed(None)
                 raise OSError("the segment file is shorter than what was to be sent of it")
             piece.position += sent
             piece.size_bytes -= sent

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class FilePart:
-    """Pins its segment from construction until `release`. Raises OSError if the segment is gone.
+    """Pins its segment from construction until `release`. Raises BrokerError, FileNotFoundError as the slice does.
 
     Threads: made by the thread that answers, then under the connection's write lock.
     """
@@ -23,6 +23,10 @@ class FilePart:
     def fileno(self) -> int:
         """The descriptor to send from."""
         return self._file_descriptor
+
+    def failed(self, error: OSError | None) -> None:
+        """The file could not be read, or with None, it ended too early."""
+        self._slice.failed(error)
 
     def release(self) -> None:
         """Unpin the segment."""

@@ -103,6 +103,8 @@ class FakeFiles:
     def sendfile(self, out: int, source: int, position: int, size: int) -> int:
         piece = self.slices[source]
         assert piece.released == 0, "sent after release"
+        if piece.error:
+            raise OSError(piece.error, "broken")
         return self._sockets(out).take(piece.data[position : position + size])
 
 
@@ -115,9 +117,15 @@ class FakeSlice:
         self.position = 0
         self.size_bytes = len(data)
         self.released = 0
+        self.error = 0
+        """What reading the file fails with."""
+        self.failures: list[OSError | None] = []
 
     def fileno(self) -> int:
         return self._number
+
+    def failed(self, error: OSError | None) -> None:
+        self.failures.append(error)
 
     def release(self) -> None:
         self.released += 1

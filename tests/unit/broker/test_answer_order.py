@@ -1,5 +1,6 @@
 """Answers leave whole, in request order and once, however little the socket takes; files are released once."""
 
+import errno
 import random
 import socket as sockets
 import threading
@@ -150,6 +151,23 @@ def test_ready_answers_behind_a_full_socket_count_as_unsent(line: Line) -> None:
 
     assert line.connection.congested
     assert not line.connection.answers.slots
+
+
+@pytest.mark.parametrize(
+    ("number", "is_the_files"), [(errno.EIO, True), (errno.EPIPE, False), (errno.ETIMEDOUT, False)]
+)
+def test_the_file_is_told_of_its_own_errors_and_not_of_the_sockets(line: Line, number: int, is_the_files: bool) -> None:
+    piece = line.files.slice_of(b"0123456789")
+    slot = line.slot()
+    piece.error = number
+
+    fill(slot, [b"head", piece])
+    line.connection.flush()
+    line.stage.loop.settle()
+
+    assert [error.errno for error in piece.failures if error is not None] == ([number] if is_the_files else [])
+    assert piece.released == 1
+    assert line.connection.closed
 
 
 def test_a_shortened_file_ends_the_connection_and_nothing_follows_its_bytes(line: Line) -> None:
