@@ -12,17 +12,25 @@ if TYPE_CHECKING:
 def hosted_partition(services: "Services", topic: str, index: int) -> Partition:
     """The partition if this broker hosts it; it need not lead it.
 
-    Raises BrokerError NOT_LEADER_OR_FOLLOWER for a partition that exists elsewhere (the client then refreshes its
-    metadata), UNKNOWN_TOPIC_OR_PARTITION for one that is not known.
+    Raises BrokerError KAFKA_STORAGE_ERROR for one in a failed log directory, NOT_LEADER_OR_FOLLOWER for one that exists
+    elsewhere (the client then refreshes its metadata), UNKNOWN_TOPIC_OR_PARTITION for one that is not known.
     """
-    try:
-        return services.replicas.partition(topic, index)
-    except BrokerError as error:
-        if (
-            error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            and services.metadata.current.partition(topic, index) is not None
-        ):
-            raise BrokerError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not hosted by this broker"
-            ) from error
-        raise
+    partition = find_hosted(services, topic, index)
+    if partition is None:
+        if services.metadata.current.partition(topic, index) is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not hosted by this broker")
+    if partition.log is None:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} is in an offline log directory")
+    return partition
+
+
+def find_hosted(services: "Services", topic: str, index: int) -> Partition | None:
+    """The partition if this broker hosts it, maybe in a failed log directory.
+
+    One of a topic that is being deleted stays there until the directory is back: to clients there is none.
+    """
+    partition = services.replicas.partitions.get((topic, index))
+    if partition is not None and partition.log is None and services.metadata.current.partition(topic, index) is None:
+        return None
+    return partition

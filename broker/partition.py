@@ -34,8 +34,9 @@ class Partition:
     """One partition on this broker.
 
     Threads: role, epochs, ISR and replicas change under `_lock` (taken by the controller's requests and, later, by ISR
-    changes); each is published by one assignment, and read without the lock by any thread. `log` is set with the
-    role. The high watermark belongs to the log. Watch lists are checked with no lock held.
+    changes); each is published by one assignment, and read without the lock by any thread. `log` is set with the role;
+    there is none while the partition is offline. The high watermark belongs to the log. Watch lists are checked with
+    no lock held.
     """
 
     __slots__ = (
@@ -81,6 +82,11 @@ class Partition:
     def high_watermark(self) -> int:
         """The offset below which everything is on every in-sync replica."""
         return self.leader_log().high_watermark
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether its log directory has failed: nothing can be read or written until the broker restarts."""
+        return self.log is None
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -207,11 +213,10 @@ class Partition:
             self.appended()
 
     def take_offline(self) -> None:
-        """The log's directory has failed: nothing can be read or written until the broker restarts."""
+        """The log's directory has failed. The caller then wakes who waits, by `wake_all`."""
         with self._lock:
             self.log = None
             self.is_leader = False
-        self.wake_all()
 
     def resign(self) -> None:
         """Lead no more: the partition leaves this broker. The caller then wakes who waits, by `wake_all`."""

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,11 @@ class ReplicaManager:
         return LeaderAndIsrResponse(error_code=ErrorCode.NONE, topics=answers)
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later)."""
+        """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later).
+
+        A partition in a failed directory stays, as in Kafka: clients go on hearing KAFKA_STORAGE_ERROR of it, and its
+        topic can't be deleted before the directory is back.
+        """
         with self._lock:
             if request.controller_epoch < self.controller_epoch:
                 return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
@@ -112,14 +116,17 @@ class ReplicaManager:
             partitions = dict(self.partitions)
             stopped: list[Partition] = []
             doomed: list[TopicPartition] = []
-            fenced: set[TopicPartition] = set()
+            refused: dict[TopicPartition, ErrorCode] = {}
             for topic_state in request.topic_states:
                 for state in topic_state.partition_states:
                     key = (topic_state.topic_name, state.partition_index)
                     partition = partitions.get(key)
+                    if partition is not None and partition.is_offline:
+                        refused[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                        continue
                     # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
                     if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
-                        fenced.add(key)
+                        refused[key] = ErrorCode.FENCED_LEADER_EPOCH
                         continue
                     if partition is not None:
                         del partitions[key]
@@ -131,20 +138,24 @@ class ReplicaManager:
                 # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
                 partition.resign()
                 self._tell(partition, False)
-            failures = self._logs.delete(doomed)
+            refused |= {key: failure.code for key, failure in self._logs.delete(doomed).items()}
         for partition in stopped:
             partition.wake_all()
-        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, fenced, failures))
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, refused))
 
     def directory_failed(self, failed: Iterable[Path]) -> list[Partition]:
         """Take the partitions of failed log directories offline; which they were."""
         parents = set(failed)
         hit = []
-        for partition in self.partitions.values():
-            if partition.log is not None and partition.log.directory.parent in parents:
-                partition.take_offline()
-                self._tell(partition, False)
-                hit.append(partition)
+        # Else a leadership that begins just now would stand, in a directory that is gone.
+        with self._lock:
+            for partition in self.partitions.values():
+                if partition.log is not None and partition.log.directory.parent in parents:
+                    partition.take_offline()
+                    self._tell(partition, False)
+                    hit.append(partition)
+        for partition in hit:
+            partition.wake_all()
         return hit
 
     @property
@@ -155,7 +166,7 @@ class ReplicaManager:
     @property
     def offline_count(self) -> int:
         """How many partitions are in failed directories."""
-        return sum(partition.log is None for partition in self.partitions.values())
+        return sum(partition.is_offline for partition in self.partitions.values())
 
     @property
     def under_replicated_count(self) -> int:
@@ -173,10 +184,14 @@ class ReplicaManager:
     ) -> ErrorCode:
         key = (topic, state.partition_index)
         partition = partitions.get(key)
+        if partition is not None and partition.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if hosted_log is None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if isinstance(hosted_log, BrokerError):
             log.error("cannot host topic=%s partition=%d error=%r", topic, state.partition_index, str(hosted_log))
+            if partition is None and self._logs.is_offline(*key):
+                partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
             return hosted_log.code
         if partition is None:
             partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
@@ -194,19 +209,19 @@ class ReplicaManager:
 
 
 def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
-    """Whether the controller's order is not older than what is known of the partition."""
-    return partition is None or state.leader_epoch >= partition.leader_epoch
+    """Whether the partition can be hosted, and the controller's order is not older than what is known of it."""
+    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.leader_epoch)
 
 
 def _stopped(
-    request: StopReplicaRequest, fenced: Container[TopicPartition], failures: Mapping[TopicPartition, BrokerError]
+    request: StopReplicaRequest, refused: Mapping[TopicPartition, ErrorCode]
 ) -> list[StopReplicaPartitionError]:
-    answers = []
-    for topic_state in request.topic_states:
-        for state in topic_state.partition_states:
-            key = (topic_state.topic_name, state.partition_index)
-            code = ErrorCode.FENCED_LEADER_EPOCH if key in fenced else ErrorCode.NONE
-            if key in failures:
-                code = failures[key].code
-            answers.append(StopReplicaPartitionError(topic_name=key[0], partition_index=key[1], error_code=code))
-    return answers
+    return [
+        StopReplicaPartitionError(
+            topic_name=topic_state.topic_name,
+            partition_index=state.partition_index,
+            error_code=refused.get((topic_state.topic_name, state.partition_index), ErrorCode.NONE),
+        )
+        for topic_state in request.topic_states
+        for state in topic_state.partition_states
+    ]

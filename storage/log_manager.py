@@ -356,6 +356,7 @@ class LogManager:
     def _create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
         what = f"could not create {key[0]}-{key[1]}"
         if not is_new and not all(directory.online for directory in self.directories.all):
+            self._table.mark_offline([key])
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: it may lie in a directory that is offline")
         while online := self.directories.online:
             directory = min(online, key=self._table.count_in)
@@ -369,6 +370,7 @@ class LogManager:
                 continue
             self._table.add(directory, {key: log})
             return log
+        self._table.mark_offline([key])
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no log directory is online")
 
     def _environment(self, directory: LogDirectory) -> LogEnvironment:

@@ -21,6 +21,7 @@ from kavka.broker.delayed_fetch import DelayedFetch
 from kavka.broker.down_conversion import convert_down
 from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key
 from kavka.broker.handling import Context, Services, handles
+from kavka.broker.hosted import find_hosted
 from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
@@ -189,6 +190,8 @@ class _Fetch:
         if context.connection.authorizer is not None and not context.allows(Operation.READ, topic(name)):
             return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = self._services.replicas.partitions.get((name, index))
+        if partition is None or partition.log is None:
+            partition = find_hosted(self._services, name, index)
         if partition is None:
             return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if topic_id != ZERO_UUID and partition.topic_id != topic_id:

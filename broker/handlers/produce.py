@@ -22,6 +22,7 @@ from typing import Final
 from kavka.broker.delayed_produce import Awaited, DelayedProduce
 from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Context, Services, handles
+from kavka.broker.hosted import find_hosted
 from kavka.broker.partition import Partition
 from kavka.broker.produce_shapes import ProduceShapes
 from kavka.broker.produce_verification import WORDS, LaterAnswer, Unverified, Verification, is_transactional
@@ -183,6 +184,8 @@ class _Produce:
         answers: list[PartitionProduceResponse] = []
         for data in asked.partition_data:
             partition = partitions.get((name, data.index))
+            if partition is None or partition.log is None:
+                partition = find_hosted(self._services, name, data.index)
             if partition is None:
                 answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
             elif is_closed:

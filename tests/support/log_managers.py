@@ -150,10 +150,10 @@ def _at_once(job: Callable[[], None]) -> None:
     job()
 
 
-def append(log: PartitionLog, *values: bytes, timestamp_ms: int = 1_700_000_000_000) -> int:
+def append(log: PartitionLog, *values: bytes, timestamp_ms: int = 1_700_000_000_000, leader_epoch: int = 0) -> int:
     """Append one batch of records with these values, and return its first offset."""
     batch = bytearray(build_batch([Record(0, timestamp_ms, None, value) for value in values]))
-    return log.append_as_leader(batch, leader_epoch=0, now_ms=timestamp_ms).first_offset
+    return log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=timestamp_ms).first_offset
 
 
 def read_values(log: PartitionLog) -> list[bytes | None]:

@@ -1,5 +1,7 @@
 """The controller's orders: old ones are refused, deleted partitions go, failed directories take theirs offline."""
 
+import errno
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,18 @@ from kavka.protocol.messages.stop_replica import (
     StopReplicaTopicState,
 )
 from tests.support.broker_handlers import topic_id_of
-from tests.support.log_managers import ManagerRig, append, read_values
+from tests.support.log_managers import FailingFiles, ManagerRig, append, read_values
+from tests.support.processes import wait_until
 
 ME, OTHER = 1, 2
+TIMEOUT_S = 20.0
 
 
 class Rig:
     def __init__(self, directory: Path) -> None:
         self.paths = [directory / "a", directory / "b"]
-        self.logs = ManagerRig(self.paths)
+        self.files = FailingFiles()
+        self.logs = ManagerRig(self.paths, files=self.files)
         self.changes: list[tuple[int, bool]] = []
         self.replicas = ReplicaManager(
             ME, self.logs.start(), lambda partition, leads: self.changes.append((partition.index, leads))
@@ -75,6 +80,17 @@ class Rig:
                 topic_states=[StopReplicaTopicState(topic_name="visits", partition_states=[state])],
             )
         )
+
+    def directory_of(self, index: int) -> Path:
+        log = self.partition(index).log
+        assert log is not None
+        return log.directory.parent
+
+    def fail(self, path: Path) -> None:
+        """The disk breaks, and the broker hears of it."""
+        directory = next(each for each in self.logs.manager.directories if each.path == path)
+        self.logs.manager.directories.fail(directory, OSError(errno.EIO, "broken"))
+        self.replicas.directory_failed([path])
 
     def partition(self, index: int) -> Partition:
         return self.replicas.partition("visits", index)
@@ -144,7 +160,7 @@ def test_a_replica_stops_unless_the_order_is_old(rig: Rig, epoch: int, stopped: 
     rig.order((0, ME, 5))
     log = rig.partition(0).log
     assert log is not None
-    append(log, b"kept")
+    append(log, b"kept", leader_epoch=5)
 
     (answer,) = rig.stop(0, epoch, delete=False).partition_errors
 
@@ -223,6 +239,68 @@ def test_who_waits_is_woken_with_no_lock_held(rig: Rig) -> None:
 
     rig.partition(0).data_arrived.operations[Looker()] = None
     rig.order((0, ME, 1))
-
     assert was_free
+    looks = len(was_free)
+    rig.fail(rig.directory_of(0))
+
+    assert len(was_free) > looks
     assert all(was_free)
+
+
+def test_a_partition_of_a_failed_directory_is_kept_whatever_the_controller_orders(rig: Rig) -> None:
+    rig.order(*[(index, ME, 0) for index in range(4)])
+    lost = next(index for index in range(4) if rig.directory_of(index) == rig.paths[0])
+    rig.fail(rig.paths[0])
+    offline = rig.replicas.offline_count
+    assert offline
+
+    for delete in (False, True):
+        (answer,) = rig.stop(lost, -2, delete=delete).partition_errors
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert codes(rig.order((lost, ME, 7))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    assert (rig.replicas.offline_count, len(rig.replicas.partitions)) == (offline, 4)
+    with pytest.raises(BrokerError) as refused:
+        rig.partition(lost).leader_log()
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_partition_that_may_lie_in_a_failed_directory_is_known_to_be_offline(rig: Rig) -> None:
+    rig.fail(rig.paths[0])
+
+    assert codes(rig.order((0, ME, 3))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    assert (rig.replicas.offline_count, rig.replicas.leader_count) == (1, 0)
+    (answer,) = rig.stop(0, -2).partition_errors
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_partition_that_a_full_disk_refused_is_hosted_when_there_is_room(rig: Rig) -> None:
+    rig.files.fail("mkdir", "visits-0", errno.ENOSPC)
+    assert codes(rig.order((0, ME, 0))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert rig.replicas.offline_count == 0
+    rig.files.heal()
+
+    assert codes(rig.order((0, ME, 0))) == [0]
+
+    assert rig.partition(0).is_leader
+
+
+def test_a_leadership_that_begins_while_its_directory_fails_does_not_stand(rig: Rig) -> None:
+    failing: list[threading.Thread] = []
+    create: Any = rig.logs.manager.create
+
+    def create_and_fail(*arguments: Any, **options: Any) -> Any:
+        made = create(*arguments, **options)
+        failing.append(threading.Thread(target=rig.fail, args=(made["visits", 0].directory.parent,)))
+        failing[0].start()
+        wait_until(lambda: rig.logs.failures, TIMEOUT_S, "the directory does not fail")
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig.logs.manager, "create", create_and_fail)
+        rig.order((0, ME, 0))
+    failing[0].join()
+
+    assert rig.partition(0).is_offline
+    assert rig.changes[-1] == (0, False)

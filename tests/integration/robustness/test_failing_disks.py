@@ -11,14 +11,15 @@ import pytest
 
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from kavka.protocol.messages.metadata import MetadataRequest
+from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.integration.robustness.test_wrong_settings import start
 from tests.support.kavka_process import KavkaProcess
+from tests.support.metrics_page import metric, wait_for_metric
 from tests.support.mounts import break_disk, ext4, remount, tmpfs
 from tests.support.numbered_producer import PARTITIONS
 from tests.support.processes import let_pass, wait_until
 from tests.support.producing import Producing, assert_nothing_lost_or_doubled
-from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
+from tests.support.wire import Wire, batch_of, create_topic, fetch_request, produce, read_values
 
 MIB = 1024 * 1024
 VALUE_BYTES = 50_000
@@ -172,12 +173,13 @@ def test_the_last_directorys_disk_breaks_and_the_broker_stops_with_the_reason(tm
 
 def test_one_of_two_disks_breaks_and_the_other_goes_on(tmp_path: Path) -> None:
     with ext4(tmp_path / "disk", 16) as disk:
-        settings = {"log.dirs": f"{tmp_path / 'good'},{disk / 'data'}"}
+        settings = {"log.dirs": f"{tmp_path / 'good'},{disk / 'data'}", "metrics.port": "0"}
         with KavkaProcess(tmp_path, settings) as broker, Wire(broker.host, broker.port) as client:
             create_topic(client, "spread", 4)
             there = [(disk / "data" / f"spread-{partition}").exists() for partition in range(4)]
             assert any(there)
             assert not all(there)
+            lost_ones = [number for number in range(4) if there[number]]
             broker.expect_errors("goes offline", "cannot host topic=spread", "has no directory for . replicas")
             for partition in range(4):
                 assert produce(client, "spread", value_batch(0), partition=partition).error_code == 0
@@ -190,10 +192,23 @@ def test_one_of_two_disks_breaks_and_the_other_goes_on(tmp_path: Path) -> None:
             assert codes() == expected
             assert codes() == expected
             wait_until(lambda: broker.process.log_text().count("goes offline") == 1, 5, "nothing is said")
+            # The controller has the lost ones stopped now; they stay what they are.
+            wait_until(lambda: all(leader_of(client, lost) == -1 for lost in lost_ones), 20, "they still have leaders")
+            assert codes() == expected
+            wait_for_metric(broker, "kafka_server_replicamanager_offlinereplicacount", lambda seen: seen == sum(there))
+            assert metric(broker, "kafka_server_replicamanager_partitioncount") == 4
+            asked = client.ask(fetch_request("spread", 0, partition=there.index(True)), 12)
+            assert asked.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
             good = there.index(False)
-            assert read_values(client, "spread", partition=good) == [value(0), value(1), value(1)]
+            assert read_values(client, "spread", partition=good) == [value(0), value(1), value(1), value(1)]
             create_topic(client, "more", 2)
             assert produce(client, "more", value_batch(0)).error_code == 0
+
+
+def leader_of(client: Wire, partition: int) -> int:
+    (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="spread")]), 5).topics
+    leaders: dict[int, int] = {each.partition_index: each.leader_id for each in topic.partitions}
+    return leaders[partition]
 
 
 def fill(client: Wire, topic: str) -> int:

@@ -176,13 +176,3 @@ def test_every_leadership_starts_an_epoch_where_the_log_ends(hosted: Hosted) -> 
 
     assert hosted.log.end_offset_for_epoch(3) == (3, 2)
     assert hosted.log.end_offset_for_epoch(7) == (7, 4)
-
-
-def test_a_failed_directory_has_those_who_wait_look_again(hosted: Hosted) -> None:
-    hosted.lead(ME)
-    looks = hosted.data.looks, hosted.watermark.looks
-
-    hosted.partition.take_offline()
-
-    assert hosted.data.looks > looks[0]
-    assert hosted.watermark.looks > looks[1]

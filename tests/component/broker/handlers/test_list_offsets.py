@@ -12,6 +12,7 @@ from kavka.storage.log_slice import FoundOffset
 from tests.support.broker_handlers import BROKER_ID, Broker, Denying
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+NO_LEADER = -1
 
 
 def request(timestamp: int, *, topic: str = "visits", epoch: int = -1, **more: int) -> ListOffsetsRequest:
@@ -98,6 +99,19 @@ def test_partitions_that_are_not_led_here_say_where_to_look() -> None:
     assert ask(broker, request(LATEST, topic="elsewhere"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(broker, request(LATEST, topic="followed"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(broker, request(LATEST, topic="followed", replica_id=-2))[:3] == (ErrorCode.NONE, -1, 100)
+
+
+@pytest.mark.parametrize("replica_id", [-1, -2])
+def test_of_a_partition_in_a_failed_directory_the_disk_is_told_before_the_epoch(replica_id: int) -> None:
+    broker = Broker(lost=[NO_LEADER])
+    for name in ("lost", "deleted"):
+        broker.host(name)
+        broker.replicas.partitions[name, 0].log = None  # type: ignore[assignment]  # as a directory's failure leaves it
+
+    lost = ask(broker, request(LATEST, topic="lost", epoch=4, replica_id=replica_id))
+    assert lost[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    deleted = ask(broker, request(LATEST, topic="deleted", replica_id=replica_id))
+    assert deleted[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_partition_named_twice_is_an_invalid_request(broker: Broker) -> None:
