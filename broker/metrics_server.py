@@ -1,7 +1,8 @@
 """The HTTP server of /metrics, /healthz and /readyz: one thread, no blocking reads, bounded in every direction.
 
-    /metrics  what Prometheus scrapes          /healthz  200 while the broker lives, 503 with the reason after a fatal
-    error /readyz   200 while it serves clients, 503 before and after
+    /metrics  what Prometheus scrapes
+    /healthz  200 while the broker lives, 503 with the reason after a fatal error
+    /readyz   200 while it serves clients, 503 before and after
 
 Every answer closes its connection. A request is at most MAX_REQUEST_BYTES of head; one that does not come, or is not
 taken, within DEADLINE_S is dropped; beyond MAX_CONNECTIONS nobody is accepted until one is through.
@@ -80,22 +81,31 @@ class MetricsServer:
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     def start(self) -> int:
-        """Listen and serve; the port. Raises OSError where the address cannot be had."""
-        if self._host:
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            self._listener = socket.create_server((self._host, self._wanted_port), family=family)
-        elif socket.has_dualstack_ipv6():
-            self._listener = socket.create_server(("", self._wanted_port), family=socket.AF_INET6, dualstack_ipv6=True)
-        else:
-            self._listener = socket.create_server(("", self._wanted_port))
+        """Listen and serve; the port. Raises OSError, which names the settings, where the address cannot be had."""
+        try:
+            self._listener = self._listening_socket()
+        except OSError as error:
+            self.stop()
+            address = f"metrics.host={self._host} metrics.port={self._wanted_port}"
+            # What Python adds to it is the same address again.
+            reason = (error.strerror or str(error)).partition(" (while")[0]
+            raise OSError(error.errno, f"metrics cannot be served at {address}: {reason}") from error
         self._listener.setblocking(False)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
         self._accept_more()
         self._thread.start()
         return int(self._listener.getsockname()[1])
 
+    def _listening_socket(self) -> socket.socket:
+        if self._host:
+            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+            return socket.create_server((self._host, self._wanted_port), family=family)
+        if socket.has_dualstack_ipv6():
+            return socket.create_server(("", self._wanted_port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", self._wanted_port))
+
     def stop(self) -> None:
-        """Close all connections and join the thread."""
+        """Close all connections and join the thread, if it was started."""
         self._stopping = True
         if self._thread.is_alive():
             self._wake_sender.send(b"\0")

@@ -1,6 +1,7 @@
 """What a wrong setting, directory or address says to the operator who starts the broker, and that it exits with 1."""
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -104,6 +105,16 @@ def test_a_port_in_use_stops_the_start(tmp_path: Path) -> None:
         assert code == 1
         assert "in use" in output
         assert str(first.port) in output
+
+
+def test_a_port_of_the_metrics_in_use_stops_the_start_and_names_the_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = start(tmp_path, {"metrics.host": "127.0.0.1", "metrics.port": str(port)})
+
+    (complaint,) = output.splitlines()
+    assert code == 1
+    assert f"metrics cannot be served at metrics.host=127.0.0.1 metrics.port={port}: Address already in use" in complaint
 
 
 def test_a_second_broker_on_the_same_directory_stops_and_leaves_the_first_alone(tmp_path: Path) -> None:
