@@ -12,9 +12,17 @@ SILENCE_MS = 10_000
 
 
 def read_visits(bootstrap: str, topic: str = TOPIC) -> dict[int, list[PageVisit]]:
-    """All visits that are in the topic now, by partition, in the order of the log."""
+    """All visits that are in the topic now, by partition, in the order of the log.
+
+    Raises ValueError for a topic that is not there, or was not made by `produce`.
+    """
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=SILENCE_MS)
     with closing(consumer):
+        found = consumer.partitions_for_topic(topic) or set()
+        if found != set(range(PARTITIONS)):
+            raise ValueError(
+                f"{topic} has {len(found)} partitions instead of {PARTITIONS}: run examples.page_visits.produce"
+            )
         partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         consumer.assign(partitions)
         consumer.seek_to_beginning()
@@ -32,7 +40,11 @@ def read_visits(bootstrap: str, topic: str = TOPIC) -> dict[int, list[PageVisit]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", default="localhost:9092")
-    for partition, visits in read_visits(parser.parse_args().bootstrap).items():
+    try:
+        read = read_visits(parser.parse_args().bootstrap)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    for partition, visits in read.items():
         print(f"partition {partition}: {len(visits)} visits from {len({visit.ip for visit in visits})} addresses")
 
 

@@ -28,12 +28,15 @@ class LastOctetPartitioner(Partitioner):  # type: ignore[misc]  # kafka-python h
 
 
 def create_topic(bootstrap: str, topic: str = TOPIC) -> None:
+    """Make the topic unless it is there. Raises ValueError if it is, with another number of partitions."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         wanted = {"num_partitions": PARTITIONS, "replication_factor": 1}
         admin.create_topics({topic: wanted}, wait_for_metadata=True)
     except TopicAlreadyExistsError:
-        pass
+        (found,) = admin.describe_topics([topic])
+        if (count := len(found["partitions"])) != PARTITIONS:
+            raise ValueError(f"{topic} is there with {count} partitions instead of {PARTITIONS}; delete it") from None
     finally:
         admin.close()
 
@@ -70,7 +73,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
     arguments = parser.parse_args()
-    create_topic(arguments.bootstrap)
+    try:
+        create_topic(arguments.bootstrap)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     acks = arguments.acks if arguments.acks == "all" else int(arguments.acks)
     produce_visits(arguments.bootstrap, list(generate_visits(arguments.count)), acks)
     print(f"{arguments.count} visits sent to {TOPIC}")

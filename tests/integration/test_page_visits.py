@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
 
 from examples.page_visits.consume import read_visits
 from examples.page_visits.produce import PARTITIONS, TOPIC, create_topic, produce_visits
 from examples.page_visits.visits import PageVisit, generate_visits
+from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 
@@ -40,6 +44,15 @@ def test_the_commands_of_the_readme_work(broker: RunningServer) -> None:
     assert produced == f"500 visits sent to {TOPIC}\n"
     counts = [int(line.split(": ")[1].split()[0]) for line in consumed.splitlines()]
     assert (len(counts), sum(counts)) == (PARTITIONS, 500)
+
+
+def test_a_topic_of_another_shape_is_named(tmp_path: Path) -> None:
+    with KavkaProcess(tmp_path) as own, closing(KafkaAdminClient(bootstrap_servers=own.bootstrap)) as admin:
+        admin.create_topics({TOPIC: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+        with pytest.raises(ValueError, match="1 partitions instead of 6"):
+            create_topic(own.bootstrap)
+        with pytest.raises(ValueError, match=r"run examples\.page_visits\.produce"):
+            read_visits(own.bootstrap)
 
 
 def _partition(visit: PageVisit) -> int:

@@ -114,7 +114,9 @@ def test_a_port_of_the_metrics_in_use_stops_the_start_and_names_the_setting(tmp_
 
     (complaint,) = output.splitlines()
     assert code == 1
-    assert f"metrics cannot be served at metrics.host=127.0.0.1 metrics.port={port}: Address already in use" in complaint
+    assert (
+        f"metrics cannot be served at metrics.host=127.0.0.1 metrics.port={port}: Address already in use" in complaint
+    )
 
 
 def test_a_second_broker_on_the_same_directory_stops_and_leaves_the_first_alone(tmp_path: Path) -> None:
