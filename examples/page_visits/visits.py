@@ -2,11 +2,11 @@
 
 import json
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 SITES = ("kavka.example/docs", "kavka.example/start", "kavka.example/birds", "kavka.example/about")
-FIRST_TIME_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,12 @@ class PageVisit:
 
 
 def generate_visits(count: int, seed: int = 1) -> Iterator[PageVisit]:
-    """The same visits for the same seed: 254 addresses that come back again and again, times ascending."""
+    """The same visits for the same seed: 254 addresses that come back again and again, times ascending from now on.
+
+    Older times would have the broker delete the visits as soon as it looks at retention.ms.
+    """
     source = random.Random(seed)
-    time_ms = FIRST_TIME_MS
+    time_ms = time.time_ns() // 1_000_000
     for _ in range(count):
         time_ms += source.randint(0, 50)
         yield PageVisit(time_ms, source.choice(SITES), f"192.168.14.{source.randint(1, 254)}")
