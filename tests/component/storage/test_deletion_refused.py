@@ -1,0 +1,108 @@
+"""Deletions that the disk refuses, or that somebody was faster with; what a stop finds of those that wait."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kavka.protocol.errors import ErrorCode
+from kavka.storage.deferred_jobs import RETRY_DELAY_MS
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+
+KEY = ("visits", 0)
+
+
+@pytest.fixture
+def files() -> FailingFiles:
+    return FailingFiles()
+
+
+@pytest.fixture
+def rig(tmp_path: Path, files: FailingFiles) -> Iterator[ManagerRig]:
+    made = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    made.start()
+    yield made
+    files.heal()
+    made.manager.close()
+
+
+def test_a_log_whose_folder_cannot_be_renamed_goes_on(rig: ManagerRig, files: FailingFiles) -> None:
+    log = rig.manager.get_or_create(*KEY, ID)
+    append(log, b"kept")
+    files.fail("rename", "visits-0", errno.ENOSPC)
+
+    assert rig.manager.delete([KEY])[KEY].code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    files.heal()
+    append(log, b"and more")
+    log.flush()
+    assert log.recovery_point == 2
+    assert read_values(log) == [b"kept", b"and more"]
+    assert rig.failures == []
+    assert rig.manager.delete([KEY]) == {}
+
+
+def test_a_log_in_a_directory_that_failed_is_not_deleted(rig: ManagerRig) -> None:
+    log = rig.manager.get_or_create(*KEY, ID)
+    rig.manager.directories.fail(rig.manager.directory_of(log), OSError(errno.EIO, "broken"))
+
+    assert rig.manager.delete([KEY])[KEY].code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert log.directory.exists()
+
+
+def test_a_log_whose_folder_somebody_took_away_can_be_deleted_and_made_again(rig: ManagerRig) -> None:
+    log = rig.manager.get_or_create(*KEY, ID)
+    append(log, b"gone")
+    shutil.rmtree(log.directory)
+
+    assert rig.manager.delete([KEY]) == {}
+
+    assert read_values(rig.manager.get_or_create(*KEY, ID, is_new=True)) == []
+    rig.now_ms += 60_000
+    assert rig.manager.delete_pending() == 1
+    assert rig.failures == []
+
+
+def test_a_folder_that_cannot_be_deleted_for_want_of_descriptors_goes_later(
+    rig: ManagerRig, files: FailingFiles, tmp_path: Path
+) -> None:
+    rig.manager.get_or_create(*KEY, ID)
+    rig.manager.delete([KEY])
+    files.fail("listdir", "-delete", errno.EMFILE)
+    rig.now_ms += 60_000
+    rig.manager.delete_pending()
+    assert list(tmp_path.glob("*/*-delete"))
+    files.heal()
+
+    rig.now_ms += RETRY_DELAY_MS
+    rig.manager.delete_pending()
+
+    assert list(tmp_path.glob("*/*-delete")) == []
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_stop_closes_the_files_of_logs_that_wait_for_their_deletion(rig: ManagerRig, clean: bool) -> None:
+    log = rig.manager.get_or_create(*KEY, ID)
+    append(log, b"gone")
+    rig.manager.delete([KEY])
+    assert open_files_in(log.directory)
+
+    rig.manager.close(clean=clean)
+
+    assert open_files_in(log.directory) == []
+
+
+def open_files_in(directory: Path) -> list[str]:
+    """What this process has open below the directory."""
+    links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are wanted
+    opened = []
+    for link in links:
+        try:
+            opened.append(str(link.readlink()))
+        except FileNotFoundError:
+            continue
+    return [path for path in opened if path.startswith(f"{directory}/")]
