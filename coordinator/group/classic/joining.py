@@ -85,7 +85,7 @@ class Joining:
         member_id = request.member_id
         if group.state is ClassicState.DEAD:
             join.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
-        elif not self._has_room(group, member_id):
+        elif not self._has_room(group, member_id, request.group_instance_id):
             return self._rebalances.decided(join.answers, self._turn_away(join, group))
         elif not group.supports(request.protocol_type, offered):
             join.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
@@ -238,9 +238,14 @@ class Joining:
         if earlier is not None:
             join.answers.append((earlier, respond.join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)))
 
-    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether group.max.size lets it in. While members join, those count that have; so the last ones go."""
+    def _has_room(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> bool:
+        """Whether group.max.size lets it in. While members join, those count that have; so the last ones go.
+
+        A static member that was started again is not one more (KAFKA-20601 says so of the consumer protocol).
+        """
         limit = self._context.config.group_max_size
+        if not member_id and instance_id is not None:
+            member_id = group.static_members.get(instance_id, "")
         member = group.members.get(member_id)
         if group.state is ClassicState.EMPTY:
             return True

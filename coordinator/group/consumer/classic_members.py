@@ -187,12 +187,7 @@ class ClassicMembers:
 
     def _check_join(self, group: ConsumerGroup, request: JoinGroupRequest) -> None:
         members = group.logged.members
-        max_size = self._decisions.context.config.group_consumer_max_size
-        if len(members) >= max_size and request.member_id not in members:
-            raise BrokerError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {max_size} members.",
-            )
+        self._decisions.check_room(group.logged, request.member_id, request.group_instance_id)
         if request.protocol_type == CONSUMER_PROTOCOL_TYPE:
             classics = [each.classic for each in members.values() if each.classic is not None]
             shared = {each.name for each in request.protocols}

@@ -55,6 +55,19 @@ class Decisions:
         missing = "not found" if group is None else "is not a consumer group"
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {missing}.")
 
+    def check_room(self, logged: "LoggedState", member_id: str, instance_id: str | None) -> None:
+        """Raise BrokerError (GROUP_MAX_SIZE_REACHED) for one more than the group takes.
+
+        Who comes back, also a static member under another id (KAFKA-20601), is not one more.
+        """
+        max_size = self.context.config.group_consumer_max_size
+        is_known = member_id in logged.members or (instance_id is not None and instance_id in logged.static_members)
+        if len(logged.members) >= max_size and not is_known:
+            raise BrokerError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {max_size} members.",
+            )
+
     def change(self, logged: "LoggedState") -> Change:
         """Begin a change of a group."""
         return Change(logged, self.known, self.assignors)

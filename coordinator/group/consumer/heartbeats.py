@@ -65,12 +65,7 @@ class Heartbeats:
             return self._leave(request, reply)
         entered = self._enter(request)
         change = entered.change
-        max_size = self._decisions.context.config.group_consumer_max_size
-        if len(change.after.members) >= max_size and request.member_id not in change.after.members:
-            raise BrokerError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {max_size} members.",
-            )
+        self._decisions.check_room(change.after, request.member_id, request.instance_id)
         member_id = request.member_id or new_member_id()
         before = self._member(change, member_id, request)
         after = self._step(change, before, wishes(before, request, client), request.topic_partitions)

@@ -241,3 +241,12 @@ def test_a_restart_with_the_same_topics_in_another_order_does_not_rebalance() ->
 
     assert stage.join(instance_id="b", protocols=consumer("u", "t")).answer.generation_id == 1
     assert stage.state == "Stable"
+
+
+def test_a_full_group_takes_a_static_member_back_but_nobody_new() -> None:
+    stage = ClassicStage(group_max_size="2")
+    stage.stable_static("a", "b")
+
+    assert stage.join(instance_id="b").answer.error_code == ErrorCode.NONE
+    assert stage.join(instance_id="c").answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert stage.group().member_count == 2

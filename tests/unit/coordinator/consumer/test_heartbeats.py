@@ -387,3 +387,13 @@ def test_a_groups_own_settings_count_from_the_next_heartbeat_on() -> None:
     assert "a" in stage.logged.members
     stage.advance(2)
     assert "a" not in stage.logged.members
+
+
+def test_a_full_group_takes_a_static_member_back_but_nobody_new() -> None:
+    stage = ConsumerStage({"group.consumer.max.size": "1"})
+    stage.topics.add("t", 2)
+    stage.joined("a", ["t"], instance_id="i").leave(-2)
+    assert stage.heartbeat("c", 0, instance_id="other", **JOIN).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    back = stage.joined("b", ["t"], instance_id="i")
+    assert len(back.owns) == 2
+    assert stage.heartbeat("c", 0, instance_id="i", **JOIN).error is ErrorCode.UNRELEASED_INSTANCE_ID
