@@ -5,7 +5,7 @@ their length and on the memory they may take; never in Python's own `re`, where 
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,9 @@ MAX_MEMORY_BYTES: Final = 256 * 1024
 """Of a compiled expression with its automaton."""
 MATCHES_PER_SLICE: Final = 128
 """About half a millisecond."""
+PATTERNS_AT_ONCE: Final = 8
+"""Compiled and matched together: each of a large group's members may bring one of its own, which takes a fraction of
+a millisecond and up to `MAX_MEMORY_BYTES`."""
 NEW_REGEX_INTERVAL_MS: Final = 1_000
 """Between two looks at the topics, where a member has brought an expression that nobody has resolved yet."""
 REFRESH_INTERVAL_MS: Final = 10_000
@@ -42,14 +45,35 @@ class Resolution:
     the time of day.
     """
 
-    __slots__ = ("_left", "_patterns", "found", "refused", "started_ms", "version")
+    __slots__ = ("_left", "_names", "_patterns", "_waiting", "found", "refused", "started_ms", "version")
 
-    def __init__(self, regexes: Sequence[str], names: Iterable[str], version: int, started_ms: int) -> None:
+    def __init__(self, regexes: Iterable[str], names: Iterable[str], version: int, started_ms: int) -> None:
         self.version = version
         self.started_ms = started_ms
         self.found: dict[str, set[str]] = {}
         self.refused: set[str] = set()
+        self._names = list(names)
+        self._waiting = iter(list(regexes))
         self._patterns: list[tuple[set[str], Any]] = []
+        self._left: Iterator[str] = iter(())
+
+    def step(self) -> bool:
+        """Compile some more expressions, or match those with some more topics; True when all has been looked at."""
+        if not self._patterns:
+            return not self._compile_some()
+        names = list(islice(self._left, MATCHES_PER_SLICE // PATTERNS_AT_ONCE))
+        if not names:
+            self._patterns = []
+        for name in names:
+            encoded = name.encode()
+            for found, pattern in self._patterns:
+                if pattern.fullmatch(encoded) is not None:
+                    found.add(name)
+        return False
+
+    def _compile_some(self) -> bool:
+        """Whether there were any left."""
+        regexes = list(islice(self._waiting, PATTERNS_AT_ONCE))
         for regex in regexes:
             try:
                 pattern = _compile(regex)
@@ -58,17 +82,8 @@ class Resolution:
                 self.refused.add(regex)
                 continue
             self._patterns.append((self.found.setdefault(regex, set()), pattern))
-        self._left: Iterator[str] = iter(list(names))
-
-    def step(self) -> bool:
-        """Look at some more topics; True when all have been looked at."""
-        names = list(islice(self._left, max(1, MATCHES_PER_SLICE // max(1, len(self._patterns)))))
-        for name in names:
-            encoded = name.encode()
-            for found, pattern in self._patterns:
-                if pattern.fullmatch(encoded) is not None:
-                    found.add(name)
-        return not names
+        self._left = iter(self._names)
+        return bool(regexes)
 
 
 def is_due(logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, version: int) -> bool:

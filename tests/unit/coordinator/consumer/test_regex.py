@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
-from kavka.coordinator.group.consumer import records
+from kavka.coordinator.group.consumer import records, regex
 from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.regex import MAX_LENGTH, Resolution, check_regex
 from kavka.coordinator.runtime.result import Result
@@ -212,3 +213,22 @@ def test_the_clock_of_the_day_hastens_and_delays_no_look_at_the_topics() -> None
     stage.advance(1)
     a.beat()
     assert a.owns == {("t1", 0), ("t2", 0)}, "the topics were looked at a moment ago"
+
+
+def test_many_expressions_are_compiled_in_slices_and_matched_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def counting(expression: str) -> Any:
+        compiled.append(expression)
+        return compile_one(expression)
+
+    compile_one = regex._compile
+    monkeypatch.setattr(regex, "_compile", counting)
+    names = [f"t{number}" for number in range(100)]
+    resolution = Resolution([f"{name}|other" for name in names], names, 1, 0)
+    assert compiled == [], "who begins it is a heartbeat, which waits for none of this"
+    most = done = 0
+    while not resolution.step():
+        most, done = max(most, len(compiled) - done), len(compiled)
+    assert 0 < most <= 8
+    assert resolution.found == {f"{name}|other": {name} for name in names}
