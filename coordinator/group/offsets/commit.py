@@ -33,6 +33,7 @@ COMMITS: Final = "kafka_server_group_coordinator_metrics_offset_commit"
 NO_RETENTION_TIME: Final = -1
 NO_COMMIT_TIMESTAMP: Final = -1
 FIRST_VERSION_WITH_MEMBER_EPOCHS: Final = 9
+MAX_I64: Final = (1 << 63) - 1
 
 
 class _Asked(Protocol):
@@ -63,7 +64,8 @@ class OffsetCommits:
         check = self._validate(request, client.api_version)
         now_ms = self._context.now_ms()
         retention_ms = request.retention_time_ms
-        expire_ms = NO_EXPIRE_TIMESTAMP if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
+        # "For ever" is the longest time that there is: no timestamp lies that far ahead.
+        expire_ms = NO_EXPIRE_TIMESTAMP if retention_ms == NO_RETENTION_TIME else min(now_ms + retention_ms, MAX_I64)
         accepted = _Accepted(request.group_id, self._context.config.offset_metadata_max_bytes, check)
         topics = []
         for topic in request.topics:

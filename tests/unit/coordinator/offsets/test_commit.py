@@ -194,3 +194,14 @@ def test_each_offset_is_counted() -> None:
 
     assert stage.counts[COMMITS] == 2
     assert stage.shard.offsets.count == 2
+
+
+def test_a_retention_time_of_for_ever_is_stored_as_the_last_moment_that_there_is() -> None:
+    stage = OffsetStage()
+
+    answer = stage.put_offsets({(TOPIC, 0): 1}, retention_time_ms=(1 << 63) - 1, version=2).answer
+
+    assert codes(answer) == [ErrorCode.NONE]
+    (record,) = stage.records()
+    assert isinstance(record.value, OffsetCommitValue)
+    assert record.value.expire_timestamp == (1 << 63) - 1
