@@ -19,6 +19,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import GroupMetadataKey
 
 NO_TIMESTAMP: Final = -1
+LAST_GENERATION: Final = (1 << 31) - 1
 _WITH_MEMBERS: Final = (ClassicState.PREPARING_REBALANCE, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE)
 
 log = logging.getLogger(__name__)
@@ -206,6 +207,11 @@ class ClassicGroup:
         return self._type == CONSUMER_PROTOCOL_TYPE
 
     @property
+    def following_generation(self) -> int:
+        """What the next generation is called; after the last int it is 1 again, for they are only told apart."""
+        return self.generation % LAST_GENERATION + 1
+
+    @property
     def has_all_joined(self) -> bool:
         """Whether every member's JoinGroup waits, and nobody is still to come with an id that was given out."""
         return self.awaiting_join_count == len(self.members) and not self.pending
@@ -288,7 +294,7 @@ class ClassicGroup:
 
     def next_generation(self, reason: str) -> None:
         """Count the generation up and let the members vote: CompletingRebalance, or Empty if nobody is there."""
-        self.generation += 1
+        self.generation = self.following_generation
         self.protocol_name = self.select_protocol() if self.members else None
         self._remember_subscriptions()
         self.pending_sync.clear()

@@ -46,7 +46,7 @@ def emptied_record(group: ClassicGroup, timestamp_ms: int) -> CoordinatorRecord:
     """The group in its next generation, with nobody in it."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type,
-        generation=group.generation + 1,
+        generation=group.following_generation,
         protocol=None,
         leader=None,
         current_state_timestamp=timestamp_ms,

@@ -1,5 +1,6 @@
 """What a group is after its coordinator has been loaded from the log, and what becomes of those who wait."""
 
+from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.records import VALUE_VERSION
 from kavka.coordinator.runtime.result import CoordinatorRecord
 from kavka.protocol.errors import ErrorCode
@@ -124,3 +125,20 @@ def test_a_record_of_old_brokers_has_the_session_for_its_rebalance_timeout() -> 
 
     assert stage.group().members["m"].rebalance_timeout_ms == 7_000
     assert stage.group().leader_id == "m"
+
+
+def test_after_the_last_generation_comes_the_first() -> None:
+    stage = ClassicStage()
+    leader, follower = stage.stable(2)
+    stage.group().generation = (1 << 31) - 1
+
+    joins = [stage.join(member_id) for member_id in (leader, follower)]
+    assert [each.answer.generation_id for each in joins] == [1, 1]
+    stage.sync_all([leader, follower])
+    stage.group().generation = (1 << 31) - 1
+    stage.leave(leader, follower)
+
+    assert stage.group().generation == 1
+    replayed = stage.replayed().table.get(GROUP)
+    assert isinstance(replayed, ClassicGroup)
+    assert replayed.generation == 1
