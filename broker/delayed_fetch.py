@@ -40,9 +40,12 @@ class DelayedFetch(DelayedOperation):
         available = [reading for reading in self._readings if reading.available(limits)]
         if not available or self._min_bytes <= 1:
             return bool(available)
-        # Others may be asking the same, or answering already: what is found is not kept.
-        trial = [Reading(reading.partition, reading.asked) for reading in available]
-        return read_all(trial, limits) >= self._min_bytes or any([reading.failed for reading in trial])
+        found = 0
+        for reading in available:
+            found += reading.weigh(limits, self._min_bytes)
+            if found >= self._min_bytes:
+                return True
+        return False
 
     def respond(self) -> None:
         self._connection.parked.pop(self, None)

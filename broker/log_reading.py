@@ -162,6 +162,29 @@ class Reading:
         # Between that end and the log's there is nothing to read yet, and nothing wrong.
         return offset < end_offset or offset > log_end_offset
 
+    def weigh(self, limits: ReadLimits, enough: int) -> int:
+        """How many bytes a fetch that waits would find here; `enough` of them where it is not to wait any longer.
+
+        That is for an error, and for what lies before the segment with the readable end: a read goes to its segment's
+        end at most, so that no append adds to it. What the other partitions take of the limits is left aside, as in
+        Kafka. Others may be asking the same, or answering already: what is found is not kept.
+        """
+        partition = self.partition
+        trial = Reading(partition, self.asked)
+        trial.read(limits, limits.max_bytes, nothing_yet=True)
+        log = None if partition is None else partition.log
+        if log is None or trial.failed:
+            return enough
+        piece = trial.piece
+        if piece is None or not piece.size_bytes:
+            return 0
+        end_offset = log.log_end_offset
+        if limits.is_consumer:
+            end_offset = trial.answer.last_stable_offset if limits.wants_committed else trial.answer.high_watermark
+        if piece.segment_base_offset < log.segment_base_offset(end_offset):
+            return enough
+        return min(piece.size_bytes, max(self.asked.partition_max_bytes, 0))
+
     def attach(self, *, by_descriptor: bool = True) -> int:
         """Put the bytes into the answer, or a pinned piece of the file for sendfile; how many bytes it has.
 

@@ -6,6 +6,7 @@ roll        size, time, index fullness, relative offsets; the fsync of the close
 the rest    `loading` (start), `flushing`, `trimming` (truncation, retention, DeleteRecords), `reading`
 """
 
+from bisect import bisect_right
 from pathlib import Path
 from typing import Final
 
@@ -173,6 +174,11 @@ class PartitionLog(ManagedLog):
         Raises BrokerError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
         """
         return read_slice(self, offset, max_bytes, min_one, end_offset)
+
+    def segment_base_offset(self, offset: int) -> int:
+        """Where the segment begins that has `offset`, or will have it: the log's end is the active segment's."""
+        bases = self.published[3]
+        return bases[max(bisect_right(bases, offset) - 1, 0)]
 
     def upper_bound_offset(self, piece: LogSlice) -> int:
         """An offset at or behind the end of `piece`: the `end_offset` for `aborted_transactions`."""

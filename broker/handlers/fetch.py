@@ -2,7 +2,8 @@
 
 Behaviour
 - Reads the partitions asked for, in order, up to the limits; the first batch of the first non-empty partition comes
-  whole even beyond them (KIP-74). With less than `min_bytes` it waits, `max_wait_ms` at most.
+  whole even beyond them (KIP-74). With less than `min_bytes` it waits, `max_wait_ms` at most; not at a segment's end,
+  which a read does not go beyond.
 - Consumers see what is below the high watermark, or below the last stable offset with read_committed, together with the
   aborted transactions in between.
 - Large slices leave by sendfile; nothing is decompressed or looked into, unless an old version needs older formats.
@@ -47,8 +48,10 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     connection = context.connection
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
+    # More than it may get it need not wait for.
+    min_bytes = min(request.min_bytes, run.limits.max_bytes)
     if (
-        found >= request.min_bytes
+        found >= min_bytes
         or request.max_wait_ms <= 0
         or not run.readings
         or any([reading.failed for reading in run.readings])
@@ -58,7 +61,7 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         return run.answer()
     connection.is_tailing = True
     operation = DelayedFetch(
-        run.readings, run.limits, request.min_bytes, connection, run.answer, effects_complete=run.session is None
+        run.readings, run.limits, min_bytes, connection, run.answer, effects_complete=run.session is None
     )
     connection.parked[operation] = None
     watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]

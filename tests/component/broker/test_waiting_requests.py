@@ -112,6 +112,80 @@ def test_a_fetch_waits_for_the_bytes_it_wants_however_they_come(core: BrokerCore
     assert sizes(bytes(core.socket.taken)) == [2 * BATCH, BATCH]
 
 
+SMALL = {"segment.bytes": str(3 * BATCH)}
+
+
+@pytest.fixture
+def rolling(tmp_path: Path) -> Iterator[BrokerCore]:
+    """With three batches a segment."""
+    core = BrokerCore(tmp_path, topics={"visits": SMALL})
+    core.create("visits", 2)
+    yield core
+    core.close()
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+@pytest.mark.parametrize(("offset", "batches"), [(0, 3), (2, 1), (5, 1)])
+def test_nothing_is_waited_for_at_a_segments_end(
+    rolling: BrokerCore, offset: int, batches: int, isolation_level: int
+) -> None:
+    append(rolling, 0, 7)
+    answer = rolling.ask(fetch_frame(1, (0, offset), (1, 0), min_bytes=1000, isolation_level=isolation_level))
+
+    assert sizes(answer) == [batches * BATCH, 0]
+
+
+def test_a_fetch_that_waits_ends_when_its_segment_does(rolling: BrokerCore) -> None:
+    append(rolling, 0, 2)
+    assert rolling.ask(fetch_frame(1, (0, 1), min_bytes=1000)) == b""
+    append(rolling)
+    assert rolling.socket.taken == b""
+
+    append(rolling)
+
+    assert sizes(bytes(rolling.socket.taken)) == [2 * BATCH]
+
+
+def test_the_last_segment_is_waited_in(rolling: BrokerCore) -> None:
+    append(rolling, 0, 4)
+
+    assert rolling.ask(fetch_frame(1, (0, 3), min_bytes=1000)) == b""
+
+
+def test_a_transaction_that_is_open_in_the_next_segment_leaves_nothing_to_wait_for(rolling: BrokerCore) -> None:
+    append(rolling, 0, 3)
+    open_one = batch_of(b"x" * 100, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    rolling.log("visits").append_as_leader(open_one, leader_epoch=0, now_ms=0)
+
+    assert sizes(rolling.ask(fetch_frame(1, (0, 1), min_bytes=1000, isolation_level=1))) == [2 * BATCH]
+
+
+def test_a_transaction_that_is_open_in_the_same_segment_is_waited_for(rolling: BrokerCore) -> None:
+    append(rolling, 0, 1)
+    open_one = batch_of(b"x" * 100, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    rolling.log("visits").append_as_leader(open_one, leader_epoch=0, now_ms=0)
+    append(rolling, 0, 3)
+
+    assert rolling.ask(fetch_frame(1, (0, 0), min_bytes=1000, isolation_level=1)) == b""
+
+
+def test_no_more_is_waited_for_than_may_be_sent(core: BrokerCore) -> None:
+    append(core, 0, 5)
+
+    assert sizes(core.ask(fetch_frame(1, (0, 0), min_bytes=1 << 30, max_bytes=2 * BATCH))) == [2 * BATCH]
+    core.socket.taken.clear()
+    assert sizes(core.ask(fetch_frame(2, (0, 0), min_bytes=5 * BATCH + 1, max_bytes=5 * BATCH))) == [5 * BATCH]
+
+
+def test_what_is_there_but_does_not_fit_beside_the_rest_is_not_waited_for(core: BrokerCore) -> None:
+    append(core, 0)
+    core.replicas.partition("visits", 1).append(memoryview(batch_of(b"x" * 5000)), 1, 9, 0)
+
+    answer = core.ask(fetch_frame(1, (0, 0), (1, 0), min_bytes=1000, max_bytes=1000))
+
+    assert sizes(answer) == [BATCH, 0]
+
+
 def test_time_ends_a_fetch_with_what_there_is(core: BrokerCore) -> None:
     core.ask(fetch_frame(1, (0, 0), min_bytes=1000))
     append(core)
