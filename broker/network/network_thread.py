@@ -82,6 +82,7 @@ class NetworkThread:
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
         self._next_id = 0
+        self._fatal: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
         self.received_count = 0
 
@@ -96,6 +97,8 @@ class NetworkThread:
         if self._thread.is_alive():
             self.call(self._shut_down)
             self._thread.join()
+        # What a thread that died has left.
+        self._close_all()
         self._loop.close()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
@@ -163,16 +166,31 @@ class NetworkThread:
         asyncio.set_event_loop(self._loop)
         self._cells = self._metrics.enlist("network")
         try:
+            self._loop.set_exception_handler(self._callback_failed)
             self._loop.call_soon(self._close_idle)
             self._loop.run_forever()
+            if self._fatal is not None:
+                raise self._fatal
         except BaseException as failure:
             self._on_death(failure)
             raise
 
+    def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The loop hands on what a callback raised and would go on: not with what is meant to end a thread."""
+        failure = context.get("exception")
+        if failure is None or isinstance(failure, Exception):
+            loop.default_exception_handler(context)
+        else:
+            self._fatal = failure
+            loop.stop()
+
     def _shut_down(self) -> None:
+        self._close_all()
+        self._loop.stop()
+
+    def _close_all(self) -> None:
         for connection in list(self.connections.values()):
             self.close_connection(connection)
-        self._loop.stop()
 
     def _register(
         self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None"
@@ -302,6 +320,16 @@ class NetworkThread:
         if connection.closed:
             return
         started_ns = time.monotonic_ns()
+        try:
+            self._drain(connection)
+        except Exception:
+            # Else it would be tried again at once, and for ever.
+            log.exception("writing failed peer=%s:%d", connection.peer_host, connection.peer_port)
+            self.close_connection(connection)
+        connection.last_active_ns = now_ns = time.monotonic_ns()
+        self._cells.busy_ns += now_ns - started_ns
+
+    def _drain(self, connection: Connection) -> None:
         if connection.drain():
             self._loop.remove_writer(connection.socket.fileno())
             if connection.answers.backlog:
@@ -309,19 +337,17 @@ class NetworkThread:
                 self.watch_writable(connection)
             self._queue.wake(connection)
             self.resume(connection)
-        connection.last_active_ns = now_ns = time.monotonic_ns()
-        self._cells.busy_ns += now_ns - started_ns
 
     def _close_idle(self) -> None:
         max_idle_ms = self.settings.max_idle_ms
+        delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
+        self._loop.call_later(min(max(delay_s, 0.05), 60.0), self._close_idle)
         if max_idle_ms > 0:
             oldest_ns = time.monotonic_ns() - max_idle_ms * 1_000_000
             for connection in list(self.connections.values()):
                 if connection.last_active_ns < oldest_ns and _waits_for_its_client(connection):
                     log.info("closing idle connection peer=%s:%d", connection.peer_host, connection.peer_port)
                     self.close_connection(connection)
-        delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
-        self._loop.call_later(min(max(delay_s, 0.05), 60.0), self._close_idle)
 
 
 def _waits_for_its_client(connection: Connection) -> bool:

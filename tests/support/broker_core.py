@@ -112,6 +112,27 @@ class BrokerCore:
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
 
+    def lose(self, topic: str, leader: int, address: tuple[str, int], *, leader_epoch: int) -> None:
+        """Another broker leads the topic's first partition from now on, and this one follows."""
+        state = LeaderAndIsrPartitionState(
+            partition_index=0,
+            controller_epoch=1,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=[leader, BROKER_ID],
+            partition_epoch=0,
+            replicas=[leader, BROKER_ID],
+        )
+        led = LeaderAndIsrTopicState(topic_name=topic, topic_id=topic_id_of(topic), partition_states=[state])
+        self.replicas.leader_and_isr(
+            LeaderAndIsrRequest(
+                controller_id=BROKER_ID, controller_epoch=1, broker_epoch=1, topic_states=[led], live_leaders=[]
+            )
+        )
+        self._topics[topic][0] = leader
+        brokers = {BROKER_ID: ("broker.example", 9092), leader: address}
+        self.services.metadata.apply(update_metadata(self._topics, brokers=brokers))
+
     def ask(self, *frames: bytes) -> bytes:
         """All that the client gets back for frames that come together; no more once the connection closed, or waits."""
         if self.socket.closed:

@@ -33,6 +33,7 @@ def core(tmp_path: Path) -> Iterator[BrokerCore]:
 def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSION, **fields: Any) -> bytes:
     """A fetch of (partition, offset) pairs."""
     limit = fields.pop("partition_max_bytes", 1 << 20)
+    topic_id = fields.pop("topic_id", bytes(16))
     values = {
         "max_wait_ms": 1000,
         "min_bytes": 1,
@@ -44,6 +45,7 @@ def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSIO
     }
     topic = FetchTopic(
         topic="visits",
+        topic_id=topic_id,
         partitions=[
             FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=limit)
             for index, offset in partitions

@@ -255,3 +255,21 @@ def test_the_address_of_an_ipv4_client_is_its_own_on_an_ipv6_socket() -> None:
     assert module.plain_address("::ffff:10.1.2.3") == "10.1.2.3"
     assert module.plain_address("::1") == "::1"
     assert isinstance(Line().connection, Connection)
+
+
+def test_a_connection_whose_draining_fails_is_closed_and_not_tried_for_ever(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line.socket.room = 0
+    fill(line.slot(), b"answer")
+    line.connection.flush()
+    line.stage.loop.settle()
+
+    def fail(connection: Connection) -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Connection, "drain", fail)
+    line.drain()
+
+    assert line.socket.closed
+    assert line.stage.limits.total == 0
