@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from kavka.broker.handling import Context, Handler
 from kavka.broker.inline_requests import InlineRequests
 from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
-from kavka.broker.network.connection import Connection
+from kavka.broker.network.connection import Connection, plain_address
 from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
 from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
 from kavka.broker.request_queue import RequestQueue
@@ -51,7 +52,8 @@ class SocketServer:
         self._metrics = metrics
         self._on_answered = on_answered
         self._on_death = on_death
-        self.limits = ConnectionLimits(_connection_settings(config))
+        self.limits = ConnectionLimits(ConnectionSettings())
+        self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(config.queued_max_requests, config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         self.acceptors: list[Acceptor] = []
@@ -61,6 +63,7 @@ class SocketServer:
 
     def bind(self) -> None:
         """Take the listeners' addresses; nobody can connect yet. Raises OSError, with what was taken given back."""
+        self.limits.settings = self._prepared_limits = _connection_settings(self._config)
         try:
             for listener in self._config.listeners:
                 self.acceptors.append(self._acceptor(listener))
@@ -113,12 +116,14 @@ class SocketServer:
         with self._lock:
             if not self._listening:
                 return
+            limits = _connection_settings(config)
             try:
                 self._grow(config)
                 self._open(config.listeners)
             except OSError:
                 self._shrink(self._config)
                 raise
+            self._prepared_limits = limits
 
     def abandon(self) -> None:
         """Close and end what was prepared: the present configuration stays."""
@@ -131,7 +136,7 @@ class SocketServer:
         with self._lock:
             self._config = config
             if self._listening:
-                self.limits.settings = _connection_settings(config)
+                self.limits.settings = self._prepared_limits
                 self._shrink(config)
 
     def bound_port(self, listener_name: str) -> int:
@@ -268,10 +273,15 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
 
 
 def _connection_settings(config: "BrokerConfig") -> ConnectionSettings:
+    """The limits, for addresses. Raises OSError for a host that has none."""
     return ConnectionSettings(
         max_connections=config.max_connections,
         max_per_ip=config.max_connections_per_ip,
-        per_ip_overrides=config.max_connections_per_ip_overrides,
+        per_ip_overrides={
+            address: most
+            for host, most in config.max_connections_per_ip_overrides.items()
+            for address in _addresses_of(host)
+        },
         max_creation_rate=config.max_connection_creation_rate,
         by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
     )
@@ -280,3 +290,13 @@ def _connection_settings(config: "BrokerConfig") -> ConnectionSettings:
 def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
     most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
     return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)
+
+
+def _addresses_of(host: str) -> set[str]:
+    try:
+        return {plain_address(str(found[4][0])) for found in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "no host's name"
+        raise OSError(
+            errno.EINVAL, f"max.connections.per.ip.overrides: host {host} has no address: {reason}"
+        ) from failure

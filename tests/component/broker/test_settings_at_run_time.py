@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.server import StartError
 from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.config.values import Source
 from kavka.protocol.errors import ErrorCode
@@ -187,3 +188,21 @@ def test_a_listeners_own_limits_hold_beside_the_brokers(running: RunningBroker) 
         wait_for_limit(port, 2)
         wait_for_limit(running.port, 5)
         running.restart()
+
+
+def test_a_limit_for_a_hosts_name_holds_for_its_addresses(running: RunningBroker) -> None:
+    assert running.alter({"max.connections.per.ip.overrides": "localhost:2"}).error_code == ErrorCode.NONE
+
+    for _ in range(2):
+        wait_for_limit(running.port, 2)
+        running.restart()
+
+    answer = running.alter({"max.connections.per.ip.overrides": "a..b:2"})
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "host a..b has no address" in answer.error_message
+    wait_for_limit(running.port, 2)
+
+
+def test_a_limit_for_a_host_without_an_address_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"host a\.\.b has no address"):
+        RunningBroker(tmp_path, {"max.connections.per.ip.overrides": "a..b:2"}).start()
