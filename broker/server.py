@@ -17,7 +17,7 @@ from typing import Final
 
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
-from kavka.broker.dynamic_config import DynamicConfig
+from kavka.broker.dynamic_config import DynamicConfig, layer
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.fetch_sessions import FetchSessions
 from kavka.broker.gauges import register_gauges
@@ -49,6 +49,7 @@ from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
+from kavka.config.values import Source
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -224,7 +225,13 @@ class Broker:
         if services.config.current is not config:
             # Another broker was faster.
             parts.changed(config, services.config.current, changed_settings(config, services.config.current))
-        self._sockets.bind()
+        try:
+            self._sockets.bind()
+        except OSError as failure:
+            if "listeners" in layer(config, Source.DYNAMIC_BROKER):
+                hint = "the listeners were changed while the broker ran: kavka storage settings --delete listeners"
+                raise StartError(f"{failure.strerror} ({hint} takes that back)") from failure
+            raise
         self._undo.append(self._sockets.stop_accepting)
 
     def _load(self) -> None:

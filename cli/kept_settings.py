@@ -1,0 +1,53 @@
+"""The settings that a stopped broker keeps in its registry because they were changed while it ran."""
+
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from kavka.cluster.config_changes import read_configs, write_config
+from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import ConfigError
+from kavka.config.listener_prefix import row_of
+from kavka.config.values import HIDDEN
+from kavka.storage.files import Files
+from kavka.storage.log_directory import LogDirectory
+
+Kept = Mapping[str, Mapping[str, str]]
+"""Broker id, or `<default>` for the cluster's defaults -> name -> text."""
+
+
+def kept_settings(config: BrokerConfig, delete: Collection[str] = ()) -> Kept:
+    """What is kept, without the names in `delete`, which are forgotten for good.
+
+    The first log directory is held meanwhile. Raises DirectoryInUseError, OSError, RegistryError, and ConfigError where
+    there is no registry or a name to delete is not kept: then nothing is changed.
+    """
+    directory = Path(config.log_dirs[0])
+    file = directory / FILE_NAME
+    if not file.exists():
+        raise ConfigError("log.dirs", directory, f"its first directory must have the file {FILE_NAME}")
+    held = LogDirectory(directory, Files())
+    held.lock()
+    try:
+        registry = EmbeddedRegistry(file, lambda: time.time_ns() // 1_000_000)
+        try:
+            kept = read_configs(registry, "brokers")
+            if missing := [name for name in delete if not any(name in texts for texts in kept.values())]:
+                raise ConfigError(missing[0], "--delete", "no such setting is kept")
+            for entity, texts in kept.items():
+                left = {name: text for name, text in texts.items() if name not in delete}
+                if left != texts:
+                    write_config(registry, f"brokers/{entity}", left)
+                    kept[entity] = left
+            return kept
+        finally:
+            registry.close()
+    finally:
+        held.unlock()
+
+
+def shown(name: str, text: str) -> str:
+    """`name=value`; of what may be a secret the name alone."""
+    row = row_of(name, BrokerConfig.ALL_ROWS)
+    return f"{name}={HIDDEN if row is None or row.is_sensitive else text}"

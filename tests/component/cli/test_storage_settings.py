@@ -1,0 +1,69 @@
+"""`kavka storage settings`: what was changed at run time keeps no broker from starting for good."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from kavka.broker.server import StartError
+from kavka.cli.main import main
+from kavka.protocol.errors import ErrorCode
+from tests.support.probe import answers
+from tests.support.processes import free_port
+from tests.support.running_broker import BROKER_ID, HOST, RunningBroker
+
+Output = pytest.CaptureFixture[str]
+
+
+def settings(directory: Path, *arguments: str) -> int:
+    return main(["storage", "settings", "--override", f"log.dirs={directory}", *arguments])
+
+
+def test_a_listener_whose_address_is_gone_is_named_and_can_be_deleted(tmp_path: Path, capsys: Output) -> None:
+    running = RunningBroker(tmp_path)
+    port = free_port()
+    listeners = f"PLAINTEXT://{HOST}:{running.port},OTHER://{HOST}:{port}"
+    names = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"
+    with running:
+        changes = {"listeners": listeners, "listener.security.protocol.map": names, "num.io.threads": "3"}
+        assert running.alter(changes).error_code == ErrorCode.NONE
+        assert running.alter({"log.retention.ms": "1000"}, name="").error_code == ErrorCode.NONE
+        assert settings(tmp_path) == 1
+        assert "in use by another broker" in capsys.readouterr().err
+
+    with (
+        socket.create_server((HOST, port)),
+        pytest.raises(StartError, match=r"listener OTHER .*kavka storage settings --delete listeners"),
+    ):
+        running.start()
+
+    assert settings(tmp_path) == 0
+    assert f"broker {BROKER_ID}: listeners={listeners}" in capsys.readouterr().out.splitlines()
+    assert settings(tmp_path, "--delete", "listeners") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"broker {BROKER_ID}: listener.security.protocol.map={names}",
+        f"broker {BROKER_ID}: num.io.threads=3",
+        "broker <default>: log.retention.ms=1000",
+    ]
+    with running:
+        assert answers(HOST, running.port)
+        assert running.described()["num.io.threads"][0] == "3"
+
+
+def test_a_name_that_is_not_kept_changes_nothing(tmp_path: Path, capsys: Output) -> None:
+    with RunningBroker(tmp_path) as running:
+        assert running.alter({"num.io.threads": "3"}).error_code == ErrorCode.NONE
+
+    assert settings(tmp_path, "--delete", "num.io.threads", "--delete", "num.io.thread") == 1
+    assert "num.io.thread" in capsys.readouterr().err
+    assert settings(tmp_path) == 0
+    assert capsys.readouterr().out == f"broker {BROKER_ID}: num.io.threads=3\n"
+    assert settings(tmp_path, "--delete", "num.io.threads") == 0
+    assert capsys.readouterr().out == "no settings\n"
+
+
+def test_a_directory_without_a_registry_is_left_alone(tmp_path: Path, capsys: Output) -> None:
+    assert settings(tmp_path / "nothing") == 1
+
+    assert "its first directory must have the file" in capsys.readouterr().err
+    assert not (tmp_path / "nothing").exists()
