@@ -1,11 +1,10 @@
 """Hostile clients beside a good one: it notices nothing, memory is bounded, rejections are counted and logged once.
 
-The good client's latency is held to its limit where the machine has nothing else to do; a run without the hostile ones
-is printed beside it.
+The good client's latency is held against its own without the hostile ones, before and after: what else the
+machine has to do slows all three.
 """
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -24,15 +23,14 @@ from tests.support.processes import let_pass
 from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
 
 SEED = 4
-CALM_S = 5.0
+CALM_S = 4.0
 FUZZ_S = 20.0
 PAUSE_S = 0.02
 """Between two hostilities: still three bombs, and three times a thousand requests, a second."""
 RATE = 2000
-P99_LIMIT_MS = 50.0
-BUSY_P99_LIMIT_MS = 3000.0
-"""Where others use the machine, too, which is told by the load before the test: a sign of life is all to ask for."""
-IDLE_LOAD = 1.5
+ALLOWED_MS = {"p50": 5.0, "p99": 50.0}
+TIMES_CALM = 10.0
+"""What it may cost, and so many times the slower calm run's: a busy machine's pauses meet more threads in a storm."""
 MIB = 1024 * 1024
 REPOSITORY = Path(__file__).resolve().parents[3]
 REJECTED = "kavka_network_rejected_requests_total"
@@ -47,22 +45,26 @@ MEMORY_LIMIT_BYTES = 400 * MIB
 @pytest.mark.timeout(180)
 def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
     dice = random.Random(SEED)
-    limit_ms = P99_LIMIT_MS if os.getloadavg()[0] < IDLE_LOAD else BUSY_P99_LIMIT_MS
     with KavkaProcess(tmp_path, SETTINGS) as broker:
         target = Target(broker.host, broker.port, prepare_topics(broker), bombs())
-        with steady(broker) as calm:
+        with steady(broker) as before:
             let_pass(CALM_S)
         with steady(broker) as stormy:
             done, rejections = misbehave(target, dice, FUZZ_S)
         peak_bytes = broker.process.peak_rss_bytes()
         for wire in target.held:
             wire.close()
+        with steady(broker) as after:
+            let_pass(CALM_S)
 
-        print(f"calm {calm}\nstormy {stormy}\npeak {peak_bytes / MIB:.0f} MiB, {rejections} rejected, {dict(done)}")
+        print(
+            f"calm {before}, {after}\nstormy {stormy}\n"
+            f"peak {peak_bytes / MIB:.0f} MiB, {rejections} rejected, {dict(done)}"
+        )
         assert set(done) == {hostility.__name__ for hostility in HOSTILITIES}
-        assert calm["failures"] == stormy["failures"] == 0
-        assert stormy["requests"] >= RATE * FUZZ_S * 0.9
-        assert stormy["p99"] < limit_ms
+        assert before["failures"] == stormy["failures"] == after["failures"] == 0
+        for rank, allowed_ms in ALLOWED_MS.items():
+            assert stormy[rank] < allowed_ms + TIMES_CALM * max(before[rank], after[rank]), rank
         assert peak_bytes < MEMORY_LIMIT_BYTES
         assert metric(broker, REJECTED) == rejections
         log = broker.process.log_text()
@@ -72,7 +74,7 @@ def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
         with Wire(broker.host, broker.port) as client:
             values = read_values(client, "good")
             produced = sum(value == b"good" for value in values)
-        assert produced == len(values) == sum(-(-int(run["requests"]) // 3) for run in (calm, stormy))
+        assert produced == len(values) == sum(-(-int(run["requests"]) // 3) for run in (before, stormy, after))
 
 
 def prepare_topics(broker: KavkaProcess) -> list[str]:
