@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from tests.support.kafka_process import KRaftKafka
+from tests.support.kafka_process import KAFKAS_JVM, KRaftKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.server import RunningServer
 
@@ -84,4 +84,4 @@ class ApacheKafka(Contestant):
     name = "kafka"
 
     def create(self, directory: Path, settings: Mapping[str, str]) -> RunningServer:
-        return KRaftKafka(directory, {**KAFKA_SETTINGS, **settings}, heap=KAFKA_HEAP)
+        return KRaftKafka(directory, {**KAFKA_SETTINGS, **settings}, heap=KAFKA_HEAP, jvm=KAFKAS_JVM)

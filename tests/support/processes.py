@@ -5,6 +5,7 @@ Only the process itself is ever signalled, by its pid. `Process` belongs to the 
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -19,6 +20,7 @@ Value = TypeVar("Value")
 
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 STOP_TIMEOUT_S = 30.0
+UNGIVEN_PORTS = (12_000, 32_000)
 
 
 class ProcessDiedError(Exception):
@@ -149,7 +151,15 @@ def let_pass(duration_s: float) -> None:
 
 
 def free_port() -> int:
-    """A port that is free now, for servers that cannot bind port 0 and say which it became."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that is free now, for servers that cannot bind port 0 and say which it became.
+
+    It lies below those that the system gives to clients and to port 0 (32768 and up), so that none of these takes it
+    before the server, which may be a JVM, gets there.
+    """
+    # Not the tests' own seeds: two processes would be given the same port.
+    dice = random.SystemRandom()
+    for _ in range(100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", dice.randrange(*UNGIVEN_PORTS)))
+            return int(probe.getsockname()[1])
+    raise OSError(f"no free port in {UNGIVEN_PORTS}")

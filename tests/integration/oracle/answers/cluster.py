@@ -17,7 +17,7 @@ from kavka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.integration.oracle.answers.stage import NOWHERE, Stage, scenario
+from tests.integration.oracle.answers.stage import KAFKA_43, NOWHERE, Stage, scenario
 from tests.support.processes import wait_until
 
 
@@ -96,7 +96,7 @@ def the_cluster_is_described(stage: Stage) -> None:
             stage.ask(f"endpoints {kind}", request)
 
 
-@scenario(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+@scenario(ApiKey.DESCRIBE_TOPIC_PARTITIONS, oracles=(KAFKA_43,))
 def topics_are_described_in_pages(stage: Stage) -> None:
     first, second = stage.topic("a", partitions=4), stage.topic("b", partitions=2)
     for topic in (first, second):

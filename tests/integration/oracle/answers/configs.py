@@ -85,14 +85,21 @@ def groups_configs_are_altered(stage: Stage) -> None:
 @scenario(ApiKey.LIST_CONFIG_RESOURCES, "0-99", [KAFKA_43])
 def resources_with_configs_are_listed(stage: Stage) -> None:
     group = f"{stage.name}.group"
+
+    def listed() -> bool:
+        answer = stage.client.ask(ListConfigResourcesRequest(resource_types=[GROUP]), 1)
+        return group in [resource.resource_name for resource in answer.config_resources]
+
     stage.ask("none", ListConfigResourcesRequest(), 0)
     stage.ask("no groups", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
     alter_group(stage, "set", group, (HEARTBEAT, SET, "6000"))
+    wait_until(listed, TIME_TO_SETTLE_S, "the group is not listed")
     stage.ask("groups", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
     for kind in (BROKER, LOGGER, 16, 0, 1, 3, 77, -1):
         stage.ask(f"type {kind}", ListConfigResourcesRequest(resource_types=[kind]), 1)
     stage.ask("several", ListConfigResourcesRequest(resource_types=[GROUP, BROKER, GROUP]), 1)
     alter_group(stage, "undone", group, (HEARTBEAT, DELETE, None))
+    wait_until(lambda: not listed(), TIME_TO_SETTLE_S, "the group is still listed")
     stage.ask("groups at last", ListConfigResourcesRequest(resource_types=[GROUP]), 1)
 
 

@@ -7,6 +7,7 @@ from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.legacy import build_message_set
 from tests.integration.oracle.answers.stage import (
     KAFKA_39,
+    KAFKA_43,
     NOWHERE,
     TIME_MS,
     Stage,
@@ -60,7 +61,7 @@ def unknown_places_are_refused(stage: Stage) -> None:
     stage.ask("good and bad partitions", request)
 
 
-@scenario(ApiKey.PRODUCE, "13-99")
+@scenario(ApiKey.PRODUCE, "13-99", oracles=(KAFKA_43,))
 def unknown_topic_ids_are_refused(stage: Stage) -> None:
     topic = stage.topic()
     topic_id = stage.id_of(topic)

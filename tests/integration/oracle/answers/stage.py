@@ -159,7 +159,8 @@ class Stage:
 def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
     """Where two plain answers differ, one line each: the path, ours, theirs."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        return [line for key in theirs for line in differences(ours.get(key), theirs[key], f"{path}.{key}")]
+        keys = [*theirs, *(key for key in ours if key not in theirs)]
+        return [line for key in keys for line in differences(ours.get(key), theirs.get(key), f"{path}.{key}")]
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         return [
             line

@@ -150,7 +150,7 @@ def transactions_end(stage: Stage) -> None:
     producer.end("an empty id", committed=True, version=version, transactional_id="")
 
 
-@scenario(ApiKey.END_TXN, "5-99")
+@scenario(ApiKey.END_TXN, "5-99", oracles=(KAFKA_43,))
 def transactions_of_version_2_end(stage: Stage) -> None:
     topic = stage.topic()
     producer = Producer(stage)
