@@ -1,14 +1,17 @@
 """A broker as an object, on ephemeral ports of the loopback interface, whose settings a test changes over the wire."""
 
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from kavka.broker.server import Broker
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.values import Source
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import free_port
 from tests.support.wire import BROKER, RawClient
 
@@ -17,7 +20,10 @@ BROKER_ID = "5"
 
 
 class RunningBroker:
-    """`with RunningBroker(tmp_path) as running:` serves; `restart` stops it and starts it with the same settings."""
+    """`with RunningBroker(tmp_path) as running:` serves; `restart` stops it and starts it with the same settings.
+
+    What it logs as an error must be announced: `running.errors.expect(pattern)`.
+    """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.port = free_port()
@@ -27,14 +33,23 @@ class RunningBroker:
             "log.dirs": str(directory),
             **(settings or {}),
         }
+        self.errors = LoggedErrors()
         self.broker: Broker
 
     def __enter__(self) -> Self:
-        self.start()
+        self.errors.__enter__()
+        try:
+            self.start()
+        except BaseException:
+            self.errors.__exit__(*sys.exc_info())
+            raise
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.broker.stop()
+        self.errors.__exit__(kind, error, trace)
 
     def start(self) -> None:
         self.broker = Broker(BrokerConfig(self.settings))

@@ -168,6 +168,7 @@ def test_a_change_that_cannot_be_stored_is_taken_back(running: RunningBroker, mo
     def refuse(operations: Any) -> Any:
         raise RegistryUnavailableError("the disk is full")
 
+    running.errors.expect("the controller cannot go on: the disk is full")
     monkeypatch.setattr(running.broker.services.registry, "multi", refuse)
     answer = running.alter(change)
     monkeypatch.undo()

@@ -10,6 +10,7 @@ from kavka.storage.files import Files
 from kavka.storage.offset_index import CorruptIndexError, IndexCache, OffsetIndex
 from kavka.storage.segment_file import FilePool, SegmentFile
 from kavka.storage.time_index import TimeIndex
+from tests.support.examples import examples
 
 BASE = 1000
 ascending = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000), st.integers(0, 20)), min_size=1, max_size=300)
@@ -24,7 +25,7 @@ def _running(steps: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return entries
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ascending, st.integers(0, 300), st.sampled_from(["active", "sealed", "reloaded"]))
 def test_an_offset_is_found_from_the_last_entry_at_or_below(
     tmp_path: Path, steps: list[tuple[int, int, int]], save_after: int, state: str
@@ -48,7 +49,7 @@ def test_an_offset_is_found_from_the_last_entry_at_or_below(
     assert index.last_entry() == entries[-1][:2]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ascending, st.data())
 def test_truncated_indexes_hold_what_lies_below_in_memory_and_file(
     tmp_path: Path, steps: list[tuple[int, int, int]], data: st.DataObject

@@ -7,17 +7,24 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kavka.broker.server import Broker, StartError
 from kavka.config.broker_config import BrokerConfig
+from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import wait_until
 from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
 
 NOW_MS = 1_800_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def errors() -> Iterator[LoggedErrors]:
+    with LoggedErrors() as errors:
+        yield errors
 
 
 def test_two_brokers_in_one_process_serve_apart_and_leave_nothing_behind(tmp_path: Path) -> None:

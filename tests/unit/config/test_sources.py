@@ -3,12 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.config import BrokerConfig, ConfigError
 from kavka.config.properties import parse_properties
 from kavka.config.sources import from_environment, nearest
+from tests.support.examples import examples
 
 
 @pytest.fixture
@@ -185,14 +186,14 @@ def escaped(text: str) -> str:
 CHARACTERS = st.characters(max_codepoint=0xD7FF)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.dictionaries(st.text(CHARACTERS, min_size=1), st.text(CHARACTERS)))
 def test_escaped_properties_come_back(properties: dict[str, str]) -> None:
     lines = [f"{escaped(name)}={escaped(value)}" for name, value in properties.items()]
     assert parse_properties("\n".join(lines).encode()) == properties
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_properties_or_a_line_number(data: bytes) -> None:
     try:

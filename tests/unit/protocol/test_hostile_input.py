@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.protocol import interpreter
@@ -19,6 +19,7 @@ from kavka.protocol.messages.list_offsets import ListOffsetsRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.messages.produce import ProduceRequest
 from kavka.protocol.schema import Message
+from tests.support.examples import examples
 from tests.support.message_values import all_message_versions, message_value
 
 PAIRS = list(all_message_versions())
@@ -67,7 +68,7 @@ def test_changed_bytes_mean_the_same_to_both_codecs(cls: type[Message], version:
 
 
 @given(data=st.binary(max_size=200), pair=st.sampled_from(PAIRS))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_random_bytes_mean_the_same_to_both_codecs(data: bytes, pair: tuple[type[Message], int]) -> None:
     assert outcome(decode, *pair, data) == outcome(interpreter.decode, *pair, data)
 

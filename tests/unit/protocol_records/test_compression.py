@@ -14,18 +14,19 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.protocol.records.compression import Codec, compress, decompress
 from kavka.protocol.records.errors import CompressionLimitError, CorruptRecordsError, UnsupportedCodecError
+from tests.support.examples import examples
 
 PACKING = [codec for codec in Codec if codec != Codec.NONE]
 MIB = 1 << 20
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.sampled_from(Codec), st.lists(st.binary(max_size=50), max_size=3), st.integers(1, 2000))
 def test_what_was_packed_unpacks(codec: Codec, parts: list[bytes], times: int) -> None:
     data = b"".join(parts) * times
@@ -114,7 +115,7 @@ def test_bytes_behind_the_end_are_corrupt(codec: Codec) -> None:
         decompress(codec, compress(codec, b"abc") + b"junk")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from(PACKING), st.binary(max_size=100), st.sampled_from([0, 1, 2]))
 def test_random_bytes_raise_nothing_but_our_errors(codec: Codec, data: bytes, magic: int) -> None:
     with suppress(CorruptRecordsError):
@@ -123,7 +124,7 @@ def test_random_bytes_raise_nothing_but_our_errors(codec: Codec, data: bytes, ma
         decompress(codec, XERIAL + data, limit_bytes=MIB, magic=magic)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from(PACKING), st.data())
 def test_damaged_data_raises_nothing_but_our_errors(codec: Codec, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, b"abcd" * 100 + bytes(range(200))))

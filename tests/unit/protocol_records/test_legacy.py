@@ -6,7 +6,7 @@ from contextlib import suppress
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.protocol.records.batch import (
@@ -24,6 +24,7 @@ from kavka.protocol.records.batch import (
 from kavka.protocol.records.compression import compress
 from kavka.protocol.records.errors import CompressionLimitError, CorruptRecordsError, UnsupportedCodecError
 from kavka.protocol.records.legacy import build_message_set, to_legacy, to_v2
+from tests.support.examples import examples
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 FIELD = st.none() | st.binary(max_size=60)
@@ -51,7 +52,7 @@ def message(magic: int, attributes: int, value: bytes | None, offset: int = 0, k
     return struct.pack(">qiI", offset, 4 + len(covered), crc32(covered)) + covered
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(RECORDS, st.sampled_from([0, 1]), st.sampled_from(OLD_CODECS), st.integers(0, 2**62))
 def test_what_was_built_reads_back(records: list[Record], magic: int, codec: Codec, base_offset: int) -> None:
     data = build_message_set(records, magic, codec=codec, base_offset=base_offset)
@@ -62,7 +63,7 @@ def test_what_was_built_reads_back(records: list[Record], magic: int, codec: Cod
     assert read_all(data) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(RECORDS, st.sampled_from([0, 1]), st.sampled_from(OLD_CODECS))
 def test_up_and_down_again_changes_nothing(records: list[Record], magic: int, codec: Codec) -> None:
     data = build_message_set(records, magic, codec=codec)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.protocol.records.batch import (
@@ -20,6 +20,7 @@ from kavka.protocol.records.batch import (
 )
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.protocol.records.record import parse_records
+from tests.support.examples import examples
 
 FIELD = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELD), max_size=4).map(tuple)
@@ -55,7 +56,7 @@ def parse(body: bytes, count: int = 1, **fields: int) -> list[Record]:
     return list(parse_records(body, header_for(count, **fields)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(RECORDS, st.integers(0, 2**62), st.sampled_from(Codec))
 def test_what_was_built_reads_back(records: list[Record], base_offset: int, codec: Codec) -> None:
     batch = build_batch(records, base_offset=base_offset, codec=codec)

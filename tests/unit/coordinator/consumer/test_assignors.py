@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka.coordinator.group.consumer.assignment import Assignment, partition_count
 from kavka.coordinator.group.consumer.assignors.assignor import RANGE, UNIFORM, Assign, assignors_of
 from kavka.coordinator.group.consumer.assignors.subscriber import Subscriber
+from tests.support.examples import examples
 
 T = [bytes([number]) * 16 for number in range(1, 6)]
 ASSIGNORS = [UNIFORM.assign, RANGE.assign]
@@ -89,7 +90,7 @@ def test_uniform_changes_nothing_the_second_time(group: tuple[list[Subscriber], 
     assert UNIFORM.assign(again, counts) == found
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(group=groups())
 def test_uniform_is_as_even_as_different_subscriptions_allow(
     group: tuple[list[Subscriber], dict[bytes, int]],
