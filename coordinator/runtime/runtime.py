@@ -41,8 +41,9 @@ class LoadTimes:
 class CoordinatorRuntime(Generic[S]):
     """Runs the shards of one internal topic.
 
-    Threads: any. `_runners` is replaced whole under `_lock`, and read without it; `leads` and `resigns` never wait for
-    a shard or the disk, so that they may be called under the locks of whoever gives out leaderships.
+    Threads: any. `_lock` guards `_resigned`. `_runners` is replaced whole under it, and read without it; `leads` and
+    `resigns` never wait for a shard or the disk, so that they may be called under the locks of whoever gives out
+    leaderships.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._lock = threading.Lock()
         self._runners: dict[int, ShardRunner[S]] = {}
+        self._resigned: dict[int, ShardRunner[S]] = {}
+        """Who served a partition last that nobody serves now: it may still be at something."""
         self._loader: Final = Loader[S](name, self._load, surroundings.thread_died)
         self._topics_changed = False
         self._stopped = False
@@ -121,6 +124,7 @@ class CoordinatorRuntime(Generic[S]):
             runner = ShardRunner[S](
                 partition, leader_epoch, internal_log, self._surroundings, codec=self._codec, broken=self._reload
             )
+            runner.before = self._resigned.pop(partition, None) if old is None else old
             self._runners = {**self._runners, partition: runner}
         self._retire(old)
         self._loader.load(runner)
@@ -129,6 +133,8 @@ class CoordinatorRuntime(Generic[S]):
         """This broker leads that partition no more. Never waits: what waits there is answered by another thread."""
         with self._lock:
             old = self._runners.get(partition)
+            if old is not None:
+                self._resigned[partition] = old
             self._runners = {number: runner for number, runner in self._runners.items() if number != partition}
         self._retire(old)
 
@@ -180,6 +186,10 @@ class CoordinatorRuntime(Generic[S]):
     def _load(self, runner: ShardRunner[S]) -> None:
         """On the loader's thread."""
         started_s = time.monotonic()
+        if runner.before is not None:
+            # What it is just appending belongs to what is read now.
+            runner.before.retire()
+            runner.before = None
         shard = self._make_shard(runner)
         loaded = replay_log(
             runner.log,

@@ -52,6 +52,7 @@ class ShardRunner(Generic[S]):
     Threads: `lock` guards the shard, its timers, `_appended_offset` and `_wrote`; it is held while a batch is appended,
     and never while a reply is given. `shard` is set under it. `gone` and `failed` are set by any thread: once it is
     gone nothing is appended any more. `leader_epoch` grows by one assignment when the broker goes on leading.
+    `before`: who served the partition until now, for the loader to let it end what it is at.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class ShardRunner(Generic[S]):
         self.shard: S | None = None
         self.gone = False
         self.failed = False
+        self.before: ShardRunner[S] | None = None
         self._surroundings = surroundings
         self._codec = codec
         self._broken = broken

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kavka.coordinator.runtime.result import NOTHING, Reply, Result
-from kavka.coordinator.transaction.metadata import TopicPartition, TransactionMetadata, Transition, record_of
+from kavka.coordinator.transaction.metadata import TransactionMetadata, Transition, record_of
 from kavka.coordinator.transaction.ports import MarkersWanted
 from kavka.coordinator.transaction.states import TransactionState
 from kavka.protocol.errors import ErrorCode
@@ -55,15 +55,13 @@ class Completion:
     def decide(self, transaction: TransactionMetadata, now: Transition, reply: Reply, response: object) -> Result:
         """Log the decision, answer, and have the markers written."""
         transactional_id = transaction.transactional_id
-        replies: list[tuple[Reply, Any]] = [(reply, response)]
-        if now.partitions:
-            replies.append((self._shard.ports.write_markers, self._wanted(transactional_id, now, now.partitions)))
 
-        def appended() -> Result | None:
+        def appended() -> Result:
             self._shard.make(transactional_id, now)
-            return None if now.partitions else self._complete(transaction)
+            return self._send(transaction) if now.partitions else self._complete(transaction)
 
-        return Result([record_of(transactional_id, now)], replies, replays=False, appended=appended)
+        record = record_of(transactional_id, now)
+        return Result([record], [(reply, response)], replays=False, appended=appended)
 
     def resumed(self) -> list[tuple[Reply, Any]]:
         """After loading: send the markers of all that was decided."""
@@ -72,7 +70,7 @@ class Completion:
             if not transaction.is_decided:
                 continue
             if transaction.unmarked:
-                replies.append((self._shard.ports.write_markers, self._still_wanted(transaction)))
+                replies.append((self._shard.ports.write_markers, self._wanted(transaction)))
             else:
                 self._retry(transaction)
         return replies
@@ -85,12 +83,8 @@ class Completion:
     def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
         """See TransactionShard.markers_answered."""
         transaction = self._shard.transactions.get(wanted.transactional_id)
-        if (
-            transaction is None
-            or not transaction.is_decided
-            or transaction.producer_id != wanted.producer_id
-            or transaction.producer_epoch != wanted.producer_epoch
-        ):
+        if transaction is None or not transaction.is_decided or transaction.decision is not wanted.decision:
+            # An answer that comes late says nothing of the next transaction (KAFKA-16352).
             return NOTHING
         for topic, partition, code in answers:
             if code is ErrorCode.NONE:
@@ -131,9 +125,15 @@ class Completion:
             return NOTHING
         if not transaction.unmarked:
             return self._complete(transaction)
-        # Not before the decision is committed, which this may be the first to wait for.
+        return self._send(transaction)
+
+    def _send(self, transaction: TransactionMetadata) -> Result:
+        """Have the markers that are missing written; not before the decision is committed."""
         return Result(
-            replies=[(self._shard.ports.write_markers, self._still_wanted(transaction))], reads_committed=True
+            replies=[(self._shard.ports.write_markers, self._wanted(transaction))],
+            reads_committed=True,
+            # Nobody waits for them. They are sent when somebody looks for decisions that take long.
+            uncommitted=lambda _error: (),
         )
 
     def _drop(self, transaction: TransactionMetadata, topic: str, partition: int, code: ErrorCode) -> None:
@@ -147,20 +147,16 @@ class Completion:
         self._shard.context.count(MARKERS_DROPPED)
         transaction.unmarked.discard((topic, partition))
 
-    def _still_wanted(self, transaction: TransactionMetadata) -> MarkersWanted:
-        return self._wanted(transaction.transactional_id, transaction, transaction.unmarked)
-
-    def _wanted(
-        self, transactional_id: str, now: Transition | TransactionMetadata, partitions: Iterable[TopicPartition]
-    ) -> MarkersWanted:
+    def _wanted(self, transaction: TransactionMetadata) -> MarkersWanted:
         context = self._shard.context
         return MarkersWanted(
             context.partition,
-            transactional_id,
-            now.producer_id,
-            now.producer_epoch,
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
             context.leader_epoch,
-            now.state is TransactionState.PREPARE_COMMIT,
-            now.client_transaction_version,
-            tuple(sorted(partitions)),
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            transaction.client_transaction_version,
+            tuple(sorted(transaction.unmarked)),
+            transaction.decision,
         )

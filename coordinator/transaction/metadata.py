@@ -49,10 +49,11 @@ class TransactionMetadata:
 
     `unmarked`: the partitions whose marker doesn't stand yet, while the state is PREPARE_COMMIT or PREPARE_ABORT.
     `last_producer_epoch`: the epoch before the last bump, which its producer may still name (KIP-360); it is not in the
-    log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain.
+    log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain. `decision`: another
+    object for each decision.
     """
 
-    __slots__ = (*Transition._fields, "attempts", "transactional_id", "unmarked")
+    __slots__ = (*Transition._fields, "attempts", "decision", "transactional_id", "unmarked")
 
     producer_id: int
     previous_producer_id: int
@@ -70,6 +71,7 @@ class TransactionMetadata:
         self.transactional_id = transactional_id
         self.unmarked: set[TopicPartition] = set()
         self.attempts = 0
+        self.decision = object()
         self._set(now)
 
     @property
@@ -177,6 +179,7 @@ class TransactionMetadata:
         """The transition stands in the log: make it so."""
         self._set(transition)
         self.attempts = 0
+        self.decision = object()
         self.unmarked = set(transition.partitions) if transition.state in PREPARED else set()
 
     def _prepare(self, state: TransactionState, now_ms: int, **changes: object) -> Transition:

@@ -35,11 +35,13 @@ class MarkersWanted(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    """The markers carry it; together with the producer id it says which transaction it was."""
+    """The markers carry it."""
     coordinator_epoch: int
     committed: bool
     transaction_version: int
     partitions: "tuple[TopicPartition, ...]"
+    decision: object
+    """Which decision they carry out, by identity: transactions of version 1 follow one another with the same epoch."""
 
 
 class TransactionPorts(Protocol):

@@ -25,7 +25,7 @@ ME = Producer(7, 0)
 
 
 def wanted(*partitions: TopicPartition, committed: bool = True, epoch: int = 0, version: int = 0) -> MarkersWanted:
-    return MarkersWanted(3, "t", 7, epoch, 5, committed, version, partitions)
+    return MarkersWanted(3, "t", 7, epoch, 5, committed, version, partitions, None)
 
 
 class Channel:

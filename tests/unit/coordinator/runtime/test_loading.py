@@ -1,6 +1,7 @@
 """Shards come and go with their partitions: loads, races between them, broken logs."""
 
 import struct
+import threading
 from collections.abc import Iterator
 from functools import partial
 
@@ -305,3 +306,30 @@ def test_a_load_gives_the_interpreter_away_after_each_slice() -> None:
 
     # A look at the clock, which here moves by 20 us each time, comes with every 32 records.
     assert len(pauses) >= 6400 // 32 * 20_000 // loading.SLICE_NS
+
+
+def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld) -> None:
+    appending, may_append = threading.Event(), threading.Event()
+
+    class SlowLog(MemoryLog):
+        def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
+            appending.set()
+            assert may_append.wait(10)
+            return super().append(batch, leader_epoch, transaction_version)
+
+    log = SlowLog()
+    world.lead(log)
+    writer = threading.Thread(target=lambda: world.put("g", 7))
+    writer.start()
+    assert appending.wait(10)
+
+    world.runtime.resigns(0)
+    world.runtime.leads(0, 0, log)
+    told = threading.Event()
+    world.runtime.after_loads(told.set)
+    assert not told.wait(0.05)
+    may_append.set()
+    writer.join()
+    world.wait_for(ShardState.ACTIVE)
+
+    assert world.offsets() == {"g": 7}

@@ -5,7 +5,7 @@ import pytest
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MARKERS_DROPPED, MARKERS_RETRIED, RETRY_LONGEST_MS
 from kavka.protocol.errors import ErrorCode
-from tests.support.transaction_stage import TransactionStage
+from tests.support.transaction_stage import V1, V2, TransactionStage
 
 A0, B0, B1 = ("a", 0), ("b", 0), ("b", 1)
 
@@ -77,13 +77,16 @@ def test_markers_with_no_place_are_dropped(code: ErrorCode) -> None:
     assert stage.counts[MARKERS_DROPPED] == 1
 
 
-def test_answers_about_another_transaction_change_nothing() -> None:
+@pytest.mark.parametrize("version", [V1, V2])
+def test_answers_about_another_transaction_change_nothing(version: int) -> None:
     stage = TransactionStage()
-    producer = decided(stage)
+    producer = stage.init("t")
+    stage.add("t", producer, A0, version=version)
+    producer = stage.end("t", producer, committed=True, version=version)
     old = list(stage.ports.markers)
     stage.mark()
-    stage.add("t", producer, A0)
-    stage.end("t", producer, committed=False)
+    stage.add("t", producer, A0, version=version)
+    stage.end("t", producer, committed=False, version=version)
 
     new, stage.ports.markers[:] = list(stage.ports.markers), old
     stage.mark()
@@ -150,14 +153,18 @@ def test_a_decision_about_nothing_is_completed_after_a_reload() -> None:
     assert stage.state("t") == "CompleteAbort"
 
 
-def test_an_answer_to_the_shard_that_was_counts_for_the_one_that_is() -> None:
+def test_an_answer_to_the_shard_that_was_says_nothing_to_the_one_that_is() -> None:
     stage = TransactionStage()
     decided(stage)
     old = list(stage.ports.markers)
     stage.ports.markers.clear()
     stage.reload()
+    (again,) = stage.ports.markers
 
     stage.ports.markers[:] = old
+    stage.mark()
+    assert stage.state("t") == "PrepareCommit"
+    stage.ports.markers[:] = [again]
     stage.mark()
 
     assert stage.state("t") == "CompleteCommit"
