@@ -16,12 +16,13 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.end_txn import EndTxnRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kavka.protocol.records.batch import Record, build_batch
+from kavka.protocol.records.builder import build_batch
+from kavka.protocol.records.record import Record
 from kavka.protocol.schema import Request
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 from tests.support.transaction_journal import Fate, Journal, Place
-from tests.support.wire_client import ClosedError, WireClient
+from tests.support.wire import Wire
 
 INIT_VERSION, PRODUCE_VERSION, END_VERSION = 5, 12, 5
 PATIENCE_S: Final = 90.0
@@ -201,7 +202,7 @@ class WireWorker(Worker):
         self, name: str, broker: RunningServer, places: Sequence[Place], journal: Journal, stop: threading.Event
     ) -> None:
         super().__init__(name, broker, places, journal, stop)
-        self.client = WireClient(broker.host, broker.port)
+        self.client = Wire(broker.host, broker.port)
         self.producer = (-1, -1)
 
     def close(self) -> None:
@@ -299,7 +300,7 @@ class WireWorker(Worker):
         def attempt() -> bool:
             try:
                 found[:] = [self.client.ask(request, version)]
-            except (OSError, ClosedError):
+            except OSError:
                 self.client.close()
                 return False
             return code_of(found[0]) not in COME_AGAIN
