@@ -155,6 +155,11 @@ class PartitionLog(ManagedLog):
         with self.lock:
             self.producers.verifications.withdraw(producer_id, guard)
 
+    def need_no_verification(self, producer_id: int) -> None:
+        """Nobody asks the producer's coordinator any more: that an earlier guard was revoked counts for nothing."""
+        with self.lock:
+            self.producers.verifications.end(producer_id)
+
     def append_as_follower(self, records: bytearray | memoryview | bytes) -> AppendResult:
         """Append batches as the leader has them; a cut last one is left out.
 

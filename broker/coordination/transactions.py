@@ -106,16 +106,19 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         From v5 on it joins the transaction by this. `done` as for `verify_partitions`, with the client's error code.
         """
         adds = api_version >= ADDS_SINCE_TXN_OFFSET_COMMIT
-        if not adds and not self._services.config.current.transaction_partition_verification_enable:
-            done(ErrorCode.NONE)
-            return
         key = (GROUP_METADATA_TOPIC, group_partition)
         partition = self._services.replicas.partitions.get(key)
         log = None if partition is None else partition.log
+        if not adds and not self._services.config.current.transaction_partition_verification_enable:
+            if log is not None:
+                log.need_no_verification(producer.producer_id)
+            done(ErrorCode.NONE)
+            return
+        # Before the look at the transaction: a marker that comes after that look takes the guard away.
+        guard = 0 if log is None else log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
         if log is not None and log.producers.has_open_transaction(*producer):
             done(ErrorCode.NONE)
             return
-        guard = 0 if log is None else log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
 
         def answered(codes: Codes) -> None:
             if codes[key] is not ErrorCode.NONE and log is not None:

@@ -11,12 +11,14 @@ import pytest
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
 from kavka.coordinator.transaction.metadata import TopicPartition
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from kavka.storage.appending import Origin
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import BROKER_ID, update_metadata
 from tests.support.partition_logs import batch_of
@@ -244,6 +246,57 @@ def test_offsets_are_admitted_as_each_version_knows_it(
     assert answers == [told]
     assert coordinator.asked == ["add" if version >= 5 else "verify"]
     assert len(core.log(GROUP_METADATA_TOPIC).producers.verifications) == (told is ErrorCode.NONE)
+
+
+def commit_offsets(core: BrokerCore) -> None:
+    core.log(GROUP_METADATA_TOPIC).append_as_leader(
+        batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True),
+        leader_epoch=0,
+        now_ms=NOW_MS,
+        origin=Origin.COORDINATOR,
+    )
+
+
+def end_offsets(core: BrokerCore) -> None:
+    marker = end_marker(ME, 5, NOW_MS, committed=True)
+    core.log(GROUP_METADATA_TOPIC).append_as_leader(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+
+
+def admit(core: BrokerCore, coordinator: Coordinator) -> list[ErrorCode]:
+    answers: list[ErrorCode] = []
+    coordinator.admit_offsets("t", ME, 0, 3, answers.append)
+    return answers
+
+
+def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(core: BrokerCore) -> None:
+    core.create(GROUP_METADATA_TOPIC)
+    coordinator = Coordinator(core.services, ErrorCode.NONE)
+    assert admit(core, coordinator) == [ErrorCode.NONE]
+    commit_offsets(core)
+    assert admit(core, coordinator) == [ErrorCode.NONE]
+    assert coordinator.asked == ["verify"], "the transaction is open: nobody is asked again"
+
+    end_offsets(core)
+
+    with pytest.raises(BrokerError) as caught:
+        commit_offsets(core)
+    assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+    assert core.log(GROUP_METADATA_TOPIC).producers.first_unstable_offset in (-1, 0)
+    assert not core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
+
+
+def test_offsets_need_no_verification_once_that_is_turned_off(core: BrokerCore) -> None:
+    core.create(GROUP_METADATA_TOPIC)
+    coordinator = Coordinator(core.services, ErrorCode.NONE)
+    admit(core, coordinator)
+    commit_offsets(core)
+    end_offsets(core)
+
+    core.services.config.broker_changed(None, {"transaction.partition.verification.enable": "false"})
+
+    assert admit(core, coordinator) == [ErrorCode.NONE]
+    commit_offsets(core)
+    assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
 
 
 def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) -> None:
