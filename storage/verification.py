@@ -26,6 +26,8 @@ class Verification(NamedTuple):
     starts_at_zero: bool
     """Each of its transactions has an epoch of its own (transactions of version 2), and so begins with sequence 0."""
     since_ms: int
+    holders: int = 1
+    """Batches that took the guard and have not given it back."""
 
 
 class Verifications:
@@ -41,12 +43,15 @@ class Verifications:
         return len(self._by_producer)
 
     def begin(self, producer_id: int, epoch: int, sequence: int, starts_at_zero: bool, now_ms: int) -> int:
-        """A guard, above 0. Batches that wait side by side share one."""
+        """A guard, above 0. Batches that wait side by side share one; an older epoch gets one that never holds."""
         known = self._by_producer.get(producer_id)
-        if known is not None and epoch <= known.epoch and known.guard != REVOKED:
-            if epoch == known.epoch and sequence < known.lowest_sequence:
-                self._by_producer[producer_id] = known._replace(lowest_sequence=sequence)
+        if known is not None and epoch == known.epoch and known.guard != REVOKED:
+            lowest = min(sequence, known.lowest_sequence)
+            self._by_producer[producer_id] = known._replace(lowest_sequence=lowest, holders=known.holders + 1)
             return known.guard
+        if known is not None and epoch < known.epoch and known.guard != REVOKED:
+            self._last_guard += 1
+            return self._last_guard
         if len(self._by_producer) >= MAX_VERIFICATIONS:
             # Whoever is pushed out is refused and tries again.
             del self._by_producer[next(iter(self._by_producer))]
@@ -75,8 +80,11 @@ class Verifications:
         return known is not None and known.guard == REVOKED
 
     def withdraw(self, producer_id: int, guard: int) -> None:
-        """The coordinator said no."""
-        if self.find(producer_id, guard) is not None:
+        """The coordinator said no to one of those who hold it; others it may tell otherwise."""
+        known = self.find(producer_id, guard)
+        if known is not None and known.holders > 1:
+            self._by_producer[producer_id] = known._replace(holders=known.holders - 1)
+        elif known is not None:
             del self._by_producer[producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:

@@ -278,7 +278,7 @@ def _last_epoch_of(value: TransactionLogValue, state: TransactionState) -> int:
         return NO_EPOCH
     if value.producer_epoch > 0:
         return value.producer_epoch - 1
-    return LAST_CLIENT_EPOCH if value.previous_producer_id != value.producer_id else NO_EPOCH
+    return NO_EPOCH if value.previous_producer_id in (NO_PRODUCER_ID, value.producer_id) else LAST_CLIENT_EPOCH
 
 
 def tombstone_of(transactional_id: str) -> CoordinatorRecord:

@@ -186,3 +186,23 @@ def test_a_coordinators_late_batch_is_refused_until_it_is_verified_again() -> No
     log.states.check_epoch(2, 0, True)
     log.begin()
     log.states.check_epoch(1, 0, True)
+
+
+@pytest.mark.parametrize("refused_epoch", [4, 5])
+def test_what_is_refused_to_one_batch_is_not_taken_from_another(refused_epoch: int) -> None:
+    verifications = Verifications()
+    guard = verifications.begin(1, 5, 0, True, 0)
+    other = verifications.begin(1, refused_epoch, 0, True, 0)
+
+    verifications.withdraw(1, other)
+
+    assert verifications.find(1, guard) is not None
+    verifications.withdraw(1, guard)
+    assert len(verifications) == 0
+
+
+def test_a_guard_of_an_older_epoch_never_holds() -> None:
+    verifications = Verifications()
+    verifications.begin(1, 5, 0, True, 0)
+
+    assert verifications.find(1, verifications.begin(1, 4, 0, True, 0)) is None
