@@ -1,5 +1,6 @@
 """Many transactional producers, and a broker that is stopped and killed under them: what was committed stays."""
 
+import faulthandler
 import os
 import random
 import threading
@@ -56,7 +57,10 @@ def test_transactions_stand_or_fall_as_their_producers_were_told(tmp_path: Path)
         for worker in workers:
             worker.join(TIME_TO_SETTLE_S)
         assert [worker.failure for worker in workers if worker.failure] == []
-        assert not any(worker.is_alive() for worker in workers)
+        stuck = [worker.name for worker in workers if worker.is_alive()]
+        if stuck:
+            faulthandler.dump_traceback(all_threads=True)
+        assert stuck == []
         settle(broker, places)
         view = _later(view, committed_view(broker, places))
         for kills in (True, False):
