@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from kavka.cluster.registry.base import (
+    BadVersionError,
     NodeExistsError,
     NoNodeError,
     Registry,
@@ -89,13 +91,22 @@ class BrokerRegistration:
         return epoch
 
     def update(self, broker: BrokerInfo) -> None:
-        """Announce other endpoints; the epoch stays."""
+        """Announce other endpoints; the epoch stays. Raises NoNodeError where the registration has ended."""
         self._broker = broker._replace(epoch=self._broker.epoch)
-        self._registry.set(BrokerInfo.path(broker.broker_id), self._broker.encode())
+        path = BrokerInfo.path(broker.broker_id)
+        found = self._registry.get_many([path])[0]
+        if found is None or found[1].czxid != self._broker.epoch:
+            raise NoNodeError(path)
+        self._registry.set(path, self._broker.encode(), found[1].version)
 
     def unregister(self) -> None:
-        """Leave in an orderly way, before the session ends."""
-        try:
-            self._registry.delete(BrokerInfo.path(self._broker.broker_id))
-        except NoNodeError:
+        """Leave in an orderly way, before the session ends.
+
+        What another broker has registered since under the same id stays.
+        """
+        path = BrokerInfo.path(self._broker.broker_id)
+        found = self._registry.get_many([path])[0]
+        if found is None or found[1].czxid != self._broker.epoch:
             return
+        with suppress(NoNodeError, BadVersionError):
+            self._registry.delete(path, found[1].version)

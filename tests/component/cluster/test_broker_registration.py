@@ -1,5 +1,8 @@
 """A broker finds its cluster, takes a number, and appears while its session lives."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kavka.cluster.broker_registration import (
@@ -9,7 +12,7 @@ from kavka.cluster.broker_registration import (
     generate_broker_id,
     prepare_tree,
 )
-from kavka.cluster.registry.base import Create, Registry, Stat
+from kavka.cluster.registry.base import Create, NodeExistsError, NoNodeError, Registry, Stat
 from kavka.cluster.znodes import PERSISTENT_PATHS
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.json_data import ZnodeError
@@ -66,11 +69,21 @@ def test_a_restarted_broker_has_a_later_epoch(stage: Stage) -> None:
 
 
 class OtherSession:
-    """The registry as a broker of another session sees it."""
+    """The registry as a broker of another session sees it. `after_refusal` runs once, when a node is there already."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.session_id = registry.session_id + 1
+        self.after_refusal: Callable[[], object] | None = None
+
+    def create(self, path: str, *arguments: Any, **options: Any) -> object:
+        try:
+            return self._registry.create(path, *arguments, **options)
+        except NodeExistsError:
+            after, self.after_refusal = self.after_refusal, None
+            if after is not None:
+                after()
+            raise
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._registry, name)
@@ -82,3 +95,39 @@ def test_an_id_that_a_live_broker_has_is_refused(stage: Stage) -> None:
     other: Registry = OtherSession(stage.registry)  # type: ignore[assignment]  # delegates all else
     with pytest.raises(BrokerIdInUseError, match="has the id 1"):
         BrokerRegistration(other, broker_info(1), stage.clock).register()
+
+
+def test_an_earlier_sessions_node_that_goes_just_then_is_no_obstacle(stage: Stage) -> None:
+    stage.registry.create("/brokers/ids/1", broker_info(1).encode(), ephemeral=True)
+    other = OtherSession(stage.registry)
+    other.after_refusal = lambda: stage.registry.delete("/brokers/ids/1")
+    registration = BrokerRegistration(other, broker_info(1), stage.clock)  # type: ignore[arg-type]  # delegates all else
+    assert registration.register() == stage.registry.get("/brokers/ids/1")[1].czxid
+
+
+def test_a_broker_that_registers_again_in_its_session_announces_its_endpoints_and_keeps_its_epoch(stage: Stage) -> None:
+    registration = BrokerRegistration(stage.registry, broker_info(1), stage.clock)
+    epoch = registration.register()
+    stage.registry.set("/brokers/ids/1", b"{}")
+    stage.clock.time_ms += 1000
+    assert registration.register() == epoch
+    data, stat = stage.registry.get("/brokers/ids/1")
+    assert stat.czxid == epoch
+    assert BrokerInfo.decode(1, data, epoch) == registration.broker
+    assert registration.broker.timestamp_ms == stage.clock.time_ms
+
+
+def test_a_broker_whose_registration_has_ended_leaves_its_successors_alone(stage: Stage) -> None:
+    late = BrokerRegistration(stage.registry, broker_info(1), stage.clock)
+    late.register()
+    stage.registry.delete("/brokers/ids/1")
+    successor = BrokerRegistration(stage.registry, broker_info(1)._replace(rack="new"), stage.clock)
+    successor.register()
+
+    late.unregister()
+    with pytest.raises(NoNodeError):
+        late.update(late.broker._replace(rack="old"))
+
+    assert BrokerInfo.decode(1, stage.registry.get("/brokers/ids/1")[0], 0).rack == "new"
+    successor.unregister()
+    assert stage.registry.children("/brokers/ids") == []
