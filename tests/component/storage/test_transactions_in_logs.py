@@ -1,6 +1,7 @@
 """Open, committed and aborted transactions: what read_committed consumers may see, also after a restart."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,82 @@ def test_the_upper_bound_lies_at_or_behind_the_slice(tmp_path: Path) -> None:
         piece = log.read(0, size, min_one=True, end_offset=40)
         held = piece.size_bytes // len(batch_of(b"v" * 20))
         assert held <= log.upper_bound_offset(piece) <= 40
+
+
+def three_aborted(directory: Path, **settings: Any) -> PartitionLog:
+    """Transactions at 0 to 2, 1 to 5 and 4 to 7, all aborted; the middle one spans the first one's end."""
+    log = open_log(directory, **settings)
+    for step in ("begin 1", "begin 2", "abort 1", "plain", "begin 3", "abort 2", "plain", "abort 3"):
+        what, _, producer = step.partition(" ")
+        if what == "begin":
+            in_transaction(log, int(producer))
+        elif what == "abort":
+            end_transaction(log, int(producer), aborted=True)
+        else:
+            append(log, b"plain")
+    return log
+
+
+def told(log: PartitionLog) -> list[tuple[int, int, int]]:
+    entries = log.aborted_transactions(0, log.log_end_offset)
+    return [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in entries]
+
+
+ALL_ABORTED = [(1, 0, 2), (2, 1, 5), (3, 4, 7)]
+
+
+@pytest.mark.parametrize("segment_bytes", [150, 400, 10_000])
+@pytest.mark.parametrize("offset", range(9))
+@pytest.mark.parametrize("clean", [True, False])
+def test_truncation_takes_the_aborted_transactions_whose_marker_it_takes(
+    tmp_path: Path, offset: int, segment_bytes: int, clean: bool
+) -> None:
+    log = three_aborted(tmp_path, segment_bytes=segment_bytes)
+    kept = [entry for entry in ALL_ABORTED if entry[2] < offset]
+    open_again = [first for _, first, last in ALL_ABORTED if first < offset <= last]
+
+    log.truncate_to(offset)
+    for _ in range(2):
+        assert told(log) == kept
+        assert replicated(log) == min(open_again, default=offset)
+        log.close(clean=clean)
+        log = open_log(tmp_path, clean=clean, segment_bytes=segment_bytes)
+
+    # What is aborted from now on comes behind what was kept, in memory and in the file.
+    append(log, b"plain")
+    in_transaction(log, 9)
+    end_transaction(log, 9, aborted=True)
+    again = (9, log.log_end_offset - 2, log.log_end_offset - 1)
+    assert told(log) == [*kept, again]
+    log.close()
+    assert told(open_log(tmp_path, segment_bytes=segment_bytes)) == [*kept, again]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 200, 10_000])
+@pytest.mark.parametrize("segment_bytes", [150, 10_000])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_follower_notes_aborted_transactions_as_its_leader_does(
+    tmp_path: Path, at_a_time: int, segment_bytes: int, clean: bool
+) -> None:
+    leader = three_aborted(tmp_path / "leader", segment_bytes=10_000)
+    follower = open_log(tmp_path / "follower", segment_bytes=segment_bytes)
+    while follower.log_end_offset < leader.log_end_offset:
+        piece = leader.read(follower.log_end_offset, at_a_time, min_one=True, end_offset=100)
+        follower.append_as_follower(bytearray(piece.read_bytes()))
+
+    for _ in range(2):
+        assert follower.aborted_transactions(0, 100) == leader.aborted_transactions(0, 100)
+        assert told(follower) == ALL_ABORTED
+        assert replicated(follower) == 8
+        follower.close(clean=clean)
+        follower = open_log(tmp_path / "follower", clean=clean, segment_bytes=segment_bytes)
+
+
+def test_a_follower_waits_for_the_high_watermark_before_a_transaction_is_stable(tmp_path: Path) -> None:
+    leader = three_aborted(tmp_path / "leader")
+    follower = open_log(tmp_path / "follower")
+    follower.append_as_follower(leader.read(0, 10_000, min_one=True, end_offset=100).read_bytes())
+
+    stable = [(follower.set_high_watermark(offset), follower.last_stable_offset) for offset in range(9)]
+
+    assert stable == [(0, 0), (1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (6, 4), (7, 4), (8, 8)]
