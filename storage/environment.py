@@ -23,6 +23,7 @@ class LogEnvironment:
     on_io_failure     (directory, error): an error that takes the log directory offline (EIO, EROFS, any failed fsync)
     on_refused        (directory, reason): a write that did not go through and may be tried again (a full disk)
     on_clean_offset_lowered  (): a truncation took a part of what was compacted; the checkpoint should say so soon
+    on_recovery_point_lowered  (): one took what was fsynced: what is written there now is not, and a crash must know it
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class LogEnvironment:
         "now_ms",
         "on_clean_offset_lowered",
         "on_io_failure",
+        "on_recovery_point_lowered",
         "on_refused",
         "pool",
         "producer_id_expiration_ms",
@@ -51,6 +53,7 @@ class LogEnvironment:
         on_io_failure: Callable[[Path, OSError], object] | None = None,
         on_refused: Callable[[Path, str], object] | None = None,
         on_clean_offset_lowered: Callable[[], object] | None = None,
+        on_recovery_point_lowered: Callable[[], object] | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         validate_all_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
@@ -63,6 +66,7 @@ class LogEnvironment:
         self.on_io_failure = on_io_failure or _nobody_to_tell
         self.on_refused = on_refused or _nobody_to_ask
         self.on_clean_offset_lowered = on_clean_offset_lowered or _nobody_cares
+        self.on_recovery_point_lowered = on_recovery_point_lowered or _nobody_cares
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.validate_all_records = validate_all_records
         self.random_below = random_below

@@ -1,7 +1,6 @@
 """Opening logs: each topic's configuration, each directory's environment."""
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,9 +15,6 @@ from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.partition_folders import delete_folder, folder_name
 from kavka.storage.partition_log import PartitionLog
-from kavka.storage.partition_metadata import CorruptPartitionMetadataError
-
-_log: Final = logging.getLogger(__name__)
 
 
 class LogFactory:
@@ -53,21 +49,15 @@ class LogFactory:
         log_start_offset: int,
     ) -> PartitionLog:
         """The log that lies in the folder. Raises OSError."""
-        try:
-            return PartitionLog.open(
-                folder,
-                *key,
-                self._config_of(key[0]),
-                self._environments[directory],
-                clean=clean,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-            )
-        except CorruptPartitionMetadataError as error:
-            # Torn by a power failure right after the log was made: the registry knows the id, and writes it anew.
-            _log.warning("topic id unreadable, as if there were none: folder=%s error=%s", folder, error)
-            self._files.unlink(folder / partition_metadata.FILE_NAME)
-            return self.open(directory, folder, key, clean, recovery_point, log_start_offset)
+        return PartitionLog.open(
+            folder,
+            *key,
+            self._config_of(key[0]),
+            self._environments[directory],
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
 
     def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
         """A new log in a new folder. Raises OSError; nothing is left then.

@@ -166,6 +166,10 @@ class LogManager:
                     results[key] = error
             for directory in {self._table.directory_of(log) for log in made}:
                 self._fsync(directory)
+            # A directory that has failed by now has taken its logs along.
+            for key in [key for key, log in results.items() if self._table.get(key) is not log]:
+                if isinstance(results[key], PartitionLog):
+                    results[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is lost again")
         if made:
             self._in_background(partial(self._fsync_topic_ids, made))
         return results
@@ -383,6 +387,9 @@ class LogManager:
             on_io_failure=lambda _path, error: self.directories.fail(directory, error),
             on_refused=lambda _path, reason: self.directories.refused(directory, reason),
             on_clean_offset_lowered=lambda: self._in_background(partial(self.checkpoint_clean_offsets, directory)),
+            on_recovery_point_lowered=lambda: self._in_background(
+                partial(self._checkpoint, directory, directory.write_recovery_points)
+            ),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )

@@ -175,7 +175,12 @@ class LogState:
         """An empty active segment, not yet part of the log. Raises OSError."""
         self.changes += 1
         segment = Segment(self.folder, base_offset, self.environment.pool)
-        segment.create()
+        try:
+            segment.create()
+        except OSError:
+            segment.unpin()
+            segment.file.retire()
+            raise
         segment.created_ms = now_ms
         segment.govern(self.roll_rules, self.jitter_ms())
         return segment

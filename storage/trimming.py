@@ -35,7 +35,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
         last.created_ms = log.environment.now_ms()
     end_offset = last.truncate_to(offset)
     log.publish(end_offset, last.size_bytes, kept)
-    log.recovery_point = min(log.recovery_point, end_offset)
+    _lower_recovery_point(log, end_offset)
     with log.watermark_lock:
         log.high_watermark = min(log.high_watermark, end_offset)
     log.log_start_offset = min(log.log_start_offset, end_offset)
@@ -54,7 +54,9 @@ def start_anew(log: LogState, offset: int) -> None:
     log.drop_segments(log.published[2])
     new = log.new_segment(offset, log.environment.now_ms())
     log.publish(offset, 0, (new,))
-    log.log_start_offset = log.recovery_point = offset
+    log.log_start_offset = offset
+    _lower_recovery_point(log, offset)
+    log.recovery_point = offset
     with log.watermark_lock:
         log.high_watermark = offset
     log.epochs.clear()
@@ -85,6 +87,7 @@ def advance_start(log: LogState, offset: int) -> bool:
     log.epochs.truncate_from_start(offset)
     with log.watermark_lock:
         log.high_watermark = max(log.high_watermark, min(offset, log.published[0]))
+    log.producers.replicated_to(log.high_watermark)
     return True
 
 
@@ -174,6 +177,13 @@ def _set_aside(log: LogState, segments: Sequence[Segment]) -> tuple[list[tuple[S
             return done, error
         done.append((segment, renamed))
     return done, None
+
+
+def _lower_recovery_point(log: LogState, end_offset: int) -> None:
+    """What comes behind the log's new end was not fsynced; a restart must know that, too (as Kafka's truncateTo)."""
+    if log.recovery_point > end_offset:
+        log.recovery_point = end_offset
+        log.environment.on_recovery_point_lowered()
 
 
 def _lower_clean_offset(log: LogState, end_offset: int) -> None:

@@ -152,3 +152,22 @@ def test_a_checkpoint_whose_write_failed_is_written_again_though_nothing_changed
     assert checkpoint.write({KEY: 1})
 
     assert OffsetCheckpoint(tmp_path / "checkpoint", Files()).read() == {KEY: 1}
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_truncation_lowers_the_checkpointed_recovery_point_at_once(tmp_path: Path, anew: bool) -> None:
+    rig = ManagerRig([tmp_path])
+    manager = rig.start()
+    log = manager.get_or_create(*KEY, ID)
+    for _ in range(9):
+        append(log, b"old")
+    log.flush()
+    manager.checkpoint_recovery_points()
+
+    if anew:
+        log.truncate_fully_and_start_at(2)
+    else:
+        log.truncate_to(2)
+
+    assert OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 2}
+    manager.close()

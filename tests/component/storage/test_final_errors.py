@@ -68,8 +68,11 @@ def test_a_folder_that_can_not_be_made_durable_takes_its_directory_offline(
 ) -> None:
     manager = rig.start()
     files.fail("fsync_directory", str(rig.paths[0]), number)
-    manager.create([("visits", 0, ID), ("visits", 1, ID)], new={("visits", 0), ("visits", 1)})
+    logs = manager.create([("visits", 0, ID), ("visits", 1, ID)], new={("visits", 0), ("visits", 1)})
     assert [path for path, _, _ in rig.failures] == [rig.paths[0]]
+    [refused] = [log for log in logs.values() if isinstance(log, BrokerError)]
+    assert refused.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [log.directory.parent for log in logs.values() if isinstance(log, PartitionLog)] == [rig.paths[1]]
     manager.close()
 
 
@@ -123,6 +126,21 @@ def test_retention_that_a_full_disk_refuses_goes_on_from_there(tmp_path: Path, n
     assert log.delete_old_segments(clock.ms) == 3
     jobs.run_all()
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{4:020d}.log"]
+    log.close()
+
+
+def test_a_roll_that_fails_keeps_no_file_open(tmp_path: Path, files: FailingFiles) -> None:
+    log = open_log(tmp_path, files=files, segment_bytes=100)
+    append(log, b"x" * 20)
+    (tmp_path / f"{1:020d}.log").write_bytes(b"left over")
+    files.fail("ftruncate", ".log", errno.ENOSPC)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        with pytest.raises(AppendError):
+            append(log, b"x" * 20)
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    files.heal()
+    assert append(log, b"x" * 20).first_offset == 1
     log.close()
 
 
