@@ -105,19 +105,22 @@ class Files:
         finally:
             os.close(fd)
 
-    def sync_file_system(self, path: AnyPath) -> bool:
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
         """Make everything durable that was written to the file system of the directory `path`, by whomever.
 
+        `witness`: a descriptor there that was open before anything was written. Linux tells each descriptor of the
+        errors since it was opened, but a new one only of those that nobody else has heard of (dpkg calls syncfs, too).
         False where the system has no such call, or one that hides errors: then the caller fsyncs file by file.
         """
         from kavka.storage.syncfs import syncfs
 
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if witness < 0 else witness
         try:
             with final():
                 return syncfs(fd)
         finally:
-            os.close(fd)
+            if fd != witness:
+                os.close(fd)
 
     def read_bytes(self, path: AnyPath, limit_bytes: int = 1 << 30) -> bytes:
         """The whole file; OSError (EFBIG) when it is longer than `limit_bytes`."""

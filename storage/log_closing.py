@@ -16,7 +16,7 @@ from kavka.storage.partition_log import PartitionLog
 SYNC_AT_ONCE_FROM: Final = 16
 
 
-def close_cleanly(directory: Path, logs: Sequence[PartitionLog], files: Files, threads: int) -> None:
+def close_cleanly(directory: Path, logs: Sequence[PartitionLog], files: Files, threads: int, witness: int = -1) -> None:
     """Save, make durable and close the logs; up to `threads` of them fsync at a time. Nobody appends any more.
 
     Raises OSError, AppendError where that failed; the logs are closed even so.
@@ -24,7 +24,7 @@ def close_cleanly(directory: Path, logs: Sequence[PartitionLog], files: Files, t
     try:
         changed = [log for log in logs if log.save()]
         if len(changed) >= SYNC_AT_ONCE_FROM:
-            changed = _sync_at_once(directory, changed, files)
+            changed = _sync_at_once(directory, changed, files, witness)
         run_all(PartitionLog.fsync_saved, changed, threads)
     finally:
         close_all(logs)
@@ -44,7 +44,7 @@ def quieten(logs: Collection[PartitionLog]) -> None:
         log.await_quiet()
 
 
-def _sync_at_once(directory: Path, logs: Sequence[PartitionLog], files: Files) -> list[PartitionLog]:
+def _sync_at_once(directory: Path, logs: Sequence[PartitionLog], files: Files, witness: int) -> list[PartitionLog]:
     """Make the logs durable as far as they lie in the directory's own file system; those that are left."""
     device = files.device(directory)
     inside: list[PartitionLog] = []
@@ -54,10 +54,10 @@ def _sync_at_once(directory: Path, logs: Sequence[PartitionLog], files: Files) -
     # An epoch file is replaced by renaming a new one, which must be on the disk before, so that there are two rounds.
     for log in inside:
         log.stage_epochs()
-    if not files.sync_file_system(directory):
+    if not files.sync_file_system(directory, witness):
         return list(logs)
     renamed = [log.install_epochs() for log in inside]
-    if any(renamed) and not files.sync_file_system(directory):
+    if any(renamed) and not files.sync_file_system(directory, witness):
         return list(logs)
     for log in inside:
         log.note_durable()

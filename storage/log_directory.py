@@ -88,6 +88,11 @@ class LogDirectory:
         """Whether this object holds the directory."""
         return self._descriptor >= 0
 
+    @property
+    def witness(self) -> int:
+        """A descriptor in the directory, open as long as it is held: see `Files.sync_file_system`. -1: not held."""
+        return self._descriptor
+
     def lock(self) -> None:
         """Make the directory if it is missing, and hold it. Raises DirectoryInUseError, OSError."""
         self._files.makedirs(self.path)

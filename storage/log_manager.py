@@ -300,7 +300,8 @@ class LogManager:
             if not clean or not directory.online:
                 close_all(logs)
                 return
-            close_cleanly(directory.path, logs, self._files, self._config.num_recovery_threads_per_data_dir)
+            threads = self._config.num_recovery_threads_per_data_dir
+            close_cleanly(directory.path, logs, self._files, threads, directory.witness)
             if directory.online:
                 directory.write_recovery_points(lambda: logs)
                 directory.write_high_watermarks(lambda: logs)

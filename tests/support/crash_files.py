@@ -153,7 +153,7 @@ class CrashFiles(Files):
         self._durable = dict(self._linked)
         self._pending.clear()
 
-    def sync_file_system(self, path: AnyPath) -> bool:
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
         for node in (*self._linked.values(), *self._open.values()):
             node.fsync()
         self._durable = dict(self._linked)

@@ -113,10 +113,10 @@ class FailingFiles(Files):
             self._check("fsync_directory", str(path))
         super().fsync_directory(path)
 
-    def sync_file_system(self, path: AnyPath) -> bool:
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
         with final():
             self._check("sync_file_system", str(path))
-        return super().sync_file_system(path)
+        return super().sync_file_system(path, witness)
 
     def write_atomically(self, path: AnyPath, data: bytes | bytearray) -> None:
         self._check("write_atomically", str(path))

@@ -2,13 +2,14 @@
 
 import contextlib
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from kavka.storage.files import AnyPath
+from kavka.storage.files import AnyPath, Files
 from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
-from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
+from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE, LOCK_FILE
 from kavka.storage.log_manager import LogManager
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.syncfs import syncfs
@@ -26,9 +27,11 @@ class StopFiles(FailingFiles):
         super().__init__()
         self.can_sync = True
         self.elsewhere = "nowhere"
+        self.witnesses: list[os.stat_result] = []
 
-    def sync_file_system(self, path: AnyPath) -> bool:
-        return super().sync_file_system(path) and self.can_sync
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
+        self.witnesses.append(os.fstat(witness))
+        return super().sync_file_system(path, witness) and self.can_sync
 
     def device(self, path: AnyPath) -> int:
         return 2 if self.elsewhere in str(path) else 1
@@ -71,6 +74,14 @@ def test_many_changed_logs_are_synced_at_once(rig: ManagerRig, files: StopFiles)
     assert fsyncs_of_close(manager, files) <= FSYNCS_OF_THE_DIRECTORY
     assert 1 <= files.calls["sync_file_system"] <= 2
     check_all_is_there(rig, MANY)
+
+
+def test_the_file_system_is_synced_by_a_descriptor_that_was_there_before_the_writes(
+    rig: ManagerRig, files: StopFiles
+) -> None:
+    with_changed_logs(rig, MANY).close()
+    held = (rig.paths[0] / LOCK_FILE).stat()
+    assert {(stat.st_dev, stat.st_ino) for stat in files.witnesses} == {(held.st_dev, held.st_ino)}
 
 
 def test_few_changed_logs_do_not_wait_for_the_whole_file_system(rig: ManagerRig, files: StopFiles) -> None:
@@ -127,8 +138,8 @@ def test_a_log_that_was_cut_or_given_an_id_is_fsynced_though_its_end_is_its_reco
     assert fsyncs_of_close(manager, files) >= 2 * 3
 
 
-def test_the_systems_own_call_tells_of_errors(tmp_path: Path, files: StopFiles) -> None:
-    if not files.sync_file_system(tmp_path):
+def test_the_systems_own_call_tells_of_errors(tmp_path: Path) -> None:
+    if not Files().sync_file_system(tmp_path):
         pytest.skip("this system has no syncfs that reports errors")
     with pytest.raises(OSError, match="Bad file descriptor"):
         syncfs(-1)

@@ -168,8 +168,8 @@ class SnapshotTree(CrashTree):
         super().fsync_directory(path)
         self.snapshots.append(self.crash(self.chance))
 
-    def sync_file_system(self, path: AnyPath) -> bool:
-        done = super().sync_file_system(path)
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
+        done = super().sync_file_system(path, witness)
         self.snapshots.append(self.crash(self.chance))
         return done
 

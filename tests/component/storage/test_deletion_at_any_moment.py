@@ -42,7 +42,7 @@ class SteppedFiles(FailingFiles):
         if not Path(path).is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such folder", str(path))
 
-    def sync_file_system(self, path: AnyPath) -> bool:
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
         return True
 
     def _check(self, operation: str, path: str) -> None:
