@@ -22,9 +22,10 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             end_offset, _, segments, _ = log.published
             target = end_offset if up_to_offset is None else min(up_to_offset, end_offset)
             log.last_flush_ms = log.environment.now_ms()
-            if target <= log.recovery_point:
+            sealed = [segment for segment in log.sealed if segment.base_offset < target]
+            if target <= log.recovery_point and not sealed:
                 return
-            chosen = _segments_between(segments, log.recovery_point, target)
+            chosen = _with(sealed, _segments_between(segments, log.recovery_point, target))
             if segments[-1] in chosen:
                 log.save_indexes(segments[-1])
             snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
@@ -36,6 +37,7 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             # A truncation may have taken back what was just made durable.
             if log.truncations == truncations:
                 log.recovery_point = max(log.recovery_point, target)
+                log.sealed = [segment for segment in log.sealed if segment not in sealed]
 
 
 def flush_all(log: LogState) -> None:
@@ -45,7 +47,7 @@ def flush_all(log: LogState) -> None:
     """
     with log.lock:
         end_offset, _, segments, _ = log.published
-        chosen = _segments_between(segments, log.recovery_point, end_offset + 1) or [segments[-1]]
+        chosen = _with(log.sealed, _segments_between(segments, log.recovery_point, end_offset + 1) or [segments[-1]])
         snapshots = [log.snapshots.path(offset) for offset in log.snapshots.offsets if offset >= log.recovery_point]
     fsync_segments(log, chosen, snapshots)
     note_durable(log)
@@ -80,6 +82,7 @@ def note_durable(log: LogState) -> None:
     with log.lock:
         log.recovery_point = log.published[0]
         log.durable_changes = log.changes
+        log.sealed = []
     log.topic_id_saved = True
 
 
@@ -117,6 +120,10 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
     except OSError as error:
         raise log.disk_failed("flush failed", error) from error
     return True
+
+
+def _with(sealed: list[Segment], chosen: list[Segment]) -> list[Segment]:
+    return [*(segment for segment in sealed if segment not in chosen), *chosen]
 
 
 def _segments_between(segments: tuple[Segment, ...], recovery_point: int, target: int) -> list[Segment]:

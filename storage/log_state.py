@@ -66,6 +66,7 @@ class LogState:
         "roll_rules",
         "rules",
         "saved_epochs",
+        "sealed",
         "snapshots",
         "swapped",
         "swapping",
@@ -117,6 +118,8 @@ class LogState:
         """A compacted segment that readers see, but whose files still have their temporary names."""
         self.replaced: list[Segment] = []
         """Those that it was made of, as far as their files are still there."""
+        self.sealed: list[Segment] = []
+        """Closed since the last flush: their last index entries aren't fsynced, wherever the recovery point is."""
         self.truncations = 0
         self.changes = 0
         """How often files were made, cut or renamed; where `durable_changes` is behind, a close has to fsync."""
@@ -161,6 +164,7 @@ class LogState:
         self.snapshots.take(self.producers.entries(), end_offset)
         new = self.new_segment(base_offset, now_ms)
         old.seal()
+        self.sealed.append(old)
         self.publish(base_offset, 0, (*segments, new))
         return new
 

@@ -8,7 +8,7 @@ import pytest
 
 from kavka.storage.partition_log import PartitionLog
 from tests.support.crash_files import CrashFiles
-from tests.support.partition_logs import Jobs, append, append_batch, batch_of, open_log, read_all
+from tests.support.partition_logs import START_MS, Jobs, append, append_batch, batch_of, open_log, read_all
 
 FOLDER = Path("/crash/visits-0")
 SETTINGS: dict[str, Any] = {"segment_bytes": 1500, "index_interval_bytes": 200}
@@ -124,3 +124,21 @@ def test_a_clean_close_loses_nothing_at_a_loss_of_power(seed: int) -> None:
 
     assert dict(read_all(log)) == life.written
     assert log.recovered_segments == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_segment_that_was_flushed_before_it_was_sealed_is_found_by_time_after_a_crash(seed: int) -> None:
+    files, jobs = CrashFiles(), Jobs()
+    log = open_log(FOLDER, files=files, jobs=jobs, flush_messages=1, segment_bytes=200)
+    for number in range(4):
+        append(log, b"x" * 20, timestamp_ms=START_MS + number)
+        jobs.run_all()
+    assert log.recovery_point == 4
+    assert log.segment_count > 1
+
+    log = open_log(FOLDER, files=files.crash(random.Random(seed)), clean=False, recovery_point=4, segment_bytes=200)
+
+    for number in range(4):
+        found = log.offset_for_time(START_MS + number)
+        assert found is not None
+        assert found.offset == number
