@@ -134,11 +134,15 @@ class Dispatcher:
 
         def answer(response: Any, error: BaseException | None) -> None:
             context.completed_ns = time.monotonic_ns()
+            connection = context.connection
             if error is None:
                 self._put_answer(context, route, response)
+            elif isinstance(error, CloseConnection):
+                # Held until it is closed, as where a handler raises this: nothing may be answered any more.
+                connection.close(str(error))
+                return
             else:
                 self._put_error(context, route, kept, error)
-            connection = context.connection
             connection.flush()
             if effects_complete:
                 self._queue.wake(connection)

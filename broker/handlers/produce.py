@@ -148,16 +148,9 @@ class _Produce:
         verification = self.verification
         assert verification is not None
         assert request.transactional_id is not None
-        later: LaterAnswer[ProduceResponse] = LaterAnswer(lambda: self._finish_later(response))
+        later: LaterAnswer[ProduceResponse] = LaterAnswer(lambda: self.finish(response, None))
         verification.ask(request.transactional_id, self._append_verified, later.come)
         return self.finish(response, request) if later.has_come() else later.promise
-
-    def _finish_later(self, response: ProduceResponse) -> ProduceResponse | Promise[ProduceResponse] | None:
-        try:
-            return self.finish(response, None)
-        except CloseConnection as wish:
-            self._context.connection.close(str(wish))
-            return None
 
     def _learn_shape(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""

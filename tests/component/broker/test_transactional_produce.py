@@ -253,3 +253,20 @@ def test_a_shape_without_a_transactional_id_takes_no_transactional_batch(stand: 
     (answer,) = partitions_of(version, stand.produce(version, batch(0), name=None))
 
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_nothing_is_answered_after_a_batch_without_an_answer_that_is_refused_later(stand: Stand) -> None:
+    stand.transactions.code = None
+    core = stand.core
+    other = produce_frame(9, 2, {("visits", 1): batch(producer=Producer(-1, -1), sequence=-1, transactional=False)})
+    first = produce_frame(9, 1, {("visits", 0): batch()}, acks=0, transactional_id="t")
+    assert core.ask(first, other) == b""
+
+    stand.transactions.asked.pop().answer(ErrorCode.INVALID_TXN_STATE)
+    while core.stage.run_one():
+        # The I/O threads are faster than the network thread, which has to close the connection.
+        pass
+    core.stage.settle()
+
+    assert (bytes(core.socket.taken), core.socket.closed) == (b"", True)
+    assert core.log("visits", 1).log_end_offset == 0
