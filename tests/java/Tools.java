@@ -15,28 +15,24 @@ import org.apache.kafka.common.utils.Exit;
  */
 public class Tools {
     private static class Exited extends RuntimeException {
-        final int code;
-
-        Exited(int code) {
-            this.code = code;
-        }
     }
+
+    /** What the running tool exited with first: some catch what an exit throws, and exit once more. */
+    private static Integer exitCode;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
-        Exit.setExitProcedure((code, message) -> {
-            throw new Exited(code);
-        });
-        Exit.setHaltProcedure((code, message) -> {
-            throw new Exited(code);
-        });
+        Exit.setExitProcedure((code, message) -> exit(code));
+        Exit.setHaltProcedure((code, message) -> exit(code));
+        // One for all commands: Scala's println keeps the stream that it finds first.
+        ByteArrayOutputStream written = new ByteArrayOutputStream();
+        PrintStream output = new PrintStream(written, true, "UTF-8");
+        System.setOut(output);
+        System.setErr(output);
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         String line;
         while ((line = commands.readLine()) != null) {
-            ByteArrayOutputStream written = new ByteArrayOutputStream();
-            PrintStream output = new PrintStream(written, true, "UTF-8");
-            System.setOut(output);
-            System.setErr(output);
+            written.reset();
             int code = run(line.split("\t", -1));
             output.flush();
             answers.println(code + " " + written.size());
@@ -46,17 +42,24 @@ public class Tools {
         Runtime.getRuntime().halt(0);
     }
 
+    private static void exit(int code) {
+        if (exitCode == null) {
+            exitCode = code;
+        }
+        throw new Exited();
+    }
+
     private static int run(String[] words) throws Exception {
+        exitCode = null;
         try {
             Class.forName(words[0]).getMethod("main", String[].class)
                 .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
-            return 0;
         } catch (InvocationTargetException thrown) {
-            if (thrown.getCause() instanceof Exited) {
-                return ((Exited) thrown.getCause()).code;
+            if (exitCode == null) {
+                thrown.getCause().printStackTrace();
+                return 1;
             }
-            thrown.getCause().printStackTrace();
-            return 1;
         }
+        return exitCode == null ? 0 : exitCode;
     }
 }
