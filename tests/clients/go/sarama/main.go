@@ -52,7 +52,14 @@ func main() {
 }
 
 func produce(brokers []string, config *sarama.Config, topic string, count int, codec string) {
-	producer, err := sarama.NewSyncProducer(brokers, config)
+	client, err := sarama.NewClient(brokers, config)
+	check(err)
+	// A producer that begins while its broker is being connected to may have a request refused and the next one sent.
+	leader, err := client.Leader(topic, 0)
+	check(err)
+	_, err = leader.Connected()
+	check(err)
+	producer, err := sarama.NewSyncProducerFromClient(client)
 	check(err)
 	messages := make([]*sarama.ProducerMessage, count)
 	for n := range messages {
@@ -65,6 +72,7 @@ func produce(brokers []string, config *sarama.Config, topic string, count int, c
 	}
 	check(producer.SendMessages(messages))
 	check(producer.Close())
+	check(client.Close())
 }
 
 func read(consumer sarama.Consumer, topic string, partition int32, count int) {
