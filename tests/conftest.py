@@ -10,6 +10,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.long_files import expected_seconds
+
 SOAK = "soak"
 IN_CI = bool(os.environ.get("CI"))
 MAY_SKIP_IN_CI = (
@@ -38,7 +40,7 @@ settings.load_profile("house")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts processes, and leave soak tests out unless `-m` asks for them."""
+    """Mark what starts processes, leave soak tests out unless `-m` asks for them, and let long files begin first."""
     for item in items:
         if "integration" in item.path.relative_to(config.rootpath).parts:
             item.add_marker("integration")
@@ -47,6 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if left_out:
             config.hook.pytest_deselected(items=left_out)
             items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: -expected_seconds(item.path.relative_to(config.rootpath)))
 
 
 @pytest.hookimpl(wrapper=True)

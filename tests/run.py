@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.soak:
         chosen.append(SOAK)
         rest = ["--hypothesis-profile=soak", "--timeout=0", *rest]
-    beside = [f"--numprocesses={options.workers}", "--dist=loadfile"]
+    # In the order of conftest.py, the longest first; xdist by itself begins with the files that have most tests.
+    beside = [f"--numprocesses={options.workers}", "--dist=loadfile", "--no-loadscope-reorder"]
     passes = [([*chosen, f"not {SERIAL}"], [*beside, *rest]), ([*chosen, SERIAL], rest)]
 
     started_at = time.monotonic()
