@@ -97,7 +97,12 @@ class OffsetMap:
             probe += 1
 
     def _probed(self, high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64], probe: int) -> npt.NDArray[np.int64]:
-        """Where to look in try number `probe`: the upper bits of a sum, scaled to the number of slots."""
+        """Where to look in try number `probe`: the upper bits of a sum, scaled to the number of slots.
+
+        A sum of products spreads keys that differ by little (counters) over few values of its upper bits, for one
+        choice of secrets in eighty: so all bits of `high` go into them.
+        """
+        mixed = (high ^ (high >> _HALF)) * np.uint64(_SPREAD)
         if probe:
-            high = high + (low | _ONE) * np.uint64(probe * _SPREAD & _MOST)
-        return (((high >> _HALF) * self._slots) >> _HALF).astype(np.int64)
+            mixed += (low | _ONE) * np.uint64(probe * _SPREAD & _MOST)
+        return (((mixed >> _HALF) * self._slots) >> _HALF).astype(np.int64)

@@ -1,6 +1,7 @@
 """The map of keys: the last offset of each, within its memory; fingerprints tell keys apart."""
 
 import random
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -85,9 +86,13 @@ def test_secrets_are_drawn_anew() -> None:
     assert fingerprints_of(KeyHash(), [b"k"])[0] != fingerprints_of(KeyHash(), [b"k"])[0]
 
 
-def test_counters_that_differ_in_their_last_bytes_spread_over_the_table() -> None:
-    keys = [number.to_bytes(8, "big") for number in range(4000)]
-    high, _ = fingerprints_of(KeyHash(), keys)
-    buckets = np.bincount((high >> np.uint64(58)).astype(np.int64), minlength=64)
-    assert buckets.min() > 0
-    assert buckets.max() < 300
+@pytest.mark.parametrize("byte_order", ["big", "little"])
+def test_counters_spread_over_the_table_whatever_the_secrets(byte_order: Literal["big", "little"]) -> None:
+    keys = [number.to_bytes(8, byte_order) for number in range(4000)]
+    table = OffsetMap(SLOT_BYTES * 64, 1.0)
+    for seed in range(300):
+        high, low = fingerprints_of(KeyHash(seed.to_bytes(32, "big")), keys)
+        for probe in (0, 1, 2):
+            buckets = np.bincount(table._probed(high, low, probe), minlength=64)
+            assert buckets.min() > 10, seed
+            assert buckets.max() < 200, seed
