@@ -4,7 +4,7 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kavka.broker.dispatcher import Dispatcher
@@ -63,9 +63,11 @@ class SocketServer:
 
     def bind(self) -> None:
         """Take the listeners' addresses; nobody can connect yet. Raises OSError, with what was taken given back."""
-        self.limits.settings = self._prepared_limits = _connection_settings(self._config)
+        config = self._config
+        by_address = _by_address(config.max_connections_per_ip_overrides)
+        self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
         try:
-            for listener in self._config.listeners:
+            for listener in config.listeners:
                 self.acceptors.append(self._acceptor(listener))
         except OSError:
             for acceptor in self.acceptors:
@@ -116,7 +118,7 @@ class SocketServer:
         with self._lock:
             if not self._listening:
                 return
-            limits = _connection_settings(config)
+            limits = _connection_settings(config, self._overrides_of(config))
             try:
                 self._grow(config)
                 self._open(config.listeners)
@@ -147,6 +149,16 @@ class SocketServer:
     def connection_count(self) -> int:
         """How many connections there are."""
         return self.limits.total
+
+    def _overrides_of(self, config: "BrokerConfig") -> Mapping[str, int]:
+        """Limits by address. Raises OSError for a host that has none.
+
+        Hosts are looked up only when their setting changes: others must not wait for a resolver, nor fail with it.
+        """
+        hosts = config.max_connections_per_ip_overrides
+        if hosts == self._config.max_connections_per_ip_overrides:
+            return self.limits.settings.per_ip_overrides
+        return _by_address(hosts)
 
     def _open(self, listeners: "Sequence[Listener]") -> None:
         present = {_address(acceptor) for acceptor in self.acceptors}
@@ -272,16 +284,11 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
     )
 
 
-def _connection_settings(config: "BrokerConfig") -> ConnectionSettings:
-    """The limits, for addresses. Raises OSError for a host that has none."""
+def _connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, int]) -> ConnectionSettings:
     return ConnectionSettings(
         max_connections=config.max_connections,
         max_per_ip=config.max_connections_per_ip,
-        per_ip_overrides={
-            address: most
-            for host, most in config.max_connections_per_ip_overrides.items()
-            for address in _addresses_of(host)
-        },
+        per_ip_overrides=per_ip_overrides,
         max_creation_rate=config.max_connection_creation_rate,
         by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
     )
@@ -290,6 +297,11 @@ def _connection_settings(config: "BrokerConfig") -> ConnectionSettings:
 def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
     most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
     return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)
+
+
+def _by_address(most_by_host: Mapping[str, int]) -> dict[str, int]:
+    """Raises OSError for a host that has no address."""
+    return {address: most for host, most in most_by_host.items() for address in _addresses_of(host)}
 
 
 def _addresses_of(host: str) -> set[str]:

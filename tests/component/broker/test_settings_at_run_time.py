@@ -207,3 +207,21 @@ def test_a_limit_for_a_hosts_name_holds_for_its_addresses(running: RunningBroker
 def test_a_limit_for_a_host_without_an_address_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"host a\.\.b has no address"):
         RunningBroker(tmp_path, {"max.connections.per.ip.overrides": "a..b:2"}).start()
+
+
+def test_other_settings_change_while_a_limited_hosts_name_is_not_resolved(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert running.alter({"max.connections.per.ip.overrides": "localhost:2"}).error_code == ErrorCode.NONE
+    resolve = socket.getaddrinfo
+
+    def without_resolver(host: Any, *arguments: Any, **named: Any) -> Any:
+        if host == "localhost":
+            raise socket.gaierror(socket.EAI_AGAIN, "no resolver answers")
+        return resolve(host, *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", without_resolver)
+
+    assert running.alter({"max.connections": "100"}).error_code == ErrorCode.NONE
+
+    wait_for_limit(running.port, 2)
