@@ -142,7 +142,8 @@ def _without_empty_end(log: LogState) -> tuple[Segment, ...]:
 def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
     """Drop the first `count` segments, as far as they lie below the high watermark; one is always left.
 
-    Raises OSError where one can't be renamed: it and those behind stay in the log, and the next pass tries again.
+    Raises OSError where one can't be renamed: it and those behind stay in the log, and the next pass tries again; or
+    where a snapshot can't be unlinked: that is left to the next start.
     """
     end_offset, position, segments, bases = log.published
     ends = (*bases[1:], end_offset)
@@ -160,6 +161,7 @@ def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
     log.publish(end_offset, position, segments[count:])
     for segment, renamed in dropped:
         log.let_go(segment, renamed)
+    for segment, _ in dropped:
         if segment.base_offset in log.snapshots.offsets:
             log.snapshots.remove(segment.base_offset)
     if failure is not None:

@@ -1,5 +1,6 @@
 """Truncation from the end, retention and DeleteRecords from the start."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import Record, build_batch
+from kavka.storage.appending import AppendError
 from kavka.storage.partition_log import PartitionLog
+from tests.support.log_managers import FailingFiles
 from tests.support.partition_logs import (
     START_MS,
     Clock,
@@ -106,6 +109,19 @@ def test_old_segments_go_and_their_files_after_the_delay(tmp_path: Path) -> None
     assert (tmp_path / f"{0:020d}.log.deleted").exists()
     assert {delay for delay, _ in jobs.later} == {5000}
     jobs.run_all()
+    assert not list(tmp_path.glob("*.deleted"))
+
+
+def test_old_segments_go_even_if_a_snapshot_of_producers_stays(tmp_path: Path) -> None:
+    jobs, files = Jobs(), FailingFiles()
+    log = filled(tmp_path, 10, jobs=jobs, files=files, retention_ms=100)
+    files.fail("unlink", ".snapshot", errno.ENOMEM)
+
+    with pytest.raises(AppendError):
+        log.delete_old_segments(START_MS + 100 + 9)
+
+    jobs.run_all()
+    assert (log.log_start_offset, log.segment_count) == (9, 1)
     assert not list(tmp_path.glob("*.deleted"))
 
 
