@@ -6,10 +6,9 @@ Levels have log4j's names. Only loggers below `kavka` are touched: the rest belo
 import logging
 from typing import Final
 
-from kavka.broker.log_lines import LEVELS
+from kavka.broker.log_lines import LEVELS, ROOT
 from kavka.protocol.errors import BrokerError, ErrorCode
 
-ROOT: Final = "kavka"
 ROOT_SHOWN: Final = "root"
 
 

@@ -28,6 +28,7 @@ from kavka.protocol.messages.write_txn_markers import (
 )
 from kavka.protocol.records.builder import ControlType, build_control_batch
 from kavka.storage.appending import Origin
+from kavka.storage.environment import at_once
 
 if TYPE_CHECKING:
     from kavka.broker.partition import Partition
@@ -190,7 +191,7 @@ class MarkerWriter:
             services.purgatory,
             services.now_ms,
             lambda: services.config.current.request_timeout_ms,
-            lambda flush: flush(),
+            at_once,
         )
         if committed.high_watermark >= end_offset:
             done(ErrorCode.NONE)
