@@ -50,13 +50,6 @@ class ReplicaManager:
         self.controller_epoch = 0
         self.partitions: dict[tuple[str, int], Partition] = {}
 
-    def partition(self, topic: str, index: int) -> Partition:
-        """The partition, which this broker need not lead. Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION."""
-        partition = self.partitions.get((topic, index))
-        if partition is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return partition
-
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
         with self._lock:

@@ -16,7 +16,6 @@ from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.segment import Segment
 from kavka.storage.trimming import (
-    advance_start,
     delete_old_segments,
     delete_records_before,
     start_anew,
@@ -141,11 +140,6 @@ class ManagedLog(LogState):
         with self.lock:
             delete_records_before(self, offset)
             return self.log_start_offset
-
-    def advance_log_start_offset(self, offset: int) -> bool:
-        """A follower learns its leader's log start offset. True if it moved."""
-        with self.lock:
-            return advance_start(self, min(offset, self.published[0]))
 
     def maybe_roll(self, now_ms: int) -> bool:
         """Close a segment whose time is over though nothing is appended. True if it was."""

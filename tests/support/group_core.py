@@ -37,7 +37,7 @@ class GroupCore(BrokerCore):
         self.create("other")
         self.create(OFFSETS)
         self.coordinators = Coordinators(self.services, Timer(lambda failure: None), execute, lambda failure: None)
-        self.coordinators.leadership_changed(self.replicas.partition(OFFSETS, 0), True)
+        self.coordinators.leadership_changed(self.replicas.partitions[OFFSETS, 0], True)
         states = self.services.groups.runtime.states
         wait_until(lambda: states() == {0: ShardState.ACTIVE}, 10, "not loaded")
 

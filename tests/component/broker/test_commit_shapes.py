@@ -120,7 +120,7 @@ def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it
     left_to_others: list[Callable[[], None]] = []
     core = GroupCore(tmp_path, inline=True, execute=left_to_others.append)
     try:
-        log = core.replicas.partition(OFFSETS, 0).leader_log()
+        log = core.replicas.partitions[OFFSETS, 0].leader_log()
         for number in range(3):
             core.ask(commit_frame(8, number, [("visits", 0, number)]))
 

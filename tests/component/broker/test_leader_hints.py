@@ -71,7 +71,7 @@ def test_a_fetch_that_waits_is_told_of_the_new_leader(core: BrokerCore) -> None:
     assert core.ask(fetch_frame(1, (0, 0), version=16, topic_id=topic_id_of("visits"))) == b""
 
     core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
-    core.replicas.partition("visits", 0).wake_all()
+    core.replicas.partitions["visits", 0].wake_all()
 
     response = fetched(bytes(core.socket.taken), 16)
     assert response.responses[0].partitions[0].current_leader.leader_id == LEADER

@@ -74,7 +74,7 @@ class Side:
             ControlType.COMMIT, timestamp_ms=NOW_MS, producer_id=producer_id, producer_epoch=epoch, coordinator_epoch=0
         )
         try:
-            return self.core.replicas.partition(topic, 0).append(
+            return self.core.replicas.partitions[topic, 0].append(
                 memoryview(bytearray(marker)), -1, 12, self.now_ms, Origin.COORDINATOR
             )
         except BrokerError as failure:

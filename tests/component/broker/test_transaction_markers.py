@@ -71,7 +71,7 @@ def begin(core: BrokerCore, index: int = 0) -> None:
 def test_markers_end_the_transactions_of_all_partitions(core: BrokerCore, committed: bool) -> None:
     for index in (0, 1):
         begin(core, index)
-        core.replicas.partition("visits", index).leader_log().advance_high_watermark(1)
+        core.replicas.partitions["visits", index].leader_log().advance_high_watermark(1)
     assert core.log("visits").last_stable_offset == 0
 
     (answers,) = send(core, local(core), wanted(("visits", 0), ("visits", 1), committed=committed))
@@ -130,7 +130,7 @@ def test_a_marker_waits_for_the_in_sync_replicas(core: BrokerCore) -> None:
     answers = send(core, local(core), wanted(("visits", 0)))
 
     assert answers == []
-    core.replicas.partition("visits", 0).follower_fetched(2, 1, NOW_MS)
+    core.replicas.partitions["visits", 0].follower_fetched(2, 1, NOW_MS)
     assert [answer.code for answer in answers[0]] == [ErrorCode.NONE]
 
 

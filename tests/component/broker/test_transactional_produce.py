@@ -74,7 +74,7 @@ class Stand:
         marker = build_control_batch(
             ControlType.COMMIT, timestamp_ms=NOW_MS, producer_id=7, producer_epoch=epoch, coordinator_epoch=0
         )
-        partition = self.core.replicas.partition("visits", index)
+        partition = self.core.replicas.partitions["visits", index]
         partition.append(memoryview(bytearray(marker)), -1, 12, NOW_MS, Origin.COORDINATOR)
 
 

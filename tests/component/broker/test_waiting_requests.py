@@ -181,7 +181,7 @@ def test_no_more_is_waited_for_than_may_be_sent(core: BrokerCore) -> None:
 
 def test_what_is_there_but_does_not_fit_beside_the_rest_is_not_waited_for(core: BrokerCore) -> None:
     append(core, 0)
-    core.replicas.partition("visits", 1).append(memoryview(batch_of(b"x" * 5000)), 1, 9, 0)
+    core.replicas.partitions["visits", 1].append(memoryview(batch_of(b"x" * 5000)), 1, 9, 0)
 
     answer = core.ask(fetch_frame(1, (0, 0), (1, 0), min_bytes=1000, max_bytes=1000))
 

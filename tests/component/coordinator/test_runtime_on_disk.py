@@ -86,7 +86,7 @@ class Rig:
 
     @property
     def partition(self) -> Partition:
-        return self.replicas.partition(TOPIC, 0)
+        return self.replicas.partitions[TOPIC, 0]
 
     def kill_and_restart(self) -> None:
         """Load anew from what is on disk."""
