@@ -56,7 +56,8 @@ class ConnectionLimits:
         self._total = 0
         self._by_listener: Counter[str] = Counter()
         self._by_ip: Counter[str] = Counter()
-        self._rate = _Rate(now_s())
+        self._began_s = now_s()
+        self._rate = _Rate(self._began_s)
         self._listener_rates: dict[str, _Rate] = {}
 
     @property
@@ -79,7 +80,7 @@ class ConnectionLimits:
             if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
                 return 0.0
             now_s = self._now_s()
-            own_rate = self._listener_rates.setdefault(listener_name, _Rate(now_s))
+            own_rate = self._listener_rates.setdefault(listener_name, _Rate(self._began_s))
             wait_s = max(
                 self._rate.wait_s(settings.max_creation_rate, now_s), own_rate.wait_s(own.max_creation_rate, now_s)
             )
