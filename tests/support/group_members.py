@@ -60,6 +60,8 @@ class Member:
         self.by_epoch = settings.get("group.protocol") == "consumer"
         self.killed_at_ns: int | None = None
         self._output = directory / f"{name}.events"
+        self._events: list[Event] = []
+        self._parsed_bytes = 0
         self._complaints = directory / f"{name}.log"
         words = [f"{key}={value}" for key, value in settings.items()]
         if library.startswith(("kafka-4", "kafka-3", "clients-")):
@@ -73,8 +75,13 @@ class Member:
 
     @property
     def events(self) -> list[Event]:
-        whole, _, _ = self._output.read_text().rpartition("\n")
-        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+        # Only what is new is parsed: those who wait look again and again.
+        with self._output.open("rb") as output:
+            output.seek(self._parsed_bytes)
+            whole, end, _ = output.read().rpartition(b"\n")
+        self._parsed_bytes += len(whole + end)
+        self._events += [json.loads(line) for line in whole.splitlines() if line.startswith(b"{")]
+        return self._events
 
     @property
     def owned(self) -> set[str]:
