@@ -10,7 +10,32 @@ from typing import Final
 
 SECONDS: Final = {
     "tests/integration/transactions/test_exactly_once.py": 60,
-    "tests/integration/transactions/test_kill_at_every_step.py": 60,
+    "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
+    "tests/integration/transactions/test_kill_at_every_step.py": 50,
+    "tests/integration/groups/test_consumer_protocol.py": 45,
+    "tests/integration/groups/test_members_come_and_go.py": 40,
+    "tests/integration/robustness/test_kill_under_load.py": 35,
+    "tests/integration/groups/test_broker_restarts.py": 35,
+    "tests/integration/oracle/test_same_answers_as_4_3.py": 35,
+    "tests/integration/clients/test_old_java_clients.py": 30,
+    "tests/integration/test_adoption_of_kafka.py": 30,
+    "tests/integration/test_compaction.py": 30,
+    "tests/integration/robustness/test_failing_disks.py": 30,
+    "tests/integration/transactions/test_streams.py": 25,
+    "tests/integration/test_wheel.py": 25,
+    "tests/integration/groups/test_group_tools.py": 20,
+    "tests/integration/test_dynamic_settings.py": 20,
+    "tests/integration/robustness/test_limits.py": 20,
+    "tests/integration/robustness/test_stopping.py": 20,
+    "tests/integration/robustness/test_wrong_settings.py": 20,
+    "tests/integration/transactions/test_fencing.py": 20,
+    "tests/integration/transactions/test_isolation.py": 20,
+    "tests/integration/transactions/test_transaction_tools.py": 20,
+    "tests/integration/clients/test_java_console.py": 15,
+    "tests/integration/groups/test_slow_members.py": 15,
+    "tests/integration/robustness/test_dying_threads.py": 15,
+    "tests/integration/oracle/test_same_consumer_groups.py": 15,
+    "tests/component/storage/test_compaction_crashes.py": 40,
 }
 BY_FOLDER: Final = {"integration": 5, "component": 1}
 
