@@ -12,7 +12,6 @@ from tests.support.processes import let_pass
 from tests.support.producing import Producing, assert_nothing_lost_or_doubled
 from tests.support.wire import Wire, create_topic
 
-KILLS = 20
 DUMP = "kafka.tools.DumpLogSegments"
 COMPLAINTS = ("mismatch", "non-consecutive", "corrupt", "invalid", "exception", "recovery failed", "differ")
 
@@ -20,8 +19,9 @@ COMPLAINTS = ("mismatch", "non-consecutive", "corrupt", "invalid", "exception", 
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    dice = random.Random(20)
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.soak)])
+def test_kills_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
+    dice = random.Random(kills)
     # Small segments, so that kills also fall into rolls; checkpoints often, so that recovery starts from them.
     settings = {"log.flush.offset.checkpoint.interval.ms": "500", "log.segment.bytes": "262144"}
     with KavkaProcess(tmp_path, settings) as broker:
@@ -32,7 +32,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
             Producing(tmp_path, broker.bootstrap, "numbers", "k", "kafka-python", rate=500) as kafka_python,
         ):
             producers = [confluent, kafka_python]
-            for _ in range(KILLS):
+            for _ in range(kills):
                 for producer in producers:
                     producer.wait_for_more()
                 let_pass(dice.uniform(0.0, 0.4))

@@ -19,7 +19,6 @@ from tests.support.transactions import (
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 PARTITIONS = 3
-COMMITS = 6
 ENDINGS_S = 0.05
 """How long after asking for a commit the broker is killed, at most: before it is logged, or before its markers are."""
 
@@ -74,15 +73,16 @@ def test_an_aborted_transaction_stays_aborted_after_kills(
     assert stable_offset(broker, group, topic) == -1
 
 
+@pytest.mark.parametrize("endings", [3, pytest.param(30, marks=pytest.mark.soak)])
 def test_a_kill_while_a_commit_or_an_abort_is_going_on_does_not_undo_it(
-    broker: RunningServer, client: TransactionalProducers, topic: str
+    broker: RunningServer, client: TransactionalProducers, topic: str, endings: int
 ) -> None:
     dice = random.Random(topic)
     create_topic(broker, topic, partitions=PARTITIONS)
     group = f"group-{topic}"
     client.open(topic, topic)
     kept, offset = [], -1
-    for number in range(COMMITS):
+    for number in range(endings):
         ending = "abort" if number % 3 == 2 else "commit"
         client.do(f"{topic} begin")
         client.do(*(f"{topic} send {topic} {partition} {ending}{number}" for partition in range(PARTITIONS)))
