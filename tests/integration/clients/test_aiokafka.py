@@ -10,10 +10,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import MessageSizeTooLargeError
 
-from tests.support.processes import let_pass
+from tests.support.kavka_process import KavkaProcess
+from tests.support.metrics_page import wait_for_metric
 from tests.support.sample_records import SampleRecord, sample_records
 from tests.support.server import RunningServer
 
+BROKER_SETTINGS = {"metrics.port": "0"}
 READ_TIMEOUT_S = 15.0
 TEST_TIMEOUT_S = 60.0
 
@@ -89,7 +91,7 @@ def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningServer, t
             consumer.assign([TopicPartition(topic, 0)])
             await consumer.seek_to_end()
             waiting = asyncio.create_task(consumer.getone())
-            await asyncio.to_thread(let_pass, 0.5)
+            await asyncio.to_thread(_wait_for_a_parked_fetch, broker)
             started_at = asyncio.get_running_loop().time()
             await producer.send_and_wait(topic, b"at last")
             record = await waiting
@@ -99,6 +101,11 @@ def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningServer, t
 
     assert value == b"at last"
     assert waited_s < 5.0
+
+
+def _wait_for_a_parked_fetch(broker: RunningServer) -> None:
+    if isinstance(broker, KavkaProcess):
+        wait_for_metric(broker, "kafka_server_delayedoperationpurgatory_purgatorysize", lambda size: size == 1)
 
 
 def _run(act: Coroutine[Any, Any, Any]) -> Any:
