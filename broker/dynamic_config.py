@@ -46,7 +46,10 @@ class ChangingParts(Protocol):
         """Take back what was prepared: `config` stays."""
 
     def changed(self, old: BrokerConfig, new: BrokerConfig, names: frozenset[str]) -> None:
-        """`new` counts from now on, and was prepared; `names` are the settings that differ."""
+        """`new` counts from now on, and was prepared; `names` are the settings that differ.
+
+        Every part is told, whatever becomes of the others; then a failure is raised.
+        """
 
 
 class DynamicConfig:
@@ -98,7 +101,8 @@ class DynamicConfig:
     def broker_changed(self, broker_id: int | None, stored: Mapping[str, str]) -> None:
         """The dynamic settings of one broker, or with None the cluster's defaults, are now `stored`.
 
-        Those of other brokers are none of this one's business.
+        Those of other brokers are none of this one's business. Raises ConfigError for what cannot be applied, with
+        nothing changed, and whatever a part of the broker that failed to follow raises.
         """
         if broker_id is not None and broker_id != self._broker_id:
             return
@@ -114,8 +118,7 @@ class DynamicConfig:
                 except OSError as failure:
                     # Stored by another broker or tool: here it was prepared before.
                     names = ",".join(sorted(changed))
-                    log.error("changed settings cannot be applied names=%s reason=%s", names, failure.strerror)
-                    return
+                    raise ConfigError(None, None, f"{names} cannot be applied: {failure.strerror}") from failure
             self.current = new
             if not changed:
                 return
@@ -169,13 +172,9 @@ class DynamicConfig:
         config = configs.get(topic)
         if config is None:
             overrides = self.topic_overrides(topic)
+            config = TopicConfig.of(self.current, overrides)
             if not overrides:
-                return TopicConfig.of(self.current, {})
-            try:
-                config = TopicConfig.of(self.current, dict(overrides))
-            except ConfigError as error:
-                log.warning("stored topic settings do not fit together topic=%s reason=%s", topic, error)
-                config = TopicConfig.of(self.current, {})
+                return config
             configs[topic] = config
             if self._topic_overrides.get(topic) is not overrides:
                 # Changed meanwhile, maybe after the old one was removed from here.

@@ -1,6 +1,7 @@
 """What a change of settings does to the running broker: what may fail first, the rest when the change counts."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -48,12 +49,17 @@ class RunningParts:
         self._cleaner.reconfigure(config)
 
     def changed(self, old: "BrokerConfig", new: "BrokerConfig", names: frozenset[str]) -> None:
-        """`new` counts from now on, and has been prepared."""
-        self._logs.update_broker_config(new)
-        self._cleaner.reconfigure(new)
-        if "background.threads" in names:
-            self._scheduler.resize(new.background_threads)
-        self._scheduler.intervals_changed()
-        self._sockets.reconfigure(new)
-        if names & ENDPOINTS:
-            self._announce(new)
+        """`new` counts from now on, and has been prepared.
+
+        Every part is told, whatever becomes of the others: half of a change is worse than one part that has missed it.
+        Raises what one part raised, with other parts' failures as its context.
+        """
+        with ExitStack() as stack:  # it runs what was entered last first, and each step although another failed
+            if names & ENDPOINTS:
+                stack.callback(self._announce, new)
+            stack.callback(self._sockets.reconfigure, new)
+            stack.callback(self._scheduler.intervals_changed)
+            if "background.threads" in names:
+                stack.callback(self._scheduler.resize, new.background_threads)
+            stack.callback(self._cleaner.reconfigure, new)
+            stack.callback(self._logs.update_broker_config, new)

@@ -49,6 +49,7 @@ from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
+from kavka.config.topic_config import validate_topic_overrides
 from kavka.config.values import Source
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
@@ -269,6 +270,7 @@ class Broker:
             LocalChannels(self.broker_id, LocalBroker(services.replicas, services.metadata)),
             services.config,
             self._now_ms,
+            check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
             config_changes=self._config_changes,
             reregister=registration.register,
         )

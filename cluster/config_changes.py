@@ -29,6 +29,7 @@ from kavka.cluster.registry.base import (
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.topic import TopicAssignment
+from kavka.config.errors import ConfigError
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ class ConfigChanges:
     """Hears of configurations that anyone wrote, and applies them in order.
 
     Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
-    never run twice at a time. `_last_seen` is guarded by it. Callbacks may read the registry.
+    never run twice at a time. `_last_seen` and `_failures` are guarded by it. Callbacks may read the registry.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class ConfigChanges:
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._last_seen = -1
+        self._failures: dict[str, str] = {}
         self._wake = threading.Semaphore(0)
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="kavka-config-changes", daemon=True)
@@ -158,6 +160,11 @@ class ConfigChanges:
         """Apply everything written before this call, if nobody else has."""
         with self._lock:
             self._apply(self._registry.children(ConfigChange.PARENT))
+
+    def failure_of(self, entity_path: str) -> str | None:
+        """Why the entity's newest configuration could not be applied, or not by all; None if it was."""
+        with self._lock:
+            return self._failures.get(entity_path)
 
     def refresh(self, entity_paths: Sequence[str]) -> None:
         """Read and apply these on the caller's thread: written or removed without a notice."""
@@ -199,13 +206,16 @@ class ConfigChanges:
     def _reread(self, entity_paths: Sequence[str]) -> None:
         found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])
         for entity_path, node in zip(entity_paths, found, strict=True):
+            self._failures.pop(entity_path, None)
             try:
                 self._call_back(entity_path, {} if node is None else EntityConfig.decode(entity_path, node[0]))
-            except ZnodeError as error:
-                log.error("the old configuration stays: %s", error)
-            except Exception:
+            except (ZnodeError, ConfigError) as error:
+                self._failures[entity_path] = str(error)
+                log.error("the old configuration stays entity=%s reason=%s", entity_path, error)
+            except Exception as error:
                 # One bad configuration must not keep the next from being applied.
-                log.exception("the configuration of %s could not be applied", entity_path)
+                self._failures[entity_path] = str(error)
+                log.exception("the configuration could not be applied entity=%s", entity_path)
 
     def _call_back(self, entity_path: str, config: dict[str, str]) -> None:
         kind, _, name = entity_path.partition("/")

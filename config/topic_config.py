@@ -37,11 +37,14 @@ class TopicConfig(TopicSettings):
     _values: dict[str, Any]
 
     def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-        """Raises ConfigError for a wrong value, an unknown name, or values that do not fit together."""
+        """Raises ConfigError for a wrong value or an unknown name.
+
+        Values that do not fit together are taken, as in Kafka: the broker's settings may change under a topic's, and
+        `validate_topic_overrides` looks at them where a topic's change is asked for.
+        """
         values = _broker_defaults(broker)
         if overrides:
             values = {**values, **_parse_overrides(overrides)}
-            _check_together(values, broker)
         attributes = self.__dict__
         for name, attribute in _ATTRIBUTES.items():
             attributes[attribute] = values[name]
@@ -74,8 +77,10 @@ class TopicConfig(TopicSettings):
 
 
 def validate_topic_overrides(overrides: Mapping[str, str], broker: BrokerConfig | None = None) -> None:
-    """Raises ConfigError for a wrong value, an unknown name, or values that contradict each other."""
-    TopicConfig(broker or BrokerConfig(), overrides)
+    """Raises ConfigError for a wrong value, an unknown name, or values that contradict each other or the broker's."""
+    config = TopicConfig(broker or BrokerConfig(), overrides)
+    if overrides:
+        _check_together(config)
 
 
 def topic_rows() -> Mapping[str, Setting]:
@@ -114,15 +119,15 @@ def _parse_overrides(overrides: Mapping[str, str]) -> dict[str, Any]:
     return parsed
 
 
-def _check_together(values: Mapping[str, Any], broker: BrokerConfig) -> None:
-    low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+def _check_together(config: TopicConfig) -> None:
+    low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low > high:
         raise ConfigError(
             None,
             None,
             f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})",
         )
-    if values["remote.storage.enable"]:
+    if config.value("remote.storage.enable"):
         raise ConfigError(
             None,
             None,

@@ -145,6 +145,7 @@ class Controller:
 
         A function given as `update` gets what is stored and gives what shall be; it runs again if another writer was
         faster. A topic's configuration is validated here (INVALID_CONFIG), a broker's is the caller's to validate.
+        UNKNOWN_SERVER_ERROR: it is stored, but could not be applied here.
         """
         return self._submit(lambda: self._alter_configs(entity, update, validate_only))
 
@@ -371,5 +372,8 @@ class Controller:
             return config
 
         write_config(self._registry, entity.path, checked, validate_only=validate_only)
-        if self._config_changes is not None and not validate_only:
-            self._config_changes.catch_up()
+        if self._config_changes is None or validate_only:
+            return
+        self._config_changes.catch_up()
+        if (failure := self._config_changes.failure_of(entity.path)) is not None:
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The change is stored, but not applied: {failure}")

@@ -17,7 +17,7 @@ from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.probe import answers
 from tests.support.processes import free_port, wait_until
 from tests.support.running_broker import HOST, RunningBroker, threads
-from tests.support.wire import RawClient
+from tests.support.wire import TOPIC, RawClient
 
 SILENCE_S = 0.5
 NAMES = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,THIRD:PLAINTEXT"
@@ -96,6 +96,23 @@ def test_a_dynamic_setting_counts_before_the_clusters_default_before_the_file_af
         for _ in range(2):
             assert (threads("io-"), threads("network-"), threads("log-cleaner-")) == (5, 4, 3)
             running.restart()
+
+
+def test_a_default_that_no_longer_fits_a_topics_settings_counts_and_lets_the_broker_start(
+    running: RunningBroker,
+) -> None:
+    own = {"min.compaction.lag.ms": "1000", "retention.ms": "-1"}
+    with RawClient(HOST, running.port) as client:
+        client.create_topic("visits", 1, min_compaction_lag_ms="1000", retention_ms="-1")
+    changes = {"log.cleaner.max.compaction.lag.ms": "500", "message.max.bytes": "1000"}
+    assert running.alter(changes, name="").error_code == ErrorCode.NONE
+
+    for _ in range(2):
+        described = running.described(TOPIC, "visits")
+        assert {name: described[name][0] for name in own} == own
+        with RawClient(HOST, running.port) as client:
+            assert client.produce("visits", b"x" * 2000).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        running.restart()
 
 
 @pytest.mark.parametrize("address", ["taken", "not ours", "no name"])

@@ -87,6 +87,21 @@ def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> 
     heard.changes.stop()
 
 
+def test_alter_configs_does_not_answer_well_when_this_broker_has_not_applied_it(stage: Stage) -> None:
+    stage.brokers(1)
+    heard = Listener(stage)
+    heard.changes.start()
+    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    stage.controllers.append(controller)
+    wait(controller.start())
+    with pytest.raises(BrokerError, match="stored, but not applied: as an example") as refused:
+        wait(controller.alter_configs(ConfigEntity.broker(1), {"fail": "yes"}))
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    wait(controller.alter_configs(ConfigEntity.broker(1), {"after": "all"}))
+    assert heard.heard[-1] == (1, {"after": "all"})
+    heard.changes.stop()
+
+
 def test_configurations_that_topics_come_and_go_with_are_applied_before_the_topics_are_led(stage: Stage) -> None:
     stage.brokers(1)
     heard = Listener(stage)

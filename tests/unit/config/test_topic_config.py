@@ -78,6 +78,17 @@ def test_what_cannot_be_is_refused(overrides: dict[str, str], message: str) -> N
         validate_topic_overrides(overrides, BROKER)
 
 
+@pytest.mark.parametrize("overrides", [{"min.compaction.lag.ms": "9"}, {"remote.storage.enable": "true"}])
+def test_what_is_refused_of_a_change_is_taken_where_it_is_stored(overrides: dict[str, str]) -> None:
+    broker = BrokerConfig({"log.cleaner.max.compaction.lag.ms": "8"})
+    with pytest.raises(ConfigError):
+        validate_topic_overrides(overrides, broker)
+
+    (name,) = overrides
+    assert usable_overrides(overrides) == (overrides, [])
+    assert str(TopicConfig.of(broker, overrides).value(name)).lower() == overrides[name]
+
+
 @pytest.mark.parametrize("text", ["*", "", "0:1,1:2"])
 def test_throttled_replicas_are_a_star_or_pairs(text: str) -> None:
     topic = TopicConfig.of(BROKER, {"leader.replication.throttled.replicas": text})

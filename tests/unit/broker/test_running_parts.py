@@ -1,0 +1,30 @@
+"""A change of settings reaches every part of the broker, whatever the others do."""
+
+from unittest.mock import Mock
+
+import pytest
+
+from kavka.broker.running_parts import RunningParts
+from kavka.config.broker_config import BrokerConfig
+
+
+@pytest.mark.parametrize(
+    "failing",
+    ["sockets.reconfigure", "logs.update_broker_config", "cleaner.reconfigure", "scheduler.intervals_changed"],
+)
+def test_a_part_that_fails_keeps_no_other_from_following(failing: str) -> None:
+    stage = Mock()
+    part, _, method = failing.partition(".")
+    getattr(getattr(stage, part), method).side_effect = ValueError("as an example")
+    parts = RunningParts(stage.sockets, stage.logs, stage.cleaner, stage.scheduler, stage.announce)
+    new = BrokerConfig({"background.threads": "3"})
+
+    with pytest.raises(ValueError, match="as an example"):
+        parts.changed(BrokerConfig(), new, frozenset({"background.threads", "listeners"}))
+
+    stage.sockets.reconfigure.assert_called_once_with(new)
+    stage.logs.update_broker_config.assert_called_once_with(new)
+    stage.cleaner.reconfigure.assert_called_once_with(new)
+    stage.scheduler.resize.assert_called_once_with(3)
+    stage.scheduler.intervals_changed.assert_called_once_with()
+    stage.announce.assert_called_once_with(new)
