@@ -14,6 +14,8 @@ from tests.support.kavka_process import KavkaProcess
 from tests.support.server import RunningServer
 
 TESTED = {"kavka": KavkaProcess, "kafka-4.3": KRaftKafka, "kafka-3.9": ZooKeeperKafka}
+PROMPT = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+"""Kafka else looks every ten seconds for transactions that have timed out."""
 _numbers = count(1)
 
 
@@ -44,7 +46,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 def kafka39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperKafka]:
     """Apache Kafka 3.9 with ZooKeeper: the oracle for what a broker answers."""
     maven.classpath("kafka-3.9")
-    with ZooKeeperKafka(tmp_path_factory.mktemp("kafka39")) as process:
+    with ZooKeeperKafka(tmp_path_factory.mktemp("kafka39"), PROMPT) as process:
         yield process
 
 
@@ -52,7 +54,7 @@ def kafka39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperKafka
 def kafka43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KRaftKafka]:
     """Apache Kafka 4.3 in KRaft mode: the oracle for what newer clients see."""
     maven.classpath("kafka-4.3")
-    with KRaftKafka(tmp_path_factory.mktemp("kafka43")) as process:
+    with KRaftKafka(tmp_path_factory.mktemp("kafka43"), PROMPT) as process:
         yield process
 
 

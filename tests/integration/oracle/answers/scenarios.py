@@ -32,6 +32,7 @@ SAME_AS_KAFKAS = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "group.initial.rebalance.delay.ms": "0",
 }
 
