@@ -108,6 +108,8 @@ def main() -> None:
     threading.Thread(target=worker.listen, name="listen", daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         worker.work()
+    # An ordinary end would be an abort: the interpreter, on its way out, wants the lock that `listen` reads under.
+    os._exit(0)
 
 
 if __name__ == "__main__":
