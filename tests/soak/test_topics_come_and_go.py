@@ -40,6 +40,7 @@ SETTINGS = {
 POLICIES = ("compact", "delete", "compact,delete")
 LOST = (ConnectionError, TimeoutError, OSError)
 """The broker was killed before it answered: what was asked may have happened or not."""
+LATE_BYTES = 300
 
 
 class Sent(NamedTuple):
@@ -60,6 +61,7 @@ class Story:
         self.wire = Wire(broker.host, broker.port, timeout_s=TIMEOUT_S)
         self.policy = ""
         self.sent: list[Sent] = []
+        self.late: list[Sent] = []
         self.generation = self.value = 0
 
     def live(self) -> None:
@@ -83,7 +85,7 @@ class Story:
         # A lost answer leaves it open whether there is one now, with configurations of ours in any case.
         self.until(lambda: self.ask(request, 5).topics[0].error_code, ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
         self.generation += 1
-        self.sent = []
+        self.sent = list(self.late)
 
     def write(self) -> None:
         self.value += 1
@@ -160,8 +162,13 @@ class Story:
         )
 
     def delete_beside_a_flush(self) -> None:
-        """A few records are on their way on another connection, each with an fsync or a roll."""
-        batch = batch_of([bytes(300)], key=b"key", timestamp_ms=time.time_ns() // 1_000_000)
+        """A few records are on their way on another connection, each with an fsync or a roll.
+
+        A produce request names its topic and tells no id: some may run once there is another topic of the name.
+        """
+        late = Sent(-1, b"key", (b"%s/%d/late" % (self.name.encode(), self.generation)).ljust(LATE_BYTES))
+        self.late.append(late)
+        batch = batch_of([late.value], key=late.key, timestamp_ms=time.time_ns() // 1_000_000)
         with Wire(*self.wire.address, timeout_s=TIMEOUT_S) as other:
             try:
                 for _ in range(self.chance.randrange(1, 12)):
