@@ -5,6 +5,7 @@ MarkerChannel    the way to a leader; `LocalMarkerChannel` is the one to this br
 MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -39,6 +40,8 @@ ACKS_ALL: Final = -1
 PRODUCE_VERSION: Final = 12
 
 Answered = Callable[[WriteTxnMarkersResponse | BrokerError], None]
+
+log = logging.getLogger(__name__)
 
 
 class MarkerChannel(Protocol):
@@ -123,7 +126,12 @@ class MarkerDispatch:
             codes = response.code if isinstance(response, BrokerError) else _codes(response)
             done([MarkerAnswer(topic, index, _code_of(codes, (topic, index))) for topic, index in partitions])
 
-        self._channel.write_markers(leader, WriteTxnMarkersRequest(markers=[marker]), answered)
+        try:
+            self._channel.write_markers(leader, WriteTxnMarkersRequest(markers=[marker]), answered)
+        except Exception:
+            # The transaction's end waits for the answer.
+            log.exception("markers could not be sent transactional_id=%r", wanted.transactional_id)
+            answered(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 class MarkerWriter:
@@ -142,7 +150,13 @@ class MarkerWriter:
         ]
         gathering: Gathering[ErrorCode] = Gathering(len(places), lambda codes: done(_response(request, codes)))
         for place, (marker, name, index) in enumerate(places):
-            self._write_one(marker, name, index, partial(gathering.put, place))
+            written = partial(gathering.put, place)
+            try:
+                self._write_one(marker, name, index, written)
+            except Exception:
+                # Nor may it keep the others from their places.
+                log.exception("a marker could not be written topic=%s partition=%d", name, index)
+                written(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _write_one(self, marker: WritableTxnMarker, topic: str, index: int, done: Callable[[ErrorCode], None]) -> None:
         services = self._services

@@ -23,14 +23,14 @@ class Cleanup:
     """The clocks of one shard. Under its lock.
 
     `_ongoing`, `_decided`: those whose transaction runs, or is ending, by id, so that looking for late ones costs
-    nothing for ids at rest.
+    nothing for ids at rest; with the latter, since when by the monotonic clock, which nobody sets.
     """
 
     def __init__(self, shard: "TransactionShard", completion: "Completion") -> None:
         self._shard: Final = shard
         self._completion: Final = completion
         self._ongoing: Final[dict[str, TransactionMetadata]] = {}
-        self._decided: Final[dict[str, TransactionMetadata]] = {}
+        self._decided: Final[dict[str, tuple[TransactionMetadata, int]]] = {}
 
     def start(self) -> None:
         """Look regularly from now on."""
@@ -44,7 +44,7 @@ class Cleanup:
         else:
             self._ongoing.pop(transaction.transactional_id, None)
         if transaction.is_decided:
-            self._decided[transaction.transactional_id] = transaction
+            self._decided[transaction.transactional_id] = (transaction, self._shard.context.monotonic_ms())
         else:
             self._decided.pop(transaction.transactional_id, None)
 
@@ -67,8 +67,9 @@ class Cleanup:
         for transactional_id, transaction in self._ongoing.items():
             if _is_late(transaction, now_ms):
                 shard.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
-        for transaction in self._decided.values():
-            if now_ms - transaction.last_update_ms >= DECIDED_FOR_LONG_MS:
+        decided_ms = shard.context.monotonic_ms() - DECIDED_FOR_LONG_MS
+        for transaction, since_ms in self._decided.values():
+            if since_ms <= decided_ms:
                 self._completion.nudge(transaction)
         return NOTHING
 

@@ -1,7 +1,9 @@
 """Carrying out what was decided: markers in all partitions, then the record that says so.
 
-A marker that fails is sent again, later and later, until it stands or has nowhere to stand. Leadership may be lost at
-any step: the shard that loads the decision sends all markers once more, and a marker that is there twice does no harm.
+A marker that fails is sent again, later and later, until it stands or has nowhere to stand; but not before it is
+answered: of two that are on their way at once, the slower one would come after the transaction's end, and end the
+next one of the same epoch. Leadership may be lost at any step: the shard that loads the decision sends all markers once
+more, under a later coordinator epoch, and a marker that is there twice before the transaction is complete does no harm.
 """
 
 import logging
@@ -9,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kavka.coordinator.runtime.result import NOTHING, Reply, Result
-from kavka.coordinator.transaction.metadata import TransactionMetadata, Transition, record_of
+from kavka.coordinator.transaction.metadata import Dispatch, TransactionMetadata, Transition, record_of
 from kavka.coordinator.transaction.ports import MarkersWanted
 from kavka.coordinator.transaction.states import TransactionState
 from kavka.protocol.errors import ErrorCode
@@ -70,14 +72,16 @@ class Completion:
             if not transaction.is_decided:
                 continue
             if transaction.unmarked:
+                transaction.dispatch = Dispatch()
                 replies.append((self._shard.ports.write_markers, self._wanted(transaction)))
             else:
                 self._retry(transaction)
         return replies
 
     def nudge(self, transaction: TransactionMetadata) -> None:
-        """A decision that nobody seems to be carrying out: the replies that were to do it got lost on their way."""
-        if not self._shard.context.timers.is_scheduled(("markers", transaction.transactional_id)):
+        """A decision that may have nobody to carry it out: its markers could not be sent, and no timer will."""
+        is_scheduled = self._shard.context.timers.is_scheduled(("markers", transaction.transactional_id))
+        if not is_scheduled and not transaction.is_dispatched:
             self._retry(transaction)
 
     def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
@@ -86,6 +90,7 @@ class Completion:
         if transaction is None or not transaction.is_decided or transaction.decision is not wanted.decision:
             # An answer that comes late says nothing of the next transaction (KAFKA-16352).
             return NOTHING
+        transaction.dispatch = None
         for topic, partition, code in answers:
             if code is ErrorCode.NONE:
                 transaction.unmarked.discard((topic, partition))
@@ -128,12 +133,20 @@ class Completion:
         return self._send(transaction)
 
     def _send(self, transaction: TransactionMetadata) -> Result:
-        """Have the markers that are missing written; not before the decision is committed."""
+        """Have the markers that are missing written; not before the decision is committed, nor while others are."""
+        if transaction.is_dispatched:
+            return NOTHING
+        transaction.dispatch = dispatch = Dispatch()
+
+        def uncommitted(_error: object) -> tuple[()]:
+            # Nobody waits for them. They are sent when somebody looks for decisions that take long.
+            dispatch.is_over = True
+            return ()
+
         return Result(
             replies=[(self._shard.ports.write_markers, self._wanted(transaction))],
             reads_committed=True,
-            # Nobody waits for them. They are sent when somebody looks for decisions that take long.
-            uncommitted=lambda _error: (),
+            uncommitted=uncommitted,
         )
 
     def _drop(self, transaction: TransactionMetadata, topic: str, partition: int, code: ErrorCode) -> None:

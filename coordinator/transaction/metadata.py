@@ -44,16 +44,28 @@ class Transition(NamedTuple):
     client_transaction_version: int
 
 
+class Dispatch:
+    """Markers of a decision that the broker was given to write, and has yet to tell of.
+
+    `is_over`: they were not sent after all. Set by any thread, and never taken back.
+    """
+
+    __slots__ = ("is_over",)
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+
 class TransactionMetadata:
     """One transactional id. Guarded by the shard's lock.
 
     `unmarked`: the partitions whose marker doesn't stand yet, while the state is PREPARE_COMMIT or PREPARE_ABORT.
     `last_producer_epoch`: the epoch before the last bump, which its producer may still name (KIP-360); it is not in the
     log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain. `decision`: another
-    object for each decision.
+    object for each decision. `dispatch`: the markers that were sent last, until they are answered.
     """
 
-    __slots__ = (*Transition._fields, "attempts", "decision", "transactional_id", "unmarked")
+    __slots__ = (*Transition._fields, "attempts", "decision", "dispatch", "transactional_id", "unmarked")
 
     producer_id: int
     previous_producer_id: int
@@ -72,12 +84,18 @@ class TransactionMetadata:
         self.unmarked: set[TopicPartition] = set()
         self.attempts = 0
         self.decision = object()
+        self.dispatch: Dispatch | None = None
         self._set(now)
 
     @property
     def is_decided(self) -> bool:
         """Whether a transaction is ending: markers are being written."""
         return self.state in PREPARED
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether markers are on their way: others would overtake them, and they the transaction's end."""
+        return self.dispatch is not None and not self.dispatch.is_over
 
     @property
     def is_exhausted(self) -> bool:
@@ -180,6 +198,7 @@ class TransactionMetadata:
         self._set(transition)
         self.attempts = 0
         self.decision = object()
+        self.dispatch = None
         self.unmarked = set(transition.partitions) if transition.state in PREPARED else set()
 
     def _prepare(self, state: TransactionState, now_ms: int, **changes: object) -> Transition:

@@ -51,4 +51,4 @@ class TransactionPorts(Protocol):
         """Get a producer id of its own for this."""
 
     def write_markers(self, wanted: MarkersWanted) -> None:
-        """Have the partitions' leaders write the markers; each is tried once."""
+        """Have the partitions' leaders write the markers; each is tried once, and always answered."""

@@ -91,6 +91,7 @@ class Stage(Generic[S]):
         self.holds_replies = False
         self.refused: list[BrokerError] = []
         self._held: list[tuple[Reply, Any]] = []
+        self._uncommitted: list[Result] = []
         self._failure: BrokerError | None = None
         self._make_shard = make_shard
         self._record_types = record_types
@@ -162,7 +163,17 @@ class Stage(Generic[S]):
     def commit(self) -> None:
         """The high watermark passes all that was appended: replies that wait for it go out."""
         held, self._held = self._held, []
+        self._uncommitted.clear()
         self._send(held)
+
+    def time_out(self) -> None:
+        """It does not, and they wait no longer: what each Result has for that goes out instead."""
+        waited, self._uncommitted = self._uncommitted, []
+        self._held.clear()
+        for result in waited:
+            if result.uncommitted is not None:
+                for reply, response in result.uncommitted(BrokerError(ErrorCode.REQUEST_TIMED_OUT)):
+                    reply(response)
 
     def topics_changed(self) -> None:
         self.run(lambda shard: shard.topics_changed())
@@ -176,6 +187,7 @@ class Stage(Generic[S]):
         """The broker leads the partition no more."""
         self.timers.clear()
         self._held.clear()
+        self._uncommitted.clear()
         self._send(self.shard.unloaded().replies)
 
     def replayed(self) -> S:
@@ -211,6 +223,8 @@ class Stage(Generic[S]):
             error = self._append(result)
             if error is None:
                 replies += result.replies
+                if self.holds_replies:
+                    self._uncommitted.append(result)
                 result = result.appended() if result.appended is not None else None
             elif result.failed is not None:
                 result = result.failed(error)

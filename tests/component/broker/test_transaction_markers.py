@@ -10,6 +10,7 @@ import pytest
 
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
+from kavka.broker.partition import Partition
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
@@ -122,6 +123,25 @@ def test_there_is_no_way_to_another_broker(core: BrokerCore) -> None:
     (answers,) = send(core, local(core), wanted(("far", 0)))
 
     assert [answer.code for answer in answers] == [ErrorCode.BROKER_NOT_AVAILABLE]
+
+
+def test_a_marker_that_cannot_even_be_tried_is_answered_and_keeps_no_other(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    append = Partition.append
+
+    def append_to_one(partition: Partition, *args: Any, **options: Any) -> Any:
+        return append(partition, *args, **options) if partition.index else broken()
+
+    monkeypatch.setattr(Partition, "append", append_to_one)
+    (answers,) = send(core, local(core), wanted(("visits", 0), ("visits", 1)))
+    assert [answer.code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+
+    (answers,) = send(core, SimpleNamespace(write_markers=broken), wanted(("visits", 0)))
+    assert [answer.code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
 def test_a_marker_waits_for_the_in_sync_replicas(core: BrokerCore) -> None:

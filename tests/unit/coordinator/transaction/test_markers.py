@@ -5,6 +5,7 @@ import pytest
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MARKERS_DROPPED, MARKERS_RETRIED, RETRY_LONGEST_MS
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.end_txn import EndTxnRequest
 from tests.support.transaction_stage import V1, V2, TransactionStage
 
 A0, B0, B1 = ("a", 0), ("b", 0), ("b", 1)
@@ -107,12 +108,55 @@ def test_a_completion_that_cannot_be_logged_is_tried_again() -> None:
     assert (stage.state("t"), stage.ports.markers) == ("CompleteCommit", [])
 
 
-def test_markers_that_nobody_answered_are_sent_again_after_a_while() -> None:
+def test_markers_that_are_still_being_written_are_not_sent_beside_themselves() -> None:
+    # Else the slower ones would end the next transaction, which has the same epoch in version 1.
     stage = TransactionStage()
-    decided(stage)
-    stage.ports.markers.clear()
+    producer = stage.init("t")
+    stage.add("t", producer, A0, version=V1)
+    stage.end("t", producer, committed=True, version=V1)
 
-    stage.advance(11_000)
+    stage.advance(60_000)
+    assert len(stage.ports.markers) == 1
+    stage.mark({A0: ErrorCode.REQUEST_TIMED_OUT})
+    stage.advance(60_000)
+    assert len(stage.ports.markers) == 1
+    stage.set_clock(60_000)
+    stage.advance(60_000)
+    stage.mark()
+
+    stage.add("t", producer, A0, version=V1)
+    stage.advance(20_000)
+    assert (stage.state("t"), stage.ports.markers) == ("Ongoing", [])
+
+
+def test_markers_that_wait_for_the_decision_to_be_committed_are_not_wanted_twice() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.add("t", producer, A0, B0, B1)
+    stage.holds_replies = True
+    end = EndTxnRequest(transactional_id="t", producer_id=producer.producer_id, producer_epoch=0, committed=True)
+    stage.ask(lambda shard, reply: shard.end(end, V1, reply))
+
+    stage.advance(60_000)
+    stage.holds_replies = False
+    stage.commit()
+
+    assert [wanted.partitions for wanted in stage.ports.markers] == [(A0, B0, B1)]
+
+
+def test_markers_of_a_decision_that_was_not_committed_in_time_are_sent_after_a_while() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.add("t", producer, A0, B0, B1)
+    end = EndTxnRequest(transactional_id="t", producer_id=producer.producer_id, producer_epoch=0, committed=True)
+    stage.holds_replies = True
+    stage.ask(lambda shard, reply: shard.end(end, V1, reply))
+
+    stage.time_out()
+    stage.holds_replies = False
+    stage.advance(8_000)
+    assert stage.ports.markers == []
+    stage.advance(12_100)
 
     assert [wanted.partitions for wanted in stage.ports.markers] == [(A0, B0, B1)]
     stage.mark()

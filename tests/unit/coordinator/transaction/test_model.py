@@ -1,7 +1,8 @@
 """Transactions in random orders of requests, markers, failures, time and reloads.
 
 What must hold: memory says what the log says; the markers of one transaction are all commits or all aborts, and what
-the client was told; each partition of a decided transaction gets its marker; nothing hangs once everything is let run.
+the client was told; each partition of a decided transaction gets its marker, and no marker comes after the end; nothing
+hangs once everything is let run.
 """
 
 from typing import Any
@@ -75,8 +76,9 @@ class Transactions(RuleBasedStateMachine):
         self.stage.mark(codes)
 
     @rule()
-    def lose_markers(self) -> None:
+    def crash(self) -> None:
         self.stage.ports.markers.clear()
+        self.stage.reload()
 
     @rule(code=FAILURES)
     def fail_an_append(self, code: ErrorCode) -> None:
@@ -130,6 +132,14 @@ class Transactions(RuleBasedStateMachine):
                 # Its epoch is that of the next transaction too: told apart by the model only while it is decided.
                 continue
             assert kinds.setdefault(key, wanted.committed) == wanted.committed
+
+    @invariant()
+    def no_marker_is_on_its_way_twice_or_after_the_end(self) -> None:
+        epoch = self.stage.leader_epoch
+        sent = [wanted for wanted in self.stage.ports.markers if wanted.coordinator_epoch == epoch]
+        decisions = {name: each.decision for name, each in self.stage.shard.transactions.items() if each.is_decided}
+        assert all(decisions.get(wanted.transactional_id) is wanted.decision for wanted in sent)
+        assert len({wanted.transactional_id for wanted in sent}) == len(sent)
 
     def teardown(self) -> None:
         self.stage.gives_ids = True
