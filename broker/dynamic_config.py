@@ -4,7 +4,7 @@ the broker runs (KIP-226).
 Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed`, `topic_changed`
 and `group_changed`, which make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what
 is stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not
-keep a broker down.
+keep a broker down, unless it is a limit of connections. It stays stored, and counts as soon as it can.
 """
 
 import logging
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from kavka.broker.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, usable_group_overrides
-from kavka.config.promises import check_promises
 from kavka.config.topic_config import TopicConfig, usable_overrides
 from kavka.config.values import Source
 
@@ -63,6 +63,8 @@ class DynamicConfig:
     def __init__(self, static: BrokerConfig, broker_id: int) -> None:
         self.current = static
         self._broker_id = broker_id
+        self._stored_defaults: Mapping[str, str] = NONE_SET
+        self._stored_own: Mapping[str, str] = NONE_SET
         self._lock = threading.Lock()
         self._topic_listeners: list[TopicListener] = []
         self._parts: ChangingParts | None = None
@@ -98,6 +100,15 @@ class DynamicConfig:
             if self._parts is not None:
                 self._parts.abandon(self.current)
 
+    def broker_started(self, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
+        """These were stored before the start. Both at once: either may need the other to be usable.
+
+        Raises ConfigError for a limit of connections that cannot be used.
+        """
+        with self._lock:
+            self._stored_defaults, self._stored_own = cluster_defaults, per_broker
+            self._apply_stored()
+
     def broker_changed(self, broker_id: int | None, stored: Mapping[str, str]) -> None:
         """The dynamic settings of one broker, or with None the cluster's defaults, are now `stored`.
 
@@ -107,25 +118,31 @@ class DynamicConfig:
         if broker_id is not None and broker_id != self._broker_id:
             return
         with self._lock:
-            old = self.current
-            cluster_defaults = stored if broker_id is None else layer(old, Source.DYNAMIC_DEFAULT_BROKER)
-            per_broker = stored if broker_id is not None else layer(old, Source.DYNAMIC_BROKER)
-            new = _usable_snapshot(old, cluster_defaults, per_broker)
-            changed = changed_settings(old, new)
-            if self._parts is not None and changed:
-                try:
-                    self._parts.prepare(new)
-                except OSError as failure:
-                    # Stored by another broker or tool: here it was prepared before.
-                    names = ",".join(sorted(changed))
-                    raise ConfigError(None, None, f"{names} cannot be applied: {failure.strerror}") from failure
-            self.current = new
-            if not changed:
-                return
-            self._topic_configs = {}
-            log.info("settings changed names=%s", ",".join(sorted(changed)))
-            if self._parts is not None:
-                self._parts.changed(old, new, changed)
+            if broker_id is None:
+                self._stored_defaults = stored
+            else:
+                self._stored_own = stored
+            self._apply_stored()
+
+    def _apply_stored(self) -> None:
+        """Make what is stored count. Lock held."""
+        old = self.current
+        new = usable_snapshot(old, self._stored_defaults, self._stored_own)
+        changed = changed_settings(old, new)
+        if self._parts is not None and changed:
+            try:
+                self._parts.prepare(new)
+            except OSError as failure:
+                # Stored by another broker or tool: here it was prepared before.
+                names = ",".join(sorted(changed))
+                raise ConfigError(None, None, f"{names} cannot be applied: {failure.strerror}") from failure
+        self.current = new
+        if not changed:
+            return
+        self._topic_configs = {}
+        log.info("settings changed names=%s", ",".join(sorted(changed)))
+        if self._parts is not None:
+            self._parts.changed(old, new, changed)
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
         """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
@@ -195,7 +212,7 @@ def check_broker_change(
     Raises ConfigError for what cannot be changed so, is wrong, does not fit together, promises a safety that would not
     be given, or changes a number of threads by more than a factor of two at a time (KIP-226).
     """
-    new = _kept_snapshot(current, cluster_defaults, per_broker)
+    new = snapshot(current, cluster_defaults, per_broker)
     for name in THREAD_COUNTS:
         before, after = current.value(name), new.value(name)
         if after == before:
@@ -206,34 +223,4 @@ def check_broker_change(
             raise ConfigError(name, after, f"value should be at least half the current value {before}")
         if after > before * 2:
             raise ConfigError(name, after, f"value should not be greater than double the current value {before}")
-    return new
-
-
-def _kept_snapshot(
-    old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
-) -> BrokerConfig:
-    new = old.with_dynamic(cluster_defaults, per_broker)
-    check_promises(new)
-    return new
-
-
-def _usable_snapshot(
-    old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
-) -> BrokerConfig:
-    """The snapshot that the stored settings make, without those that cannot be used."""
-    try:
-        return _kept_snapshot(old, cluster_defaults, per_broker)
-    except ConfigError as error:
-        log.warning("stored dynamic settings are taken one by one reason=%s", error)
-    new = old.with_dynamic({}, {})
-    defaults: dict[str, str] = {}
-    own: dict[str, str] = {}
-    for texts, taken in ((cluster_defaults, defaults), (per_broker, own)):
-        for name, text in texts.items():
-            taken[name] = text
-            try:
-                new = _kept_snapshot(new, defaults, own)
-            except ConfigError as error:
-                del taken[name]
-                log.warning("stored dynamic setting is not used name=%s reason=%s", name, error)
     return new

@@ -196,11 +196,8 @@ class Broker:
         )
         changes.start()
         self._undo.append(changes.stop)
-        for entity, stored in read_configs(registry, "brokers").items():
-            if entity == DEFAULT_ENTITY:
-                config.broker_changed(None, stored)
-            elif entity.isdigit():
-                config.broker_changed(int(entity), stored)
+        stored_settings = read_configs(registry, "brokers")
+        config.broker_started(stored_settings.get(DEFAULT_ENTITY, {}), stored_settings.get(str(self.broker_id), {}))
         for topic, stored in read_configs(registry, "topics").items():
             config.topic_changed(topic, stored)
         for group, stored in read_configs(registry, "groups").items():

@@ -1,5 +1,6 @@
 """Settings changed while a broker runs: what cannot be applied changes nothing, and what can survives a restart."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -113,6 +114,32 @@ def test_a_default_that_no_longer_fits_a_topics_settings_counts_and_lets_the_bro
         with RawClient(HOST, running.port) as client:
             assert client.produce("visits", b"x" * 2000).error_code == ErrorCode.MESSAGE_TOO_LARGE
         running.restart()
+
+
+def test_a_limit_that_needs_the_clusters_default_holds_after_a_restart(running: RunningBroker) -> None:
+    assert running.alter({"max.connections.per.ip.overrides": f"{HOST}:100"}, name="").error_code == ErrorCode.NONE
+    assert running.alter({"max.connections.per.ip": "0"}).error_code == ErrorCode.NONE
+
+    running.restart()
+
+    assert running.described()["max.connections.per.ip"] == ("0", Source.DYNAMIC_BROKER)
+    assert answers(HOST, running.port)
+    with socket.create_connection((HOST, running.port), SILENCE_S, ("127.0.0.2", 0)) as stranger:
+        stranger.settimeout(10)
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(1) == b""
+
+
+def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) -> None:
+    with RunningBroker(tmp_path, {"max.connections.per.ip.overrides": f"{HOST}:100"}) as running:
+        assert running.alter({"max.connections.per.ip": "0"}).error_code == ErrorCode.NONE
+        running.broker.stop()
+        overrides = running.settings.pop("max.connections.per.ip.overrides")
+        with pytest.raises(StartError, match=r"kavka storage settings --delete max\.connections\.per\.ip "):
+            running.start()
+        running.settings["max.connections.per.ip.overrides"] = overrides
+        running.start()
+        assert running.described()["max.connections.per.ip"][0] == "0"
 
 
 @pytest.mark.parametrize("address", ["taken", "not ours", "no name"])
