@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support import maven
-from tests.support.java import JavaFailedError
+from tests.support.java import SHORT_LIVED, JavaFailedError
 
 SOURCES = maven.REPOSITORY / "tests" / "java"
 CLASSES = maven.REPOSITORY / ".cache" / "classes"
@@ -31,7 +31,8 @@ def _compile(source: Path, jars: str, target: Path) -> None:
     CLASSES.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=CLASSES))
     # The compiler as a module is in headless runtimes, too, the javac program is not.
-    command = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-d", str(scratch), "-cp", jars]
+    compiler = ["java", *SHORT_LIVED, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    command = [*compiler, "-nowarn", "-d", str(scratch), "-cp", jars]
     done = subprocess.run(
         [*command, str(source)], capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
     )
