@@ -7,7 +7,7 @@ from kavka.protocol.records.legacy import to_legacy
 
 def convert_down(
     batches: bytes | memoryview, magic: int, first_offset: int, limit_bytes: int
-) -> tuple[bytes, ErrorCode]:
+) -> tuple[bytes | memoryview, ErrorCode]:
     """The records from `first_offset` on as messages of `magic` 0 or 1, or no bytes and the error to answer with.
 
     CORRUPT_MESSAGE also where a batch would unpack to more than `limit_bytes`.

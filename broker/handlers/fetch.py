@@ -91,7 +91,8 @@ class _Fetch:
         self._version = version = context.api_version
         replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
         self.limits = ReadLimits(
-            min(request.max_bytes, services.config.current.fetch_max_bytes) if version >= 3 else 2**31 - 1,
+            # Before v3 a request can't say how much it wants altogether: the broker's own limit counts alone.
+            min(request.max_bytes, services.config.current.fetch_max_bytes),
             version=version,
             replica_id=replica_id,
             isolation_level=request.isolation_level,

@@ -112,7 +112,7 @@ def to_v2(message_set: BytesLike, *, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
 
 def to_legacy(
     batches: BytesLike, magic: int, *, first_offset: int = 0, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
-) -> bytes:
+) -> memoryview:
     """Batches of any magics as messages of `magic` 0 or 1 at most, for Fetch v0 to v3; offsets and codecs are kept.
 
     Control batches and record headers have no place there and are dropped, batches of lower magics go as they are.
@@ -136,7 +136,8 @@ def to_legacy(
         out += build_message_set(
             records, magic, codec=header.codec, timestamp_type=header.timestamp_type, keep_offsets=True
         )
-    return bytes(out)
+    # A view: a fetch's worth of converted records need not be in memory twice.
+    return memoryview(out)
 
 
 def _iter_produced(message_set: BytesLike, limit_bytes: int) -> Iterator[Record]:

@@ -95,6 +95,22 @@ def test_before_version_3_limits_are_hard(core: BrokerCore) -> None:
     assert len(partition.records or b"") <= 10
 
 
+@pytest.mark.parametrize("version", [0, 2, 3, 12])
+def test_no_version_reads_more_than_the_broker_allows(tmp_path: Path, version: int) -> None:
+    core = BrokerCore(tmp_path, "fetch.max.bytes=1024")
+    core.create("visits", 2)
+    for index in range(2):
+        append(core, index, 20)
+
+    answer = core.ask(fetch_frame(1, (0, 0), (1, 0), version=version))
+
+    size_bytes = sum(
+        len(each.records or b"") for topic in fetched(answer, version).responses for each in topic.partitions
+    )
+    assert 512 < size_bytes <= 1024
+    core.close()
+
+
 def test_a_fetch_at_the_end_waits_for_an_append(core: BrokerCore) -> None:
     assert core.ask(fetch_frame(1, (0, 0), (1, 0))) == b""
     append(core, 1)

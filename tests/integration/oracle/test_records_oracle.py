@@ -155,7 +155,7 @@ def _build_legacy(case: Case) -> bytes:
     )
 
 
-def _read_all(data: bytes) -> list[Record]:
+def _read_all(data: bytes | memoryview) -> list[Record]:
     records: list[Record] = []
     for position, header in iter_batch_headers(data):
         verify_crc(data, position, header)

@@ -36,7 +36,7 @@ RECORDS = st.lists(
 THREE = [Record(offset, 1000 + offset, b"k%d" % offset, b"v" * 30) for offset in (7, 9, 12)]
 
 
-def read_all(data: bytes) -> list[Record]:
+def read_all(data: bytes | memoryview) -> list[Record]:
     records: list[Record] = []
     for position, header in iter_batch_headers(data):
         verify_crc(data, position, header)
