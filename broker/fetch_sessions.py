@@ -25,6 +25,11 @@ Key = tuple[str, bytes, int]
 """A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic."""
 
 
+def epoch_after(epoch: int) -> int:
+    """The epoch of a session's next request."""
+    return 1 if epoch == 2**31 - 1 else epoch + 1
+
+
 class FetchedPartition:
     """What the session remembers of one partition: what was asked, and what was last answered."""
 
@@ -54,11 +59,11 @@ class FetchedPartition:
 class FetchSession:
     """One client's session: its partitions, in the order in which they are read.
 
-    Threads: used by one request at a time (its connection holds the next one); `_lock` of the cache guards ids and
-    times.
+    Threads: any, as a client may use its session on two connections; `_lock` guards the partitions, and that of the
+    cache the other attributes.
     """
 
-    __slots__ = ("created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
+    __slots__ = ("_lock", "created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
 
     def __init__(self, session_id: int, *, from_follower: bool, uses_topic_ids: bool, now_ms: int) -> None:
         self.id: Final = session_id
@@ -67,26 +72,52 @@ class FetchSession:
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = INITIAL_EPOCH
         self.partitions: OrderedDict[Key, FetchedPartition] = OrderedDict()
+        self._lock = Lock()
 
-    def update(self, asked: Iterable[tuple[Key, FetchPartition]], forgotten: Iterable[Key]) -> None:
-        """Take in what an incremental request changes."""
-        for key, partition in asked:
-            known = self.partitions.get(key)
-            if known is None:
-                self.partitions[key] = FetchedPartition(partition)
-            else:
-                known.asked = partition
-        for key in forgotten:
-            self.partitions.pop(key, None)
+    def update(
+        self,
+        asked: Iterable[tuple[Key, FetchPartition]],
+        forgotten: Iterable[Key],
+        names: Mapping[bytes, str] | None = None,
+    ) -> list[tuple[Key, FetchPartition]]:
+        """Take in what an incremental request changes: all that is asked for now.
 
-    def name_topics(self, names: Mapping[bytes, str]) -> None:
-        """Name the topics that were asked for before this broker had heard of them."""
-        for key in [key for key in self.partitions if not key[0] and key[1] in names]:
-            self.partitions.setdefault((names[key[1]], key[1], key[2]), self.partitions.pop(key))
+        `names` are those of topic ids, for topics that were asked for before this broker had heard of them.
+        """
+        with self._lock:
+            partitions = self.partitions
+            for key, partition in asked:
+                known = partitions.get(key)
+                if known is None:
+                    partitions[key] = FetchedPartition(partition)
+                else:
+                    known.asked = partition
+            for key in forgotten:
+                partitions.pop(key, None)
+            if names is not None:
+                for key in [key for key in partitions if not key[0] and key[1] in names]:
+                    partitions.setdefault((names[key[1]], key[1], key[2]), partitions.pop(key))
+            return [(key, known.asked) for key, known in partitions.items()]
 
-    def served(self, key: Key) -> None:
-        """A partition had records: it goes to the end, so that the others get their turn."""
-        self.partitions.move_to_end(key)
+    def news(self, answers: Iterable[tuple[Key, PartitionData, int]], epoch: int) -> list[tuple[Key, PartitionData]]:
+        """What an answer has to show of these partitions, each with the size of its records in bytes.
+
+        A partition with records goes to the end, so that the others get their turn. Raises BrokerError
+        INVALID_FETCH_SESSION_EPOCH when the session, by another request, is beyond the `epoch` of this answer.
+        """
+        with self._lock:
+            if self.epoch != epoch:
+                raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            shown: list[tuple[Key, PartitionData]] = []
+            for key, answer, size_bytes in answers:
+                known = self.partitions.get(key)
+                if known is None:
+                    continue
+                if known.must_show(answer, size_bytes > 0):
+                    shown.append((key, answer))
+                if size_bytes:
+                    self.partitions.move_to_end(key)
+            return shown
 
 
 class FetchSessions:
@@ -131,7 +162,7 @@ class FetchSessions:
                 raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
             if session.uses_topic_ids != uses_topic_ids:
                 raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-            session.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
+            session.epoch = epoch_after(epoch)
             session.last_used_ms = self._now_ms()
             self._sessions.move_to_end(session.id)
             return session

@@ -20,10 +20,11 @@ from typing import Final
 
 from kavka.broker.delayed_fetch import DelayedFetch
 from kavka.broker.down_conversion import convert_down
-from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key
+from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key, epoch_after
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.hosted import find_hosted
 from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
+from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -79,6 +80,7 @@ class _Fetch:
         "_keys",
         "_opens_session",
         "_services",
+        "_session_epoch",
         "_version",
         "limits",
         "readings",
@@ -105,15 +107,13 @@ class _Fetch:
         session = services.fetch_sessions.resume(request, uses_topic_ids) if version >= 7 else None
         self._opens_session = version >= 7 and session is None and request.session_epoch != FINAL_EPOCH
         if session is not None:
-            session.update(asked, self._forgotten(request))
-            if uses_topic_ids:
-                session.name_topics(services.metadata.current.names_by_id)
-            if not session.partitions:
+            names = services.metadata.current.names_by_id if uses_topic_ids else None
+            asked = session.update(asked, self._forgotten(request), names)
+            if not asked:
                 services.fetch_sessions.end(session)
                 session = None
-            else:
-                asked = [(key, known.asked) for key, known in session.partitions.items()]
         self.session: FetchSession | None = session
+        self._session_epoch = epoch_after(request.session_epoch)
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
         if self.limits.is_follower:
@@ -123,7 +123,7 @@ class _Fetch:
         """The answer from what has been read."""
         endpoints: dict[int, NodeEndpoint] = {}
         cells = self._services.metrics.mine()
-        shown: list[tuple[Key, PartitionData]] = []
+        answers: list[tuple[Key, PartitionData, int]] = []
         session = self.session
         if self._opens_session:
             session = self._services.fetch_sessions.open(
@@ -148,14 +148,18 @@ class _Fetch:
                 self._adapt(reading)
                 if answer.current_leader.leader_id >= 0 and self._version >= 16:
                     self._add_endpoint(endpoints, answer.current_leader.leader_id)
-            if session is not None:
-                known = session.partitions.get(key)
-                news = known is not None and known.must_show(answer, size > 0)
-                if size:
-                    session.served(key)
-                if self.session is not None and not news:
-                    continue
-            shown.append((key, answer))
+            answers.append((key, answer, size))
+        shown = [(key, answer) for key, answer, _ in answers]
+        if session is not None:
+            try:
+                news = session.news(answers, session.epoch if self.session is None else self._session_epoch)
+            except BrokerError as failure:
+                for _, answer in shown:
+                    if isinstance(answer.records, FilePart):
+                        answer.records.release()
+                return FetchResponse(error_code=failure.code, session_id=session.id, responses=[])
+            if self.session is not None:
+                shown = news
         response = FetchResponse(
             error_code=0, session_id=session.id if session is not None else 0, responses=_by_topic(shown)
         )

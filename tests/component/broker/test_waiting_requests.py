@@ -12,7 +12,14 @@ from kavka.broker.network import connection as connection_module
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header
-from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from kavka.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 from kavka.protocol.messages.produce import ProduceResponse
 from kavka.protocol.records.batch import iter_batch_headers
 from tests.support.broker_core import BrokerCore, produce_frame
@@ -41,6 +48,7 @@ def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSIO
         "isolation_level": 0,
         "session_id": 0,
         "session_epoch": -1,
+        "forgotten_topics_data": [],
         **fields,
     }
     topic = FetchTopic(
@@ -51,7 +59,7 @@ def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSIO
             for index, offset in partitions
         ],
     )
-    request = FetchRequest(topics=[topic] if partitions else [], forgotten_topics_data=[], **values)
+    request = FetchRequest(topics=[topic] if partitions else [], **values)
     return encode_request_header(1, version, number, "c") + encode(request, version)
 
 
@@ -288,6 +296,24 @@ def test_an_incremental_fetch_names_only_what_changes(core: BrokerCore) -> None:
     assert list(found(news)) == [1]
     refused = fetched(core.ask(fetch_frame(4, session_epoch=2, **session)))
     assert refused.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_fetch_whose_session_went_on_by_another_connection_is_refused(core: BrokerCore) -> None:
+    session_id = fetched(core.ask(fetch_frame(1, (0, 0), (1, 0), session_epoch=0, max_wait_ms=0))).session_id
+    core.ask(fetch_frame(2, session_epoch=1, session_id=session_id))
+    waiting, before = core.socket, len(core.socket.taken)
+    core.connect()
+    forgotten = [ForgottenTopic(topic="visits", partitions=[0])]
+    more = {"session_epoch": 2, "session_id": session_id, "max_wait_ms": 0}
+    assert fetched(core.ask(fetch_frame(3, forgotten_topics_data=forgotten, **more))).error_code == ErrorCode.NONE
+
+    core.replicas.partitions["visits", 0].append(memoryview(batch_of(b"x" * SENDFILE_FROM_BYTES)), 1, 9, 0)
+    core.replicas.partitions["visits", 0].appended()
+
+    refused = fetched(bytes(waiting.taken[before:]))
+    assert (refused.error_code, refused.responses) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, [])
+    # Nothing of the file that was to be sent is kept: the log itself pins its active segment.
+    assert core.log("visits").published[2][-1].file._pins == 1
 
 
 def test_a_fetch_in_a_session_holds_the_next_one(core: BrokerCore) -> None:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.fetch_sessions import EVICTION_AGE_MS, FetchedPartition, FetchSession, FetchSessions, Key
+from kavka.broker.fetch_sessions import (
+    EVICTION_AGE_MS,
+    FetchedPartition,
+    FetchSession,
+    FetchSessions,
+    Key,
+    epoch_after,
+)
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, PartitionData
 from kavka.protocol.schema import ZERO_UUID
@@ -133,9 +140,22 @@ def test_updates_add_replace_and_forget() -> None:
 def test_a_partition_that_was_served_comes_last() -> None:
     session = opened(Sessions(), 3)
 
-    session.served(key(0))
+    session.news([(key(0), answer(), 1), (key(1), answer(), 0), (key(7), answer(), 1)], session.epoch)
 
     assert list(session.partitions) == [key(1), key(2), key(0)]
+
+
+def test_an_answer_in_an_epoch_that_is_over_is_refused() -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+    for epoch in range(1, 3):
+        sessions.resume(session.id, epoch)
+
+    with pytest.raises(BrokerError) as refused:
+        session.news([(key(0), answer(), 1)], epoch_after(1))
+
+    assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert session.news([(key(0), answer(), 1)], epoch_after(2)) == [(key(0), answer())]
 
 
 def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
@@ -143,7 +163,7 @@ def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
     topic_id = b"\7" * 16
     session.update([(key(4, "", topic_id), asked(4))], [])
 
-    session.name_topics({topic_id: "late"})
+    session.update([], [], {topic_id: "late"})
 
     assert list(session.partitions) == [key(0), key(4, "late", topic_id)]
 
