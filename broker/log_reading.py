@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Slices from this size on go by sendfile: below, reading and sending costs less than the extra system call."""
 READ_COMMITTED: Final = 1
+LEADERS_SINCE: Final = 16
+"""The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
 CONSUMER: Final = -1
 FUTURE_LOCAL_REPLICA: Final = -3
 
@@ -83,7 +85,7 @@ class Reading:
             self._read(partition, asked, limits, max_bytes, nothing_yet)
         except BrokerError as failure:
             self.answer = refused(asked.partition, failure.code)
-            if limits.version >= 12 and failure.code in _LEADER_ERRORS:
+            if limits.version >= LEADERS_SINCE and failure.code in _LEADER_ERRORS:
                 self.answer.current_leader = LeaderIdAndEpoch(
                     leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
                 )

@@ -12,7 +12,7 @@ Behaviour
 Versions
 - v0-3: batches are converted down to magic 0 or 1. v4: read_committed. v5: log start offsets. v7: sessions (KIP-227).
 - v9: leader epochs (KIP-320). v10: zstd (KIP-110). v12: diverging epochs. v13: topic ids (KIP-516). v15: replica state.
-- v16: endpoints of the new leader (KIP-951). v17: replica directory. v18: the follower's high watermark; not used.
+- v16: the new leader and its endpoint (KIP-951). v17: replica directory. v18: the follower's high watermark; not used.
 """
 
 from collections.abc import Iterable
@@ -146,7 +146,7 @@ class _Fetch:
                 topic_cells.bytes_out += size
                 topic_cells.failed_fetch_requests += answer.error_code != 0
                 self._adapt(reading)
-                if answer.current_leader.leader_id >= 0 and self._version >= 16:
+                if answer.current_leader.leader_id >= 0:
                     self._add_endpoint(endpoints, answer.current_leader.leader_id)
             answers.append((key, answer, size))
         shown = [(key, answer) for key, answer, _ in answers]

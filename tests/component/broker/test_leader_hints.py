@@ -53,7 +53,7 @@ def test_a_produce_error_names_the_leader_from_version_10_on(core: BrokerCore, v
 
 
 @pytest.mark.parametrize("version", [11, 12, 15, 16, 17])
-def test_a_fetch_error_names_the_leader_and_from_version_16_on_its_address(core: BrokerCore, version: int) -> None:
+def test_a_fetch_error_names_the_leader_and_its_address_from_version_16_on(core: BrokerCore, version: int) -> None:
     core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
 
     frame = fetch_frame(1, (0, 0), (1, 0), version=version, topic_id=topic_id_of("visits"))
@@ -62,7 +62,7 @@ def test_a_fetch_error_names_the_leader_and_from_version_16_on_its_address(core:
     lost, led = response.responses[0].partitions
     assert (lost.error_code, led.error_code) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE)
     leader = lost.current_leader
-    assert (leader.leader_id, leader.leader_epoch) == ((LEADER, EPOCH) if version >= 12 else (-1, -1))
+    assert (leader.leader_id, leader.leader_epoch) == ((LEADER, EPOCH) if version >= 16 else (-1, -1))
     assert led.current_leader.leader_id == -1
     assert hosts(response) == ([(LEADER, *ADDRESS)] if version >= 16 else [])
 
