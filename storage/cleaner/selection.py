@@ -22,7 +22,7 @@ class CleanableLog(NamedTuple):
     """Those below `end_offset`, from the first one on."""
     first_dirty_offset: int
     end_offset: int
-    """A segment's base offset, or `first_dirty_offset` where nothing is cleanable."""
+    """A segment's base offset; at or below `first_dirty_offset` where nothing is cleanable."""
     clean_bytes: int
     cleanable_bytes: int
     compaction_delay_ms: int
@@ -50,8 +50,8 @@ def look_at(log: PartitionLog, now_ms: int) -> CleanableLog:
     if lag_ms:
         young = (segment.base_offset for segment in dirty if segment.largest_timestamp()[0] > now_ms - lag_ms)
         bound = min(bound, next(young, bound))
-    # A segment that isn't cleanable to its end isn't touched.
-    end_offset = max((base for base in bases if first_dirty <= base <= bound), default=first_dirty)
+    # A segment that isn't cleanable to its end isn't touched, also where the dirty part begins in its middle.
+    end_offset = max((base for base in bases if base <= bound), default=bases[0])
     below = tuple(segment for segment in segments[:-1] if segment.base_offset < end_offset)
     return CleanableLog(
         log,

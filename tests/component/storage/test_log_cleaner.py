@@ -3,7 +3,7 @@
 import errno
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +13,15 @@ from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.checkpoints import OffsetCheckpoint
 from kavka.storage.cleaner.jobs import BROKEN, CleaningFailed, CleanJob, Reply
 from kavka.storage.cleaner.log_cleaner import MOST_FAILURES, LogCleaner
+from kavka.storage.cleaner.rounds import Outcome
+from kavka.storage.cleaner.rounds import clean as run_round
 from kavka.storage.cleaner.selection import filthiest, look_at
 from kavka.storage.cleaner.worker_process import WorkerDiedError
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import InlineWorker, records_of, roll
 from tests.support.log_managers import ID, ManagerRig
-from tests.support.partition_logs import spoil
+from tests.support.partition_logs import batch_of, spoil
 from tests.support.processes import wait_until
 
 NOW_MS = 1_700_000_000_000
@@ -115,6 +117,51 @@ def test_records_are_left_for_their_least_lag_and_forced_after_their_longest(sta
     assert seen(1000) == (3, False)
     assert seen(4000) == (6, False)
     assert seen(5001) == (6, True)
+
+
+def open_transaction(stage: Stage, log: PartitionLog) -> None:
+    records = [Record(0, NOW_MS, b"open", b"")]
+    batch = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    log.append_as_leader(bytearray(batch), leader_epoch=0, now_ms=NOW_MS)
+
+
+def young_records(stage: Stage, log: PartitionLog) -> None:
+    stage.rig.overrides["t"]["min.compaction.lag.ms"] = "1000"
+    stage.manager.update_topic_config("t", stage.rig.overrides["t"])
+
+
+@pytest.mark.parametrize("hold", [open_transaction, young_records], ids=lambda hold: hold.__name__)
+@pytest.mark.parametrize("ended", ["DeleteRecords", "a full map"])
+def test_a_segment_that_is_dirty_from_its_middle_on_waits_until_it_is_cleanable_to_its_end(
+    stage: Stage, hold: Callable[[Stage, PartitionLog], None], ended: str
+) -> None:
+    log = stage.log("t", cleanup_policy="compact,delete", retention_ms="-1", max_compaction_lag_ms="1000000")
+    for number in range(5):
+        log.append_as_leader(batch_of(b"%d" % number, timestamp_ms=NOW_MS), leader_epoch=0, now_ms=NOW_MS)
+    hold(stage, log)
+    roll(log)
+    fill(log)
+    if ended == "DeleteRecords":
+        log.delete_records_before(3)
+    else:
+        log.clean_offset = 3
+
+    found = look_at(log, NOW_MS)
+
+    assert (found.first_dirty_offset, found.end_offset, found.cleanable_bytes) == (3, 0, 0)
+    assert filthiest([found]) is None
+
+
+def test_a_truncation_between_the_look_and_the_round_costs_that_round(stage: Stage) -> None:
+    log = stage.log("t", min_cleanable_dirty_ratio="0.01")
+    fill(log)
+    found = look_at(log, NOW_MS)
+    log.truncate_to(4)
+    fill(log)
+
+    ended = run_round(found, InlineWorker(log.files), stage.rig.broker_config(), NOW_MS, float("inf"))
+
+    assert ended.outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(("clean", "first_dirty"), [(None, 2), (1, 2), (4, 4), (6, 6), (7, 2)])
