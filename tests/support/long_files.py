@@ -36,6 +36,8 @@ SECONDS: Final = {
     "tests/integration/robustness/test_dying_threads.py": 15,
     "tests/integration/oracle/test_same_consumer_groups.py": 15,
     "tests/component/storage/test_compaction_crashes.py": 40,
+    "tests/component/storage/test_transactions_over_restarts.py": 20,
+    "tests/component/storage/test_compaction_refused.py": 15,
 }
 BY_FOLDER: Final = {"integration": 5, "component": 1}
 

@@ -221,6 +221,7 @@ def struck(seed: int, step: int, survive: Callable[[CrashFiles, random.Random], 
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [True, False], ids=["power", "kill"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_is_lost_or_doubled_wherever_compaction_is_struck(seed: int, power: bool) -> None:
