@@ -152,7 +152,7 @@ class Dispatcher:
                 connection.running.release()
                 self._queue.wake(connection)
             if not connection.reading:
-                connection.thread.call(connection.thread.resume_if_light, connection)
+                connection.thread.call(connection.thread.resume, connection)
 
         promise.watch(answer)
         return effects_complete

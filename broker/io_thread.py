@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 TURN_REQUESTS: Final = 16
 TURN_BYTES: Final = 1024 * 1024
-READ_ON_BELOW: Final = 128
 FLUSH_FROM_BYTES: Final = 64 * 1024
 PRODUCE_KEY: Final = 0
 
@@ -85,7 +84,9 @@ class IoThread:
                 # The connection was closed meanwhile.
                 break
             count += 1
-            size += len(frame)
+            frame_size_bytes = frame.nbytes
+            size += frame_size_bytes
+            connection.taken_bytes += frame_size_bytes
             self.finished_count += 1
             shapes = connection.shapes
             answer = shapes.produce(frame, cells) if shapes is not None and not slots else None
@@ -145,8 +146,8 @@ class IoThread:
                 queue.wake(connection)
         if queue.waiting_for_room:
             queue.relieved()
-        if not connection.reading and len(pending) + len(answers.slots) < READ_ON_BELOW:
-            connection.thread.call(connection.thread.resume_if_light, connection)
+        if not connection.reading and connection.may_read_on:
+            connection.thread.call(connection.thread.resume, connection)
 
 
 def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:

@@ -29,7 +29,12 @@ FILE_FAILED: Final = frozenset({errno.EIO, errno.ESTALE, errno.EBADMSG, errno.EU
 IOV_MAX: Final = 1024
 JOIN_LIMIT_BYTES: Final = 64 * 1024
 MAX_UNANSWERED: Final = 256
+READ_ON_BELOW: Final = 128
+"""Unanswered requests: reading that has paused goes on below this."""
 MAX_UNSENT_BYTES: Final = 4 * 1024 * 1024
+MAX_PENDING_BYTES: Final = 2 * 1024 * 1024
+"""Of requests that have been read and not been run: a connection with so many is not read on. The last frame, however
+large, may exceed it. Enough that two of a producer's usual largest batches lie ready while one is written."""
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +48,10 @@ class Connection:
 
     Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
     `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` and `commit_shapes`
-    belong to. `answers` and the writing side of the socket belong to the holder of `write_lock`. `closed` is set under
-    `write_lock`, by the network thread or by a write that failed, and never taken back: from then on nothing is
-    written, and who has an answer with pinned files unpins them.
+    belong to; each counts its bytes, the one in `received_bytes`, the other in `taken_bytes`. `answers` and the writing
+    side of the socket belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread
+    or by a write that failed, and never taken back: from then on nothing is written, and who has an answer with pinned
+    files unpins them.
     """
 
     __slots__ = (
@@ -69,9 +75,11 @@ class Connection:
         "principal",
         "reader",
         "reading",
+        "received_bytes",
         "running",
         "shapes",
         "socket",
+        "taken_bytes",
         "thread",
         "write_lock",
     )
@@ -100,6 +108,8 @@ class Connection:
         self.reader = FrameReader(max_request_size_bytes, thread.buffers)
         self.reading = True
         self.pending: deque[Received] = deque()
+        self.received_bytes = 0
+        self.taken_bytes = 0
         self.shapes: ProduceShapes | None = None
         self.commit_shapes: CommitShapes | None = None
         self.running = threading.Lock()
@@ -117,6 +127,14 @@ class Connection:
         """Whether the client must take answers before more of its requests are read or run."""
         answers = self.answers
         return len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+
+    @property
+    def may_read_on(self) -> bool:
+        """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
+        return (
+            len(self.pending) + len(self.answers.slots) < READ_ON_BELOW
+            and self.received_bytes - self.taken_bytes < MAX_PENDING_BYTES
+        )
 
     def flush(self) -> None:
         """Write the answers that are ready, unless somebody does already or the socket is full. Any thread."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvloop
 
 from kavka.broker.network.buffer_pool import BufferPool
-from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
+from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.protocol.errors import DecodeError
 
@@ -149,8 +149,10 @@ class NetworkThread:
             self._loop.add_writer(connection.socket.fileno(), self._on_writable, connection)
 
     def resume(self, connection: Connection) -> None:
-        """Read again, where reading was paused and the reason is gone."""
-        if connection.reading or connection.closed or connection.closing or connection.congested:
+        """Read again, where reading was paused and the reasons are gone. Whatever takes one away calls this."""
+        if connection.reading or connection.closed or connection.closing:
+            return
+        if connection.congested or not connection.may_read_on:
             return
         if self._queue.full:
             self._queue.wait_for_room(connection)
@@ -280,23 +282,23 @@ class NetworkThread:
         charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         for frame in frames:
             pending.append((frame, now_ns, charged))
+            connection.received_bytes += frame.nbytes
         count = len(frames)
         self.received_count += count
         if has_turn or connection.running.acquire(False):
             self._queue.put(connection)
-        if len(pending) + len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
+        if (
+            len(pending) + len(answers.slots) >= MAX_UNANSWERED
+            or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+            or connection.received_bytes - connection.taken_bytes >= MAX_PENDING_BYTES
+        ):
             self._pause(connection)
             # What made it so may have gone between the look and the pause.
-            self.call(self.resume_if_light, connection)
+            self.call(self.resume, connection)
         elif (count > 1 or self._queue.qsize() > 1) and self._queue.full:
             # Adding up costs: where connections come one by one, their own limits bound the queue.
             self._pause(connection)
             self._queue.wait_for_room(connection)
-
-    def resume_if_light(self, connection: Connection) -> None:
-        """Read again once the connection has worked off most of what it had sent."""
-        if not connection.reading and len(connection.pending) + len(connection.answers.slots) < 128:
-            self.resume(connection)
 
     def _discard_pending(self, connection: Connection) -> None:
         count = charged = 0

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.io_thread import TURN_REQUESTS
-from kavka.broker.network.connection import MAX_UNANSWERED
+from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED
+from kavka.broker.network.framing import ARENA_SIZE_BYTES
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.network_stage import Stage, answers, request
@@ -69,6 +70,30 @@ def test_reading_pauses_at_the_limit_of_unanswered_requests_and_goes_on_below_it
         stage.settle()
     assert [number for number, _ in answers(socket.taken)] == list(range(MAX_UNANSWERED + 50))
     assert connection.reading
+
+
+@pytest.mark.parametrize("size_bytes", [10_000, 900_000])
+def test_a_connection_that_is_held_is_read_no_further_than_its_share_of_memory(stage: Stage, size_bytes: int) -> None:
+    connection, socket = stage.connect()
+    count = 5 * MAX_PENDING_BYTES // size_bytes
+    # Fewer than the limit of unanswered requests: here it is their bytes.
+    count = min(count, MAX_UNANSWERED - 2)
+    socket.input += request(0, "hold")
+    stage.settle()
+    for number in range(1, count + 1):
+        socket.input += request(number, pad=size_bytes)
+        stage.settle()
+
+    waiting_bytes = sum(frame.nbytes for frame, _, _ in connection.pending)
+    assert not connection.reading
+    assert MAX_PENDING_BYTES <= waiting_bytes < MAX_PENDING_BYTES + size_bytes + ARENA_SIZE_BYTES
+
+    stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+    stage.settle()
+
+    assert [number for number, _ in answers(socket.taken)] == list(range(count + 1))
+    assert connection.reading
+    assert connection.received_bytes == connection.taken_bytes
 
 
 def test_requests_beyond_the_limit_run_when_those_before_are_answered(
