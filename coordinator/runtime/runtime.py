@@ -186,10 +186,13 @@ class CoordinatorRuntime(Generic[S]):
     def _load(self, runner: ShardRunner[S]) -> None:
         """On the loader's thread."""
         started_s = time.monotonic()
-        if runner.before is not None:
-            # What it is just appending belongs to what is read now.
-            runner.before.retire()
-            runner.before = None
+        # What they are just appending belongs to what is read now. There are several where leadership came and went
+        # faster than shards are loaded: those in between never served, but know who did.
+        before = runner.before
+        while before is not None:
+            before.retire()
+            before = before.before
+        runner.before = None
         shard = self._make_shard(runner)
         loaded = replay_log(
             runner.log,

@@ -52,7 +52,7 @@ class ShardRunner(Generic[S]):
     Threads: `lock` guards the shard, its timers, `_appended_offset` and `_wrote`; it is held while a batch is appended,
     and never while a reply is given. `shard` is set under it. `gone` and `failed` are set by any thread: once it is
     gone nothing is appended any more. `leader_epoch` grows by one assignment when the broker goes on leading.
-    `before`: who served the partition until now, for the loader to let it end what it is at.
+    `before`: who had the partition until now, for the loader to let it end what it is at, and those before it.
     """
 
     def __init__(

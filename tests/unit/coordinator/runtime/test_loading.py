@@ -308,7 +308,9 @@ def test_a_load_gives_the_interpreter_away_after_each_slice() -> None:
     assert len(pauses) >= 6400 // 32 * 20_000 // loading.SLICE_NS
 
 
-def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld) -> None:
+@pytest.mark.parametrize("changes", [1, 2, 3])
+def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld, changes: int) -> None:
+    """However often leadership comes and goes meanwhile."""
     appending, may_append = threading.Event(), threading.Event()
 
     class SlowLog(MemoryLog):
@@ -323,10 +325,15 @@ def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld) 
     writer.start()
     assert appending.wait(10)
 
-    world.runtime.resigns(0)
-    world.runtime.leads(0, 0, log)
+    # The loader has another partition to load first.
+    world.loading.clear()
+    world.runtime.leads(1, 0, MemoryLog())
+    for _ in range(changes):
+        world.runtime.resigns(0)
+        world.runtime.leads(0, 0, log)
     told = threading.Event()
     world.runtime.after_loads(told.set)
+    world.loading.set()
     assert not told.wait(0.05)
     may_append.set()
     writer.join()
