@@ -114,6 +114,8 @@ class Broker:
         self.services: Final = Services()
         self._timer: Final = Timer(self._thread_died)
         self._scheduler: Final = Scheduler(self._timer, config.background_threads)
+        self._early_failures: list[Path] | None = []
+        """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
         self._epoch = -1
         self._is_serving = False
         self._metrics_port: int | None = None
@@ -182,13 +184,16 @@ class Broker:
     def _open_registry(self, static: BrokerConfig, owner: MetaProperties) -> None:
         """The registry, who this broker is, and the settings that are kept there."""
         services = self.services
+        directories = services.logs.directories
+        if (failure := directories.all[0].failure) is not None:
+            raise StartError(f"the first of log.dirs cannot be used, where the registry lies: {failure}")
         registry = services.registry = EmbeddedRegistry(static.log_dirs[0] / FILE_NAME, self._now_ms)
         self._undo.append(registry.close)
         prepare_tree(registry)
         self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
         services.broker_id = self.broker_id
         services.features = finalize(registry)
-        adopt_topics(static.log_dirs, self._files, registry, self.broker_id)
+        adopt_topics(directories, self._files, registry, self.broker_id)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         changes = self._config_changes = ConfigChanges(
@@ -275,6 +280,10 @@ class Broker:
         started = controller.start()
         self._undo.append(controller.stop)
         started.result(ELECTION_TIMEOUT_S)
+        with self._fatal_lock:
+            early, self._early_failures = self._early_failures, None
+        for path in early or ():
+            self._give_up_directory(path)
 
     def _serve(self) -> None:
         services = self.services
@@ -333,6 +342,10 @@ class Broker:
         if not left:
             self._die(f"no log directory is left: {path} has failed")
             return
+        with self._fatal_lock:
+            if self._early_failures is not None:
+                self._early_failures.append(path)
+                return
         # Late in a stop there is nobody left to tell, and the caller may hold a log's lock.
         if not self._scheduler.stopped:
             self._scheduler.soon(lambda: self._give_up_directory(path))

@@ -122,7 +122,7 @@ def _opened_registry(config: BrokerConfig) -> Iterator[Registry]:
         try:
             prepare_tree(registry)
             identity = establish_identity(config, owner, registry)
-            adopt_topics(config.log_dirs, files, registry, identity.broker_id)
+            adopt_topics(directories, files, registry, identity.broker_id)
             yield registry
         finally:
             registry.close()
