@@ -71,6 +71,9 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
             finish_swap(log)
         # What an earlier round left that didn't get to an end; nobody else works on this log.
         remove_cleaned(log.files, job.folder)
+        # A record goes because of a newer one, or of a marker that may be the log's last batch: whatever the round goes
+        # by must outlive a power cut that the record doesn't.
+        log.flush()
         if log.deleting:
             return _GONE
         error = None

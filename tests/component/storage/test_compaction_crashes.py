@@ -9,10 +9,11 @@ import pytest
 
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.protocol.records.compression import Codec
+from kavka.storage.cleaner.rounds import Outcome
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import batches_of, compact, records_of, roll
 from tests.support.crash_files import CrashFiles
-from tests.support.partition_logs import Clock, Jobs, append_batch, end_transaction, open_log
+from tests.support.partition_logs import Clock, Jobs, append, append_batch, end_transaction, open_log
 
 FOLDER = Path("/crash/visits-0")
 SETTINGS: dict[str, Any] = {
@@ -230,3 +231,41 @@ def test_nothing_is_lost_or_doubled_wherever_compaction_is_struck(seed: int, pow
     while struck(seed, step, survive):
         step += SEEDS
     assert step > 60
+
+
+class ContentsLost(random.Random):
+    """A power cut that takes of the files all that was not fsynced, and of the folder's changes none."""
+
+    def random(self) -> float:
+        return 0.3
+
+
+@pytest.mark.parametrize("is_transaction", [False, True], ids=["a newer record", "a transaction's marker"])
+def test_what_a_record_was_removed_for_outlives_a_power_cut(is_transaction: bool) -> None:
+    files, jobs = CrashFiles(), Jobs()
+    log = open_log(FOLDER, files=files, jobs=jobs, **SETTINGS)
+    # Of a size that two segments aren't made one.
+    old, new = b"old" * 300, b"new" * 300
+    append(log, old)
+    append(log, b"other", key=b"other")
+    roll(log)
+    log.flush()
+    if is_transaction:
+        append(log, new, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        roll(log)
+        log.flush()
+        # It is in the active segment.
+        end_transaction(log, 7, aborted=False)
+        log.advance_high_watermark(log.log_end_offset)
+    else:
+        append(log, new)
+        # The flush that a roll asks for has not happened yet.
+        roll(log)
+    end_offset = log.log_end_offset
+
+    assert compact(log).outcome is Outcome.CLEANED
+    assert [record.value for record in records_of(log)] == [b"other", new]
+    found = open_log(FOLDER, files=files.crash(ContentsLost()), clean=False, **SETTINGS)
+
+    assert found.log_end_offset == end_offset
+    assert [record.value for record in records_of(found)] == [b"other", new]
