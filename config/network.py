@@ -163,7 +163,7 @@ class NetworkSettings(Settings):
         "connections.max.idle.ms",
         LONG,
         600000,
-        "A connection with nothing to do for so long is closed; negative: never.",
+        "A connection over which nothing came or went for so long is closed; negative: never.",
         importance=MEDIUM,
     )
     connection_failed_authentication_delay_ms: int = setting(

@@ -46,7 +46,8 @@ Received = tuple[memoryview, int, int]
 class Connection:
     """A client's socket and its state.
 
-    Threads: `reader`, `reading`, `last_active_ns` and the socket's closing belong to the owning network thread.
+    Threads: `reader`, `reading` and the socket's closing belong to the owning network thread, `last_active_ns` (when
+    bytes last came or went) too, but that who writes answers moves it forward: an update lost to the other is as good.
     `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` and `commit_shapes`
     belong to; each counts its bytes, the one in `received_bytes`, the other in `taken_bytes`. `answers` and the writing
     side of the socket belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread
@@ -228,6 +229,11 @@ class Connection:
             if left:
                 answers.hold_back(left)
                 self.thread.call(self.thread.watch_writable, self)
+        if done:
+            # The first one held back the others.
+            answered_ns = done[0].completed_ns or done[0].local_done_ns
+            if answered_ns > self.last_active_ns:
+                self.last_active_ns = answered_ns
         self.thread.answered(done)
 
     def _send(self, parts: list[Part]) -> list[Part]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import select
 import socket
 import threading
 import time
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 READ_BUDGET_BYTES: Final = 1024 * 1024
 IDLE_CHECKS: Final = 4
 """How often in `connections.max.idle.ms` idle connections are looked for."""
+HANG_UP_CHECK_S: Final = 1.0
+"""How often connections that are not read are asked whether their clients have left."""
 
 RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tuple[int, bool]]
 """Runs the leading frames that need no I/O thread: how many, and False if the last one holds the connection."""
@@ -81,6 +84,8 @@ class NetworkThread:
         self._arena = Arena()
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
+        self._paused: dict[int, Connection] = {}
+        self._asks_paused = False
         self._next_id = 0
         self._fatal: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
@@ -123,6 +128,7 @@ class NetworkThread:
         """Close a connection and forget it."""
         if self.connections.pop(connection.id, None) is None:
             return
+        self._paused.pop(connection.id, None)
         file_descriptor = connection.socket.fileno()
         self._loop.remove_reader(file_descriptor)
         self._loop.remove_writer(file_descriptor)
@@ -162,6 +168,7 @@ class NetworkThread:
             self._queue.wait_for_memory(connection)
             return
         connection.reading = True
+        self._paused.pop(connection.id, None)
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
 
     def _run(self) -> None:
@@ -316,6 +323,10 @@ class NetworkThread:
     def _pause(self, connection: Connection) -> None:
         if connection.reading:
             connection.reading = False
+            if not self._asks_paused:
+                self._asks_paused = True
+                self._loop.call_later(HANG_UP_CHECK_S, self._close_left)
+            self._paused[connection.id] = connection
             self._loop.remove_reader(connection.socket.fileno())
 
     def _on_writable(self, connection: Connection) -> None:
@@ -340,6 +351,24 @@ class NetworkThread:
             self._queue.wake(connection)
             self.resume(connection)
 
+    def _close_left(self) -> None:
+        """Close paused connections whose clients have left: nobody else would hear of it before they are read again.
+
+        A client that has only ended its sending may have left requests that can run: they do, and then the end is read.
+        Where one of its requests waits for what others do, that may be never.
+        """
+        poll = select.poll()
+        watched = {connection.socket.fileno(): connection for connection in self._paused.values()}
+        for file_descriptor in watched:
+            poll.register(file_descriptor, select.POLLRDHUP)
+        for file_descriptor, events in poll.poll(0):
+            connection = watched[file_descriptor]
+            if events & ~select.POLLRDHUP or connection.parked:
+                self.close_connection(connection)
+        self._asks_paused = bool(self._paused)
+        if self._asks_paused:
+            self._loop.call_later(HANG_UP_CHECK_S, self._close_left)
+
     def _close_idle(self) -> None:
         max_idle_ms = self.settings.max_idle_ms
         delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
@@ -347,12 +376,6 @@ class NetworkThread:
         if max_idle_ms > 0:
             oldest_ns = time.monotonic_ns() - max_idle_ms * 1_000_000
             for connection in list(self.connections.values()):
-                if connection.last_active_ns < oldest_ns and _waits_for_its_client(connection):
+                if connection.last_active_ns < oldest_ns:
                     log.info("closing idle connection peer=%s:%d", connection.peer_host, connection.peer_port)
                     self.close_connection(connection)
-
-
-def _waits_for_its_client(connection: Connection) -> bool:
-    """Whether nothing will happen until the client sends, or takes the answers that lie ready for it."""
-    answers = connection.answers
-    return bool(answers.backlog) or not (answers.slots or connection.pending)

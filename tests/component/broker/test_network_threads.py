@@ -1,13 +1,17 @@
 """A network thread with a real loop and real sockets: what it is given it serves or closes, and counts out."""
 
+import select
 import socket
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from kavka.broker.metrics import Metrics
+from kavka.broker.network.connection import MAX_UNANSWERED, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
+from kavka.broker.purgatory import DelayedOperation
 from kavka.broker.request_queue import RequestQueue
 from tests.support.network_stage import request
 from tests.support.processes import wait_until
@@ -123,6 +127,80 @@ def test_idle_connections_close_and_busy_ones_stay() -> None:
     assert is_closed(idle)
     rig.thread.stop()
     assert rig.limits.total == 0
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_a_client_that_leaves_while_it_is_not_read_is_found_gone(rig: Rig, how: str) -> None:
+    client, connection = paused(rig)
+    waiting = wait_for_others(connection)
+
+    leave(client, how)
+
+    rig.wait_for(lambda: rig.limits.total == 0)
+    assert connection.closed
+    assert waiting.ended
+
+
+def test_a_reset_is_seen_also_where_requests_could_run(rig: Rig) -> None:
+    client, _ = paused(rig)
+
+    leave(client, "reset")
+
+    rig.wait_for(lambda: rig.limits.total == 0)
+
+
+def test_what_a_client_sent_before_it_ended_is_not_dropped_because_reading_paused(rig: Rig) -> None:
+    client, connection = paused(rig)
+    leave(client, "close")
+    looked = threading.Event()
+    rig.wait_for(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
+    rig.thread.call(rig.thread._close_left)
+    rig.thread.call(looked.set)
+
+    assert looked.wait(10)
+    assert not connection.closed
+    assert len(connection.pending) == MAX_UNANSWERED
+
+
+def test_a_connection_whose_client_stays_is_left_alone(rig: Rig) -> None:
+    _client, connection = paused(rig)
+    wait_for_others(connection)
+    looked = threading.Event()
+    rig.thread.call(rig.thread._close_left)
+    rig.thread.call(looked.set)
+
+    assert looked.wait(10)
+    assert not connection.closed
+
+
+def paused(rig: Rig) -> tuple[socket.socket, Connection]:
+    """A connection with as many requests as it may have, which nobody runs."""
+    client = rig.adopt()
+    client.sendall(b"".join([request(number) for number in range(MAX_UNANSWERED)]))
+    rig.wait_for(lambda: any(not each.reading for each in list(rig.thread.connections.values())))
+    (connection,) = rig.thread.connections.values()
+    return client, connection
+
+
+class Wait(DelayedOperation):
+    def is_satisfied(self) -> bool:
+        return False
+
+    def respond(self) -> None:
+        raise AssertionError("nothing has come")
+
+
+def wait_for_others(connection: Connection) -> Wait:
+    """Let one of its requests wait."""
+    waiting = Wait()
+    connection.parked[waiting] = None
+    return waiting
+
+
+def leave(client: socket.socket, how: str) -> None:
+    if how == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()
 
 
 def test_the_time_that_it_works_is_counted(rig: Rig) -> None:
