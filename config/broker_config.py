@@ -24,7 +24,7 @@ from kavka.config.listener_prefix import base_row, split_prefix
 from kavka.config.log import LogSettings
 from kavka.config.network import NetworkSettings
 from kavka.config.own import KavkaSettings
-from kavka.config.quotas import QuotaSettings
+from kavka.config.quotas import QuotaSettings, RateSettings
 from kavka.config.replication import ReplicationSettings
 from kavka.config.resolved import resolve
 from kavka.config.security import SecuritySettings
@@ -54,6 +54,7 @@ class BrokerConfig(
     GroupSettings,
     TransactionSettings,
     QuotaSettings,
+    RateSettings,
     SecuritySettings,
     KavkaSettings,
 ):

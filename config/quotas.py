@@ -1,10 +1,10 @@
-"""Windows in which quotas are measured."""
+"""Windows in which quotas are measured, and limits of rates."""
 
 from __future__ import annotations
 
-from kavka.config.checks import POSITIVE
+from kavka.config.checks import NOT_NEGATIVE, POSITIVE
 from kavka.config.setting import Settings, setting
-from kavka.config.values import INT
+from kavka.config.values import CLUSTER_WIDE, INT, LONG, LONG_MAX, MEDIUM
 
 
 class QuotaSettings(Settings):
@@ -21,4 +21,57 @@ class QuotaSettings(Settings):
     )
     controller_quota_window_size_seconds: int = setting(
         "controller.quota.window.size.seconds", INT, 1, "The time a sample spans.", check=POSITIVE
+    )
+
+
+class RateSettings(Settings):
+    """What Kafka knows beside its list of broker settings: rates that are set at run time alone (KIP-73, KIP-113), and
+    the default quotas that went with Kafka 3.0. They have rows so that nobody sets them in vain.
+    """
+
+    leader_replication_throttled_rate: int = setting(
+        "leader.replication.throttled.rate",
+        LONG,
+        LONG_MAX,
+        "Bytes a second that leaders send of throttled replicas.",
+        check=NOT_NEGATIVE,
+        scope=CLUSTER_WIDE,
+        importance=MEDIUM,
+        internal=True,
+    )
+    follower_replication_throttled_rate: int = setting(
+        "follower.replication.throttled.rate",
+        LONG,
+        LONG_MAX,
+        "Bytes a second that followers fetch of throttled replicas.",
+        check=NOT_NEGATIVE,
+        scope=CLUSTER_WIDE,
+        importance=MEDIUM,
+        internal=True,
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG,
+        LONG_MAX,
+        "Bytes a second that are moved between log directories.",
+        check=NOT_NEGATIVE,
+        scope=CLUSTER_WIDE,
+        importance=MEDIUM,
+        internal=True,
+    )
+    quota_producer_default: int = setting(
+        "quota.producer.default",
+        LONG,
+        LONG_MAX,
+        "Bytes a second that a producer without a quota of its own may send.",
+        check=POSITIVE,
+        internal=True,
+    )
+    quota_consumer_default: int = setting(
+        "quota.consumer.default",
+        LONG,
+        LONG_MAX,
+        "Bytes a second that a consumer without a quota of its own may fetch.",
+        check=POSITIVE,
+        internal=True,
     )

@@ -17,7 +17,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.probe import answers
 from tests.support.processes import free_port, wait_until
-from tests.support.running_broker import HOST, RunningBroker, threads
+from tests.support.running_broker import BROKER_ID, HOST, RunningBroker, threads
 from tests.support.wire import TOPIC, RawClient
 
 SILENCE_S = 0.5
@@ -140,6 +140,27 @@ def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) ->
         running.settings["max.connections.per.ip.overrides"] = overrides
         running.start()
         assert running.described()["max.connections.per.ip"][0] == "0"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "reason"),
+    [
+        ("leader.replication.throttled.rate", "abc", "waits for clusters with replication"),
+        ("follower.replication.throttled.rate", "-5", "waits for clusters with replication"),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", "abc", "waits for moves between log directories"),
+        ("quota.producer.default", "0", "Cannot update these configs dynamically"),
+        ("quota.consumer.default", "x", "Cannot update these configs dynamically"),
+    ],
+)
+def test_rates_that_nothing_keeps_to_are_refused(running: RunningBroker, name: str, wrong: str, reason: str) -> None:
+    before = running.described()
+    for broker in (BROKER_ID, ""):
+        for value, expected in ((wrong, ""), ("1000", reason)):
+            answer = running.alter({name: value}, name=broker)
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
+            assert name in answer.error_message
+            assert expected in answer.error_message
+    assert running.described() == before
 
 
 @pytest.mark.parametrize("address", ["taken", "not ours", "no name"])

@@ -11,6 +11,7 @@ from kavka.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.describe import ConfigEntry, describe_broker, describe_topic
 from kavka.config.own import KavkaSettings
+from kavka.config.quotas import RateSettings
 from kavka.config.setting import Setting
 from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import LIST, render
@@ -62,7 +63,7 @@ def rows_of(kind: str) -> dict[str, Setting]:
 
 @pytest.mark.parametrize("kind", ["B", "T"])
 def test_every_setting_of_kafka_has_a_row_and_no_other_but_our_own(kind: str) -> None:
-    own = KavkaSettings.ROWS.keys() if kind == "B" else set()
+    own = KavkaSettings.ROWS.keys() | RateSettings.ROWS.keys() if kind == "B" else set()
 
     assert rows_of(kind).keys() - own == kafka_settings(kind).keys()
 
