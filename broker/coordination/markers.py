@@ -6,9 +6,11 @@ MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakValueDictionary
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.gathering import Gathering
@@ -29,7 +31,6 @@ from kavka.protocol.messages.write_txn_markers import (
 )
 from kavka.protocol.records.builder import ControlType, build_control_batch
 from kavka.storage.appending import Origin
-from kavka.storage.environment import at_once
 
 if TYPE_CHECKING:
     from kavka.broker.partition import Partition
@@ -135,13 +136,23 @@ class MarkerDispatch:
 
 
 class MarkerWriter:
-    """Writes markers into the partitions that this broker leads. Any thread; no lock may be held."""
+    """Writes markers into the partitions that this broker leads. Any thread; no lock may be held.
 
-    def __init__(self, services: "Services") -> None:
+    `_lock` guards `_logs`: those of partitions whose fsync is awaited, so that one thread at most is at each.
+    """
+
+    def __init__(self, services: "Services", execute: Callable[[Callable[[], None]], None]) -> None:
+        """`execute` runs a piece of work soon, on a thread that may wait for the disk."""
         self._services: Final = services
+        self._execute: Final = execute
+        self._lock = threading.Lock()
+        self._logs: WeakValueDictionary[Partition, CoordinatedLog] = WeakValueDictionary()
 
     def write(self, request: WriteTxnMarkersRequest, done: Answered) -> None:
-        """Write each marker where it can be written; `done` when all are committed or have failed."""
+        """Write each marker where it can be written; `done` when all are committed or have failed.
+
+        Waits for no fsync: where a topic's `flush.messages` asks for one, another thread does it.
+        """
         places = [
             (marker, topic.name, index)
             for marker in request.markers
@@ -200,17 +211,25 @@ class MarkerWriter:
             done(failure.code)
             return
         partition.appended()
-        committed = CoordinatedLog(
-            partition,
-            services.purgatory,
-            services.now_ms,
-            lambda: services.config.current.request_timeout_ms,
-            at_once,
-        )
+        committed = self._log_of(partition)
         if committed.high_watermark >= end_offset:
             done(ErrorCode.NONE)
         else:
             committed.when_committed(end_offset, lambda error: done(ErrorCode.NONE if error is None else error.code))
+
+    def _log_of(self, partition: "Partition") -> CoordinatedLog:
+        services = self._services
+        with self._lock:
+            known = self._logs.get(partition)
+            if known is None:
+                known = self._logs[partition] = CoordinatedLog(
+                    partition,
+                    services.purgatory,
+                    services.now_ms,
+                    lambda: services.config.current.request_timeout_ms,
+                    self._execute,
+                )
+            return known
 
 
 _MOVED: Final = frozenset(

@@ -29,7 +29,16 @@ class CoordinatedLog:
     Threads: any. `_gate` guards `_is_flushing`: a flush is under way, or about to be; there is one at a time.
     """
 
-    __slots__ = ("_execute", "_gate", "_is_flushing", "_now_ms", "_purgatory", "_timeout_ms", "partition")
+    __slots__ = (
+        "__weakref__",
+        "_execute",
+        "_gate",
+        "_is_flushing",
+        "_now_ms",
+        "_purgatory",
+        "_timeout_ms",
+        "partition",
+    )
 
     def __init__(
         self,
@@ -104,29 +113,47 @@ class CoordinatedLog:
         Nor does what waits for the fsync that was asked for.
         """
         source = self.partition.log
-        if source is None:
+        if source is None or source.deleting:
             return -1
         if source.flushes_by_count and source.is_flush_due:
             return min(source.high_watermark, source.recovery_point)
         return source.high_watermark
 
     def _flush_soon(self) -> None:
+        if self._begin_flushing():
+            self._execute(self._flush)
+
+    def _begin_flushing(self) -> bool:
+        """Whether a flush is due that nobody else sees to; who is told so does it."""
         source = self.partition.log
         if source is None or not source.is_flush_due:
-            return
+            return False
         with self._gate:
             if self._is_flushing:
-                return
+                return False
             self._is_flushing = True
-        self._execute(self._flush)
+        return True
 
     def _flush(self) -> None:
         """What was appended by now becomes durable; what comes meanwhile has a flush of its own."""
+        while self._flush_once():
+            self.partition.appended()
+            if not self._begin_flushing():
+                return
+        # Whoever waits for a log that is being deleted need not wait longer.
+        self.partition.appended()
+
+    def _flush_once(self) -> bool:
+        """Whether that got anywhere: a log that is closed, or being deleted, is not flushed, however due it is."""
         partition = self.partition
         source = partition.log
         try:
-            if source is not None and source.is_flush_due:
+            if source is None:
+                return False
+            before = source.recovery_point
+            if source.is_flush_due:
                 source.flush()
+            return source.recovery_point > before or not source.is_flush_due
         except BrokerError as failure:
             # It is in the log, and readers see it; but nobody is told so. A log whose fsync failed is given up.
             log.error(
@@ -135,13 +162,10 @@ class CoordinatedLog:
                 partition.index,
                 str(failure),
             )
-            return
+            return False
         finally:
             with self._gate:
                 self._is_flushing = False
-        partition.appended()
-        if source is not None and not source.closed:
-            self._flush_soon()
 
 
 class _AwaitedCommit(DelayedOperation):
@@ -160,12 +184,11 @@ class _AwaitedCommit(DelayedOperation):
         self._done = done
 
     def is_satisfied(self) -> bool:
-        gone = self._partition.log is None or not self._leads()
-        return gone or self._coordinated.high_watermark >= self._end_offset
+        return not self._leads() or self._coordinated.high_watermark >= self._end_offset
 
     def respond(self) -> None:
         partition = self._partition
-        if partition.log is None or not self._leads():
+        if not self._leads():
             self._done(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif self._coordinated.high_watermark < self._end_offset:
             self._done(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
@@ -175,4 +198,7 @@ class _AwaitedCommit(DelayedOperation):
             self._done(None)
 
     def _leads(self) -> bool:
-        return self._partition.is_leader and self._partition.leader_epoch == self._leader_epoch
+        partition = self._partition
+        source = partition.log
+        has_log = source is not None and not source.deleting
+        return has_log and partition.is_leader and partition.leader_epoch == self._leader_epoch

@@ -178,7 +178,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         if parts is None:
             from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 
-            writer = MarkerWriter(self._services)
+            writer = MarkerWriter(self._services, self._given_surroundings().execute)
             channel = LocalMarkerChannel(self._services.broker_id, writer)
             parts = self._markers = (writer, MarkerDispatch(self._services, channel))
         return parts

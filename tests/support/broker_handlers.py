@@ -122,6 +122,7 @@ class FakeLog:
         self.high_watermark = 90
         self.log_end_offset = 100
         self.flushes_by_count = False
+        self.deleting = False
         self.size_bytes = 1234
         self.segment_count = 2
         self.config = SimpleNamespace(min_insync_replicas=1)

@@ -20,6 +20,7 @@ from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from kavka.storage.appending import Origin
+from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import BROKER_ID, update_metadata
 from tests.support.partition_logs import batch_of
@@ -57,7 +58,7 @@ def send(core: BrokerCore, channel: Any, what: MarkersWanted) -> list[list[Marke
 
 
 def local(core: BrokerCore) -> LocalMarkerChannel:
-    return LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services))
+    return LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services, at_once))
 
 
 def begin(core: BrokerCore, index: int = 0) -> None:
@@ -96,7 +97,7 @@ def test_each_leader_is_asked_once_and_answers_for_its_own(core: BrokerCore) -> 
         (9, "far"),
     ]
     channel.sent[1][2](BrokerError(ErrorCode.NETWORK_EXCEPTION))
-    MarkerWriter(core.services).write(channel.sent[0][1], channel.sent[0][2])
+    MarkerWriter(core.services, at_once).write(channel.sent[0][1], channel.sent[0][2])
     (of_all,) = answers
     assert {(answer.topic, answer.partition): answer.code for answer in of_all} == {
         ("visits", 0): ErrorCode.NONE,
@@ -152,6 +153,28 @@ def test_a_marker_waits_for_the_in_sync_replicas(core: BrokerCore) -> None:
     assert answers == []
     core.replicas.partitions["visits", 0].follower_fetched(2, 1, NOW_MS)
     assert [answer.code for answer in answers[0]] == [ErrorCode.NONE]
+
+
+def test_no_sender_of_markers_waits_for_their_fsyncs(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path)
+    core.create(TRANSACTION_STATE_TOPIC)
+    core.create("visits", 2)
+    jobs: list[Callable[[], None]] = []
+    channel = LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services, jobs.append))
+    for index in (0, 1):
+        core.log("visits", index).flush_beyond = 0
+        core.log("visits", index).flushes_by_count = True
+
+    first = send(core, channel, wanted(("visits", 0), ("visits", 1)))
+    second = send(core, channel, wanted(("visits", 0), epoch=1))
+    ends = [core.log("visits", index).log_end_offset for index in (0, 1)]
+
+    assert (first, second, ends) == ([], [], [2, 1])
+    assert len(jobs) == 2, "a partition's markers share a flush"
+    for job in jobs:
+        job()
+    assert [answer.code for answer in first[0] + second[0]] == [ErrorCode.NONE] * 3
+    core.close()
 
 
 def test_a_stale_marker_is_refused(core: BrokerCore) -> None:

@@ -1,6 +1,7 @@
 """The runtime over real partitions and logs: what fails on disk, and leaderships that come and go."""
 
 import errno
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from kavka.storage.environment import at_once
 from tests.support.broker_handlers import topic_id_of
 from tests.support.log_managers import FailingFiles, ManagerRig
 from tests.support.tiny_shard import NOW_MS, Answers, TinyWorld, answer_with, not_refused, record_of
@@ -190,6 +192,42 @@ def test_the_shard_works_on_while_its_log_is_flushed_and_nobody_is_answered_befo
     assert rig.files.calls["fsync"] > synced
     assert rig.world.get("h").replies == [2]
     assert rig.world.jobs == []
+
+
+def test_a_flush_of_a_log_that_is_being_deleted_ends_and_so_does_what_waits_for_it(make: Callable[..., Rig]) -> None:
+    rig = make(flush_messages="1")
+    rig.lead()
+    answers = rig.world.put("g", 1)
+    assert len(rig.world.jobs) == 1
+
+    rig.partition.leader_log().begin_deletion()
+    rig.world.jobs.pop(0)()
+
+    assert rig.world.jobs == []
+    assert (answers.replies, answers.errors) == ([], [ErrorCode.NOT_COORDINATOR])
+
+
+def test_a_flush_that_is_carried_out_at_once_goes_on_while_the_log_is_written_to(
+    make: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make(flush_messages="1")
+    rig.lead()
+    source = rig.partition.leader_log()
+    rounds = sys.getrecursionlimit() // 2
+    fsync = rig.files.fsync
+
+    def written_to_meanwhile(fd: int) -> None:
+        if source.log_end_offset < rounds and source.log_end_offset - source.recovery_point < 2:
+            rig.world.put("g", source.log_end_offset)
+        fsync(fd)
+
+    answers = rig.world.put("g", 0)
+    monkeypatch.setattr(rig.files, "fsync", written_to_meanwhile)
+    monkeypatch.setattr(rig.coordinated[rig.partition], "_execute", at_once)
+    rig.world.run_jobs()
+
+    assert source.recovery_point == source.log_end_offset >= rounds
+    assert answers.replies == [0]
 
 
 def test_after_a_flush_that_failed_nobody_is_answered_by_a_later_one(make: Callable[..., Rig]) -> None:
