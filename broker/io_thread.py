@@ -50,6 +50,11 @@ class IoThread:
         """Start the thread."""
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
     def join(self) -> None:
         """Wait for the thread to end: it takes one None from the queue and goes."""
         if self._thread.is_alive():

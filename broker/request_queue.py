@@ -89,6 +89,20 @@ class RequestQueue:
         if connection.pending and not connection.congested and connection.running.acquire(blocking=False):
             self.put(connection)
 
+    def forget_receiver(self, receiver: Received) -> None:
+        """A network thread has ended: what it counted stays."""
+        with self._lock:
+            self.receivers = [each for each in self.receivers if each is not receiver]
+            self._discarded_count -= receiver.received_count
+
+    def forget_finisher(self, finisher: Finished) -> None:
+        """An I/O thread has ended: what it counted stays."""
+        with self._lock:
+            # In this order, and the other way round above: a depth that is seen in between is too small, never too
+            # large, which would have somebody wait for room that there is.
+            self._discarded_count += finisher.finished_count
+            self.finishers = [each for each in self.finishers if each is not finisher]
+
     def discard(self, count: int) -> None:
         """Requests of a closed connection that will never run."""
         with self._lock:

@@ -58,8 +58,10 @@ class SocketServer:
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
-        self.io_threads: list[IoThread] = []
-        self._retired: list[IoThread] = []
+        self._retired: list[NetworkThread] = []
+        self._io_threads: list[IoThread] = []
+        """Those that end too: whichever takes a None from the queue is the one that does."""
+        self._io_count = 0
 
     def bind(self) -> None:
         """Take the listeners' addresses; nobody can connect yet. Raises OSError, with what was taken given back."""
@@ -96,18 +98,19 @@ class SocketServer:
 
     def stop_running(self) -> None:
         """Let the I/O threads finish what they run, and end."""
-        for thread in self.network_threads:
+        for thread in (*self.network_threads, *self._retired):
             thread.call(thread.stop_reading)
-        self._end_io_threads(len(self.io_threads))
-        for ended in self._retired:
-            ended.join()
+        self._end_io_threads(0)
+        for runner in self._io_threads:
+            runner.join()
 
     def stop(self) -> None:
         """Close all connections and end all threads, those that run requests first."""
         self.stop_running()
-        for thread in self.network_threads:
+        for thread in (*self.network_threads, *self._retired):
             thread.stop()
         self.network_threads.clear()
+        self._forget_ended()
 
     def prepare(self, config: "BrokerConfig") -> None:
         """Open the listeners and start the threads that `config` has and the present configuration has not.
@@ -189,7 +192,7 @@ class SocketServer:
             log.info("listener removed name=%s port=%d", acceptor.listener_name, acceptor.port)
             acceptor.stop()
             for thread in self.network_threads:
-                thread.call(thread.close_listener, acceptor.listener_name)
+                thread.call(thread.close_listener, acceptor.listener_name, acceptor.host, acceptor.port)
 
     def _acceptor(self, listener: "Listener") -> Acceptor:
         return Acceptor(
@@ -205,6 +208,7 @@ class SocketServer:
 
     def _grow(self, config: "BrokerConfig") -> None:
         """Start the threads that are missing. Raises OSError; those that could be started stay."""
+        self._forget_ended()
         settings = _network_settings(config)
         while len(self.network_threads) < config.num_network_threads:
             thread = NetworkThread(
@@ -222,19 +226,20 @@ class SocketServer:
             try:
                 thread.start()
             except RuntimeError as failure:
-                self.queue.receivers.remove(thread)
+                self.queue.forget_receiver(thread)
                 thread.stop()
                 raise _no_thread(failure, "num.network.threads", config.num_network_threads) from failure
             self.network_threads = [*self.network_threads, thread]
-        while len(self.io_threads) < config.num_io_threads:
-            runner = IoThread(len(self.io_threads), self.queue, self._dispatcher, self._metrics, self._on_death)
+        while self._io_count < config.num_io_threads:
+            runner = IoThread(self._io_count, self.queue, self._dispatcher, self._metrics, self._on_death)
             self.queue.finishers.append(runner)
             try:
                 runner.start()
             except RuntimeError as failure:
-                self.queue.finishers.remove(runner)
+                self.queue.forget_finisher(runner)
                 raise _no_thread(failure, "num.io.threads", config.num_io_threads) from failure
-            self.io_threads.append(runner)
+            self._io_threads.append(runner)
+            self._io_count += 1
 
     def _shrink(self, config: "BrokerConfig") -> None:
         """Take away what `config` does not have."""
@@ -243,14 +248,26 @@ class SocketServer:
         # The acceptors see the shorter list before the threads that left it stop.
         self.network_threads = self.network_threads[: config.num_network_threads]
         for thread in removed:
-            thread.stop()
-        self._end_io_threads(len(self.io_threads) - config.num_io_threads)
+            # Not waited for: what it still has to answer may be the request for this very change.
+            self._retired.append(thread)
+            thread.retire()
+        self._end_io_threads(config.num_io_threads)
+        self._forget_ended()
 
-    def _end_io_threads(self, count: int) -> None:
-        for _ in range(count):
-            # Whichever thread takes it ends, so which object stands for it does not matter until all end.
-            self._retired.append(self.io_threads.pop())
+    def _end_io_threads(self, left: int) -> None:
+        while self._io_count > left:
+            self._io_count -= 1
             self.queue.put(None)
+
+    def _forget_ended(self) -> None:
+        """Let go of the threads that have ended since the last change."""
+        for thread in [thread for thread in self._retired if not thread.is_alive]:
+            thread.stop()
+            self.queue.forget_receiver(thread)
+            self._retired.remove(thread)
+        for runner in [runner for runner in self._io_threads if not runner.is_alive]:
+            self.queue.forget_finisher(runner)
+            self._io_threads.remove(runner)
 
     def _rejected(self, connection: Connection, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_requests")

@@ -57,6 +57,7 @@ class Acceptor:
             raise OSError(errno.EINVAL, f"listener {listener_name} cannot bind {host}: no host's name") from failure
         self.configured_host: Final = host
         self.configured_port: Final = port
+        self.host: Final[str] = plain_address(self._socket.getsockname()[0])
         self.port: Final[int] = self._socket.getsockname()[1]
         try:
             self._wake_receive, self._wake_send = os.pipe()

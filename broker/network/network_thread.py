@@ -13,6 +13,7 @@ import uvloop
 
 from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
+from kavka.broker.network.departure import Departure, came_to
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.protocol.errors import DecodeError
 
@@ -86,6 +87,7 @@ class NetworkThread:
         self.connections: dict[int, Connection] = {}
         self._paused: dict[int, Connection] = {}
         self._asks_paused = False
+        self._departure = Departure(self._pause, self.close_connection, self._loop.call_later)
         self._next_id = 0
         self._fatal: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
@@ -94,6 +96,17 @@ class NetworkThread:
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def retire(self) -> None:
+        """Take no more connections, let those there are go with their answers, and end. `stop` it later. Any thread."""
+        with self._gate:
+            self._stopped = True
+        self.call(self._retire)
 
     def stop(self) -> None:
         """Close all connections, those not yet taken too, stop the loop and join the thread."""
@@ -137,11 +150,10 @@ class NetworkThread:
         self._discard_pending(connection)
         self._limits.released(connection.listener_name, connection.peer_host)
 
-    def close_listener(self, listener_name: str) -> None:
-        """Close the connections of a listener that is no more."""
-        for connection in list(self.connections.values()):
-            if connection.listener_name == listener_name:
-                self.close_connection(connection)
+    def close_listener(self, name: str, host: str, port: int) -> None:
+        """Close the connections that came to an address that is no more, each when it has its answers."""
+        came = [each for each in self.connections.values() if came_to(each, name, host, port)]
+        self._departure.let_go(came, lambda: None)
 
     def stop_reading(self) -> None:
         """Take no further requests from any connection: the broker stops."""
@@ -200,6 +212,9 @@ class NetworkThread:
     def _close_all(self) -> None:
         for connection in list(self.connections.values()):
             self.close_connection(connection)
+
+    def _retire(self) -> None:
+        self._departure.let_go(list(self.connections.values()), self._loop.stop)
 
     def _register(
         self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kavka.broker.metrics import Metrics
+from kavka.broker.network import departure
 from kavka.broker.network.connection import MAX_UNANSWERED, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
@@ -110,6 +111,55 @@ def test_connections_given_to_a_thread_that_stops_are_closed_and_counted_out() -
 
     assert all(is_closed(client) for client in (*waiting, late))
     assert rig.limits.total == 0
+
+
+def held(rig: Rig) -> tuple[socket.socket, Connection]:
+    """A client, and its connection with a request that somebody runs."""
+    client = rig.adopt()
+    client.sendall(request(1))
+    connection = rig.queue.get()
+    assert connection is not None
+    connection.pending.clear()
+    return client, connection
+
+
+def test_a_thread_that_retires_closes_connections_with_their_answers_and_ends(rig: Rig) -> None:
+    quiet = rig.adopt()
+    asking, connection = held(rig)
+
+    rig.thread.retire()
+
+    assert is_closed(quiet)
+    assert is_closed(rig.adopt())
+    assert rig.thread.is_alive
+    connection.write([b"answer"])
+    connection.running.release()
+    assert asking.recv(100) == b"answer"
+    assert is_closed(asking)
+    rig.wait_for(lambda: not rig.thread.is_alive)
+    assert rig.limits.total == 0
+
+
+def test_a_thread_that_retires_does_not_wait_for_ever(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(departure, "LONGEST_NS", 0)
+    asking, _ = held(rig)
+
+    rig.thread.retire()
+
+    assert is_closed(asking)
+    rig.wait_for(lambda: not rig.thread.is_alive)
+
+
+def test_a_listener_that_moved_keeps_who_came_to_its_new_address(rig: Rig) -> None:
+    clients = [rig.adopt() for _ in range(2)]
+    rig.wait_for(lambda: len(rig.thread.connections) == 2)
+
+    rig.thread.call(rig.thread.close_listener, LISTENER, *clients[0].getpeername())
+
+    assert is_closed(clients[0])
+    rig.wait_for(lambda: len(rig.thread.connections) == 1)
+    clients[1].sendall(request(1))
+    assert rig.queue.get() is not None
 
 
 def test_idle_connections_close_and_busy_ones_stay() -> None:

@@ -18,7 +18,7 @@ from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.probe import answers
 from tests.support.processes import free_port, wait_until
 from tests.support.running_broker import BROKER_ID, HOST, RunningBroker, threads
-from tests.support.wire import TOPIC, RawClient
+from tests.support.wire import BROKER, TOPIC, RawClient
 
 SILENCE_S = 0.5
 NAMES = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,THIRD:PLAINTEXT"
@@ -161,6 +161,48 @@ def test_rates_that_nothing_keeps_to_are_refused(running: RunningBroker, name: s
             assert name in answer.error_message
             assert expected in answer.error_message
     assert running.described() == before
+
+
+def test_who_asks_for_fewer_network_threads_is_answered(running: RunningBroker) -> None:
+    for number in range(2):
+        assert running.alter({"num.network.threads": "2"}).error_code == ErrorCode.NONE
+        with ExitStack() as held:
+            # Threads get connections in turn: the one that asks is once with the thread that goes.
+            clients = [held.enter_context(RawClient(HOST, running.port)) for _ in range(3)]
+            for client in clients:
+                client.ask(MetadataRequest(topics=[]), 9)
+            answer: Any = clients[number].alter(BROKER, BROKER_ID, [("num.network.threads", "1")])
+            assert answer.error_code == ErrorCode.NONE
+        wait_until(lambda: threads("network-") == 1, 10, "the other thread is still there")
+
+
+def test_who_asks_by_a_listener_for_its_end_is_answered_and_then_closed(running: RunningBroker) -> None:
+    port = free_port()
+    own = {"listeners": f"PLAINTEXT://{HOST}:{running.port}"}
+    assert running.alter(with_listener(running, f"OTHER://{HOST}:{port}")).error_code == ErrorCode.NONE
+
+    with RawClient(HOST, port) as client:
+        answer: Any = client.alter(BROKER, BROKER_ID, list(own.items()))
+        assert answer.error_code == ErrorCode.NONE
+        assert client.socket.recv(1) == b""
+
+
+def wait_for_threads(network: int, runners: int) -> None:
+    wait_until(lambda: (threads("network-"), threads("io-")) == (network, runners), 10, "there are other threads")
+
+
+def test_threads_that_have_ended_are_forgotten_and_what_they_counted_is_not(running: RunningBroker) -> None:
+    queue = running.broker._sockets.queue
+    for _ in range(4):
+        for network, runners in ((2, 4), (1, 2)):
+            change = {"num.network.threads": str(network), "num.io.threads": str(runners)}
+            assert running.alter(change).error_code == ErrorCode.NONE
+            wait_for_threads(network, runners)
+
+    assert running.alter({"num.io.threads": "3"}).error_code == ErrorCode.NONE
+
+    assert (len(queue.receivers), len(queue.finishers)) == (1, 3)
+    wait_until(lambda: queue.depth == 0, 10, lambda: f"{queue.depth} requests are counted as waiting")
 
 
 @pytest.mark.parametrize("address", ["taken", "not ours", "no name"])

@@ -1,0 +1,71 @@
+"""Connections that have to go because their listener or their thread does: each when it has its answers.
+
+Whoever asked for that change may have asked by one of them, and the answer comes when the change is made.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+
+LONGEST_NS: Final = 5_000_000_000
+"""How long a connection may wait for the answers that it is owed: there are requests that wait for minutes."""
+CHECK_S: Final = 0.02
+ANY_HOST: Final = frozenset({"0.0.0.0", "::"})
+
+
+class Departure:
+    """Closes a network thread's connections as soon as they are owed nothing. Threads: that one alone."""
+
+    def __init__(
+        self,
+        pause: Callable[["Connection"], None],
+        close: Callable[["Connection"], None],
+        call_later: Callable[..., object],
+    ) -> None:
+        """`pause` has a connection not read any more; `call_later(seconds, function, *arguments)` is the loop's."""
+        self._pause = pause
+        self._close = close
+        self._call_later = call_later
+
+    def let_go(self, connections: "Sequence[Connection]", gone: Callable[[], object]) -> None:
+        """Read no more of these and close each in its time; `gone()` when the last one is."""
+        for connection in connections:
+            self._pause(connection)
+            connection.closing = True
+        self._close_answered(connections, gone, time.monotonic_ns() + LONGEST_NS)
+
+    def _close_answered(
+        self, connections: "Sequence[Connection]", gone: Callable[[], object], deadline_ns: int
+    ) -> None:
+        is_late = time.monotonic_ns() >= deadline_ns
+        left: list[Connection] = []
+        for connection in connections:
+            if is_late or connection.closed or _is_owed_nothing(connection):
+                self._close(connection)
+            else:
+                left.append(connection)
+        if left:
+            self._call_later(CHECK_S, self._close_answered, left, gone, deadline_ns)
+        else:
+            gone()
+
+
+def came_to(connection: "Connection", listener_name: str, host: str, port: int) -> bool:
+    """Whether a connection was accepted by the listener at that address: one of the same name may be at another."""
+    return (
+        connection.listener_name == listener_name
+        and connection.local_port == port
+        and (host in ANY_HOST or host == connection.local_host)
+    )
+
+
+def _is_owed_nothing(connection: "Connection") -> bool:
+    """Whether all that was read of a connection has been run and answered. No more of it is read."""
+    # In this order: nobody begins to run it when nothing is pending.
+    if connection.pending or connection.running.locked():
+        return False
+    answers = connection.answers
+    return not answers.slots and not answers.backlog
