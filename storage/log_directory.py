@@ -9,6 +9,7 @@ The lock is lost when *any* descriptor of the file is closed in this process, so
 descriptor lives as long as the lock.
 """
 
+import errno
 import fcntl
 import os
 import threading
@@ -176,6 +177,8 @@ class LogDirectory:
             checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
             if any(checkpoint.has(key) for checkpoint in checkpoints):
                 logs = list_logs()
+                if not self.online:
+                    raise OSError(errno.EIO, "the directory is offline", str(self.path))
                 self._write_recovery_points(logs)
                 self._write_high_watermarks(logs)
                 self._write_clean_offsets(logs)

@@ -138,6 +138,26 @@ def test_a_directory_that_fails_keeps_what_its_checkpoints_know(tmp_path: Path) 
     manager.close()
 
 
+def test_a_directory_that_fails_while_it_forgets_a_topic_keeps_what_its_checkpoints_know(tmp_path: Path) -> None:
+    rig = ManagerRig([tmp_path])
+    manager = rig.start()
+    log = manager.get_or_create("orders", 0, ID)
+    append(log, b"kept")
+    log.flush()
+    deleted_topic(rig)
+    directory = manager.directory_of(log)
+
+    def list_logs() -> list[PartitionLog]:
+        manager.directories.fail(directory, OSError(errno.EIO, "broken"))
+        return manager.logs_in(directory)
+
+    with pytest.raises(OSError, match="offline"):
+        directory.forget(KEY, list_logs)
+
+    assert OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files()).read()["orders", 0] == 1
+    manager.close()
+
+
 def test_a_checkpoint_whose_write_failed_is_written_again_though_nothing_changed(tmp_path: Path) -> None:
     files = FailingFiles()
     checkpoint = OffsetCheckpoint(tmp_path / "checkpoint", files)
