@@ -49,6 +49,10 @@ def alter_partitions(term: Term, request: AlterPartitionRequest) -> AlterPartiti
             if name is None or name in term.context.deleting or name not in term.context.assignments:
                 answer.error_code = unknown
                 continue
+            if partition in decided:
+                # Of two changes in one request only the first can be to the state that its sender knew.
+                answer.error_code = ErrorCode.INVALID_REQUEST
+                continue
             outcome = _decide(term, request.broker_id, partition, asked)
             if isinstance(outcome, ErrorCode):
                 answer.error_code = outcome

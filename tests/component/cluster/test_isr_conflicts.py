@@ -151,3 +151,12 @@ def test_a_leader_that_says_it_recovers_and_a_topic_that_is_unknown_are_refused(
     assert by_name.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert by_id.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert stored(stage).version == 0
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_partition_that_a_request_names_twice_is_changed_once_and_the_first_answer_says_so(stage: Stage) -> None:
+    first, second = alter(stage, wanted(1, 2, version=0), wanted(1, 3, version=0))
+
+    assert (first.error_code, first.leader_id, first.isr, first.partition_epoch) == (ErrorCode.NONE, 1, [1, 2], 1)
+    assert second.error_code == ErrorCode.INVALID_REQUEST
+    assert stored(stage).isr == (1, 2)
