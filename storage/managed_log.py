@@ -238,7 +238,7 @@ class ManagedLog(LogState):
                     raise self.disk_failed("the log's folder can't be renamed", error) from error
                 logger.warning("%s: its folder was gone already: %s", self, self.folder)
             self.directory, self.folder = directory, str(directory)
-            for segment in self.published[2]:
+            for segment in (*self.published[2], *self.replaced):
                 segment.moved_to(self.folder)
             self.snapshots.moved_to(self.folder)
 
@@ -254,7 +254,8 @@ class ManagedLog(LogState):
             finally:
                 with self.lock:
                     self.closed = True
-                    for segment in self.published[2]:
+                    # Those that a swap has replaced, but could not set aside, are nobody else's to close.
+                    for segment in (*self.published[2], *self.replaced):
                         segment.unpin()
                         segment.file.retire()
                         segment.offset_index.forget()

@@ -308,7 +308,13 @@ class Segment:
         return [self.file.path, self.offset_index.path, self.time_index.path, self.transaction_index.path]
 
     def moved_to(self, directory: str) -> None:
-        """The folder was renamed."""
+        """The folder was renamed; in it, the files are called as before."""
+        self.file.moved_to(_in(directory, self.file.path))
+        for index in (self.offset_index, self.time_index, self.transaction_index):
+            index.path = _in(directory, index.path)
+
+    def has_its_names(self, directory: str) -> None:
+        """The files in the folder have lost their suffixes."""
         stem = f"{directory}/{self.base_offset:020d}"
         self.file.moved_to(stem + LOG_SUFFIX)
         self.offset_index.path = stem + INDEX_SUFFIX
@@ -352,3 +358,7 @@ class Segment:
             if batch.header.max_timestamp_ms > self.max_timestamp_ms:
                 self.max_timestamp_ms = batch.header.max_timestamp_ms
                 self.max_timestamp_offset = batch.header.last_offset
+
+
+def _in(directory: str, path: str) -> str:
+    return f"{directory}/{path.rpartition('/')[2]}"

@@ -79,7 +79,7 @@ def take_names(log: LogState, new: Segment) -> None:
                 new.file.rename(path)
             else:
                 log.files.rename(path + SWAP_SUFFIX, path)
-        new.moved_to(log.folder)
+        new.has_its_names(log.folder)
         # Another tuple: a reader that just missed a file knows that it should look again.
         end_offset, position, segments, _ = log.published
         log.publish(end_offset, position, list(segments))

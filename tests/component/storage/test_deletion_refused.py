@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kavka.protocol.errors import ErrorCode
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.deferred_jobs import RETRY_DELAY_MS
+from tests.support.compaction import compact, roll
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.partition_logs import append_batch, batch_of
 
 KEY = ("visits", 0)
 
@@ -93,6 +95,29 @@ def test_a_stop_closes_the_files_of_logs_that_wait_for_their_deletion(rig: Manag
 
     rig.manager.close(clean=clean)
 
+    assert open_files_in(log.directory) == []
+
+
+def test_a_deletion_closes_segments_that_a_compaction_could_not_set_aside(rig: ManagerRig, files: FailingFiles) -> None:
+    rig.overrides["visits"] = {"cleanup.policy": "compact"}
+    log = rig.manager.get_or_create(*KEY, ID)
+    for number in range(3):
+        append_batch(log, batch_of(b"%d" % number))
+        roll(log)
+    # Readers have the new segment by then.
+    files.fail("rename", f"{1:020d}.log", errno.ENOSPC)
+    with pytest.raises(BrokerError):
+        compact(log)
+    files.heal()
+    replaced = [segment.file for segment in log.replaced]
+    assert replaced
+
+    rig.manager.delete([KEY])
+
+    assert [Path(file.path).parent for file in replaced] == [log.directory] * len(replaced)
+    rig.now_ms += 60_000
+    rig.manager.delete_pending()
+    assert not log.directory.exists()
     assert open_files_in(log.directory) == []
 
 
