@@ -102,7 +102,7 @@ class Acceptor:
                 wait_s = self._limits.wait_s(self.listener_name)
                 if wait_s:
                     self._pause(wait_s)
-                elif poll.poll() and not self._stopping:
+                elif poll.poll() and not self._stopping and not self._limits.is_full(self.listener_name):
                     self._accept()
         except BaseException as failure:
             self._on_death(failure)

@@ -75,7 +75,7 @@ class ConnectionLimits:
         settings = self.settings
         own = settings.by_listener.get(listener_name, NO_LIMITS)
         with self._lock:
-            if self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections:
+            if self._is_full(listener_name, settings):
                 return FULL_WAIT_S
             if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
                 return 0.0
@@ -88,6 +88,15 @@ class ConnectionLimits:
                 self._rate.take()
                 own_rate.take()
             return wait_s
+
+    def is_full(self, listener_name: str) -> bool:
+        """Whether there is no room for a connection of this listener, as limits may have it since `wait_s`."""
+        with self._lock:
+            return self._is_full(listener_name, self.settings)
+
+    def _is_full(self, listener_name: str, settings: ConnectionSettings) -> bool:
+        own = settings.by_listener.get(listener_name, NO_LIMITS)
+        return self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections
 
     def admit(self, listener_name: str, ip: str) -> bool:
         """Count a connection in; False when its address has too many, and it must be closed."""

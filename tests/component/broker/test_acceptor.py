@@ -199,3 +199,22 @@ def test_a_listener_added_late_has_high_descriptors() -> None:
 
 def test_without_descriptors_clients_are_told_and_it_goes_on_when_there_are_some() -> None:
     run_alone(OUT_OF_DESCRIPTORS)
+
+
+def test_a_limit_that_is_lowered_holds_for_the_very_next_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening(settings=ConnectionSettings(max_connections=2)) as made, closing(made.connect()):
+        made.wait_for(lambda: len(made.adopted) == 1)
+        waits: list[float] = []
+        wait_s = made.limits.wait_s
+
+        def noted(listener_name: str) -> float:
+            waits.append(wait_s(listener_name))
+            return waits[-1]
+
+        monkeypatch.setattr(made.limits, "wait_s", noted)
+        made.limits.settings = ConnectionSettings(max_connections=1)
+        with closing(made.connect()):
+            made.wait_for(lambda: any(waits))
+            assert len(made.adopted) == 1
+            made.limits.released("PLAIN", "127.0.0.1")
+            made.wait_for(lambda: len(made.adopted) == 2)
