@@ -70,40 +70,44 @@ class GroupConfig(GroupSettings):
 def validate_group_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
     """Raises ConfigError for a wrong value, an unknown name, or one outside of the broker's `group.consumer` limits."""
     config = GroupConfig(broker, overrides)
-    _require_between(
-        _HEARTBEAT,
-        config.consumer_heartbeat_interval_ms,
-        ("group.consumer.min.heartbeat.interval.ms", broker.group_consumer_min_heartbeat_interval_ms),
-        ("group.consumer.max.heartbeat.interval.ms", broker.group_consumer_max_heartbeat_interval_ms),
-    )
-    _require_between(
-        _SESSION,
-        config.consumer_session_timeout_ms,
-        ("group.consumer.min.session.timeout.ms", broker.group_consumer_min_session_timeout_ms),
-        ("group.consumer.max.session.timeout.ms", broker.group_consumer_max_session_timeout_ms),
-    )
-    if config.consumer_session_timeout_ms <= config.consumer_heartbeat_interval_ms:
-        raise ConfigError(None, None, f"{_SESSION} must be greater than {_HEARTBEAT}")
+    for name in GroupSettings.ROWS:
+        _require_within_limits(config, name, broker)
+    _require_longer_session(config)
 
 
 def usable_group_overrides(
     overrides: Mapping[str, str], broker: BrokerConfig
 ) -> tuple[dict[str, str], list[ConfigError]]:
-    """What can be used of a stored group's settings, and what is wrong with the rest: another version wrote it."""
+    """What can be used of a stored group's settings, and what is wrong with the rest: another version wrote it, or the
+    broker's limits have changed.
+    """
     usable: dict[str, str] = {}
     problems: list[ConfigError] = []
     for name, text in overrides.items():
         try:
-            GroupConfig(broker, {name: text})
+            _require_within_limits(GroupConfig(broker, {name: text}), name, broker)
         except ConfigError as error:
             problems.append(error)
         else:
             usable[name] = text
+    for name in (_HEARTBEAT, _SESSION):
+        try:
+            _require_longer_session(GroupConfig(broker, usable))
+        except ConfigError as error:
+            if usable.pop(name, None) is not None:
+                problems.append(error)
     return usable, problems
 
 
-def _require_between(name: str, value: int, low: tuple[str, int], high: tuple[str, int]) -> None:
-    if value < low[1]:
-        raise ConfigError(None, None, f"{name} must be greater than or equal to {low[0]}")
-    if value > high[1]:
-        raise ConfigError(None, None, f"{name} must be less than or equal to {high[0]}")
+def _require_within_limits(config: GroupConfig, name: str, broker: BrokerConfig) -> None:
+    kind = name.removeprefix("consumer.")
+    value = config.value(name)
+    for bound, word, fits in (("min", "greater", int.__le__), ("max", "less", int.__ge__)):
+        limit = f"group.consumer.{bound}.{kind}"
+        if not fits(broker.value(limit), value):
+            raise ConfigError(None, None, f"{name} must be {word} than or equal to {limit}")
+
+
+def _require_longer_session(config: GroupConfig) -> None:
+    if config.consumer_session_timeout_ms <= config.consumer_heartbeat_interval_ms:
+        raise ConfigError(None, None, f"{_SESSION} must be greater than {_HEARTBEAT}")
