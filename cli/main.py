@@ -33,7 +33,10 @@ class Verb(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads."""
-    args = build_parser().parse_args(argv)
+    try:
+        args = _parsed(argv)
+    except OutputError as error:
+        return _without_output(error)
     if not sys.platform.startswith("linux"):
         # What the commands import needs Linux's system calls, so this comes first.
         return complain("kavka", f"Linux is required, and this is {sys.platform}; a Linux container or VM will do")
@@ -43,10 +46,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except OutputError as error:
-        give_up_output()
-        # Whose reader left (`kavka storage dump ... | head`) has nobody to tell.
-        return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
+        return _without_output(error)
     return code
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    try:
+        return build_parser().parse_args(argv)
+    except SystemExit as done:
+        if not done.code:
+            flush()  # `--help` and `--version` have printed
+        raise
+
+
+def _without_output(error: OutputError) -> int:
+    give_up_output()
+    # Whose reader left (`kavka storage dump ... | head`) has nobody to tell.
+    return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
 
 
 def build_parser() -> argparse.ArgumentParser:

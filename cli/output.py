@@ -1,5 +1,6 @@
 """What commands print: results on standard output, complaints, one line each, on standard error."""
 
+import errno
 import os
 import sys
 from typing import Final
@@ -18,6 +19,8 @@ class OutputError(Exception):
 
 def emit(line: str) -> None:
     """Print one line. Raises OutputError."""
+    if sys.stdout is None:  # the shell's `>&-`
+        raise OutputError(OSError(errno.EBADF, os.strerror(errno.EBADF)))
     try:
         print(line)
     except OSError as error:
@@ -26,6 +29,8 @@ def emit(line: str) -> None:
 
 def flush() -> None:
     """Write what is buffered, so that a full disk is noticed. Raises OutputError."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -34,6 +39,8 @@ def flush() -> None:
 
 def give_up_output() -> None:
     """Let what is still buffered go nowhere: Python would complain again at exit."""
+    if sys.stdout is None:
+        return
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,5 +1,6 @@
 """The `kavka` command: finding verbs, exit codes, and what it costs to start."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,30 @@ def test_an_output_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, ar
             [sys.executable, "-m", "kavka", *given], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.stderr == "kavka: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+def test_a_version_that_cannot_be_written_is_a_failure() -> None:
+    # Unbuffered, argparse itself meets the error, and hides it.
+    buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kavka", "--version"],
+            env=buffered,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == "kavka: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+def test_a_closed_output_is_said_on_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kavka", "storage", "info", "--log-dirs", str(tmp_path)]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
+
+    assert done.stderr == "kavka: the output cannot be written: Bad file descriptor\n"
     assert done.returncode == 1
 
 
