@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits at the end of the logs it reads. What it answers is read when the wait ends."""
+    """Waits at the end of the logs it reads. What it answers is read when the wait ends.
+
+    Its connection's next request does not run before that, as in Kafka: else a client could have as many answers
+    prepared as it may have requests, and each append would try them all.
+    """
 
     __slots__ = ("_answer", "_connection", "_limits", "_min_bytes", "_readings", "promise")
 
@@ -24,8 +28,6 @@ class DelayedFetch(DelayedOperation):
         min_bytes: int,
         connection: "Connection",
         answer: Callable[[], FetchResponse],
-        *,
-        effects_complete: bool,
     ) -> None:
         super().__init__()
         self._readings = readings
@@ -33,7 +35,7 @@ class DelayedFetch(DelayedOperation):
         self._min_bytes = min_bytes
         self._connection = connection
         self._answer = answer
-        self.promise: Final[Promise[FetchResponse]] = Promise(effects_complete=effects_complete)
+        self.promise: Final[Promise[FetchResponse]] = Promise()
 
     def is_satisfied(self) -> bool:
         limits = self._limits

@@ -144,6 +144,8 @@ class Dispatcher:
             else:
                 self._put_error(context, route, kept, error)
             connection.flush()
+            if connection.answers.slots:
+                connection.hold_up_large(context)
             if effects_complete:
                 self._queue.wake(connection)
             elif connection.pending:

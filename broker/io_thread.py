@@ -6,7 +6,7 @@ from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
-from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES
+from kavka.broker.network.connection import LARGE_ANSWER_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES
 from kavka.broker.produce_shapes import CLOSES
 from kavka.broker.request_log import SLOW_NS, log_slow
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 TURN_REQUESTS: Final = 16
 TURN_BYTES: Final = 1024 * 1024
-FLUSH_FROM_BYTES: Final = 64 * 1024
 PRODUCE_KEY: Final = 0
 
 Run = tuple[memoryview, int, int, int]
@@ -81,7 +80,10 @@ class IoThread:
         ready: list[bytes] = []
         runs: list[Run] = []
         while pending:
-            if len(slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES:
+            if (
+                len(slots) >= MAX_UNANSWERED
+                or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
+            ):
                 break
             try:
                 frame, received_ns, charged_size_bytes = pending.popleft()
@@ -118,9 +120,11 @@ class IoThread:
                     return
                 started_ns = context.local_done_ns
                 answer = context.answer
-                if answer is not None and (answer.__class__ is list or len(answer) > FLUSH_FROM_BYTES):
+                if answer is not None and (answer.__class__ is list or len(answer) >= LARGE_ANSWER_BYTES):
                     # Let it be counted as unsent before more requests like it run.
                     connection.flush()
+                    if slots:
+                        connection.hold_up_large(context)
             if count >= TURN_REQUESTS or size >= TURN_BYTES:
                 break
         if runs:
@@ -141,7 +145,8 @@ class IoThread:
         pending = connection.pending
         queue = self._queue
         answers = connection.answers
-        is_congested = len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+        unsent_size_bytes = answers.backlog_size_bytes + answers.held_up_size_bytes
+        is_congested = len(answers.slots) >= MAX_UNANSWERED or unsent_size_bytes >= MAX_UNSENT_BYTES
         if pending and not is_congested:
             queue.put(connection)
         else:

@@ -61,9 +61,7 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
             connection.is_tailing = False
         return run.answer()
     connection.is_tailing = True
-    operation = DelayedFetch(
-        run.readings, run.limits, min_bytes, connection, run.answer, effects_complete=run.session is None
-    )
+    operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
     connection.parked[operation] = None
     watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     services.purgatory.park(operation, watching, request.max_wait_ms)

@@ -42,13 +42,16 @@ class AnswerQueue:
     backlog under the connection's write lock; `head_ready` by any thread.
     """
 
-    __slots__ = ("backlog", "backlog_size_bytes", "slots")
+    __slots__ = ("_held_up", "backlog", "backlog_size_bytes", "held_up_size_bytes", "slots")
 
     def __init__(self) -> None:
         self.slots: deque[Context] = deque()
         self.backlog: deque[Part] = deque()
         self.backlog_size_bytes = 0
         """Bytes of the backlog that are held in memory (file slices are not)."""
+        self.held_up_size_bytes = 0
+        """The same of large answers that are ready and wait for those before them."""
+        self._held_up: dict[Context, int] = {}
 
     @property
     def head_ready(self) -> bool:
@@ -68,6 +71,8 @@ class AnswerQueue:
             if answer is None:
                 break
             context = slots.popleft()
+            if self._held_up:
+                self.held_up_size_bytes -= self._held_up.pop(context, 0)
             if done is not None:
                 done.append(context)
             if answer.__class__ is bytes:
@@ -77,12 +82,18 @@ class AnswerQueue:
                 parts.extend(answer)
         return parts
 
+    def hold_up(self, context: "Context") -> None:
+        """Count a large answer that is ready, if it still waits for those before it. Under the write lock."""
+        # Slots that come meanwhile do no harm: contexts are compared by identity, which runs no Python.
+        if context in self.slots and context not in self._held_up:
+            answer = context.answer
+            self._held_up[context] = size_bytes = _memory_bytes([answer] if answer.__class__ is bytes else answer)
+            self.held_up_size_bytes += size_bytes
+
     def hold_back(self, parts: list[Part]) -> None:
         """The socket did not take these."""
         self.backlog.extend(parts)
-        for part in parts:
-            if isinstance(part, bytes | memoryview):
-                self.backlog_size_bytes += len(part)
+        self.backlog_size_bytes += _memory_bytes(parts)
 
     def drop(self) -> None:
         """The connection is gone: unpin what was to be sent, forget the rest."""
@@ -95,6 +106,8 @@ class AnswerQueue:
         release_parts(list(self.backlog))
         self.backlog.clear()
         self.backlog_size_bytes = 0
+        self._held_up.clear()
+        self.held_up_size_bytes = 0
 
 
 def release_parts(parts: list[Part]) -> None:
@@ -102,3 +115,7 @@ def release_parts(parts: list[Part]) -> None:
     for part in parts:
         if not isinstance(part, bytes | memoryview):
             part.release()
+
+
+def _memory_bytes(parts: list[Part]) -> int:
+    return sum([len(part) for part in parts if isinstance(part, bytes | memoryview)])

@@ -32,6 +32,8 @@ MAX_UNANSWERED: Final = 256
 READ_ON_BELOW: Final = 128
 """Unanswered requests: reading that has paused goes on below this."""
 MAX_UNSENT_BYTES: Final = 4 * 1024 * 1024
+LARGE_ANSWER_BYTES: Final = 64 * 1024
+"""Answers from this size on, and those of parts, count as unsent also while they wait for others before them."""
 MAX_PENDING_BYTES: Final = 2 * 1024 * 1024
 """Of requests that have been read and not been run: a connection with so many is not read on. The last frame, however
 large, may exceed it. Enough that two of a producer's usual largest batches lie ready while one is written."""
@@ -127,7 +129,10 @@ class Connection:
     def congested(self) -> bool:
         """Whether the client must take answers before more of its requests are read or run."""
         answers = self.answers
-        return len(answers.slots) >= MAX_UNANSWERED or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+        return (
+            len(answers.slots) >= MAX_UNANSWERED
+            or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
+        )
 
     @property
     def may_read_on(self) -> bool:
@@ -151,6 +156,14 @@ class Connection:
                 self._write_ready()
             finally:
                 self.write_lock.release()
+
+    def hold_up_large(self, context: "Context") -> None:
+        """Count a large answer as unsent that `flush` could not write, as others before it are awaited. Any thread."""
+        answer = context.answer
+        if answer.__class__ is list or (answer is not None and len(answer) >= LARGE_ANSWER_BYTES):
+            with self.write_lock:
+                if not self.closed:
+                    self.answers.hold_up(context)
 
     def put_parts(self, context: "Context", parts: list[Part]) -> None:
         """Fill a request's slot with an answer that may pin files; `flush` writes it. Any thread.

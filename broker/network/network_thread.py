@@ -311,7 +311,7 @@ class NetworkThread:
             self._queue.put(connection)
         if (
             len(pending) + len(answers.slots) >= MAX_UNANSWERED
-            or answers.backlog_size_bytes >= MAX_UNSENT_BYTES
+            or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
             or connection.received_bytes - connection.taken_bytes >= MAX_PENDING_BYTES
         ):
             self._pause(connection)

@@ -39,7 +39,7 @@ def test_a_long_poll_is_answered_once_and_whole(tmp_path: Path, seed: int) -> No
         partitions = [reading.answer for reading in readings]
         return FetchResponse(error_code=0, responses=[FetchableTopicResponse(topic="visits", partitions=partitions)])
 
-    operation = DelayedFetch(readings, limits, 2 * len(half), core.connection, answer, effects_complete=True)
+    operation = DelayedFetch(readings, limits, 2 * len(half), core.connection, answer)
     operation.promise.watch(lambda response, error: answers.append(response or pytest.fail(str(error))))
     parking = Purgatory(Timer(lambda failure: None))
     turns = Interleaving(seed, MODULES, chance=0.01)

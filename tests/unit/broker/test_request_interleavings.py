@@ -138,6 +138,8 @@ def test_limits_on_unanswered_requests_do_not_stop_a_connection_for_good(
     for module in (io_thread, network_thread, connection):
         monkeypatch.setattr(module, "MAX_UNANSWERED", 3)
         monkeypatch.setattr(module, "MAX_UNSENT_BYTES", 40)
+    for module in (io_thread, connection):
+        monkeypatch.setattr(module, "LARGE_ANSWER_BYTES", 1)
     monkeypatch.setattr(connection, "READ_ON_BELOW", 2)
     play = Play(seed, monkeypatch, clients=2, requests=12)
 

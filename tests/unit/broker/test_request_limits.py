@@ -155,6 +155,31 @@ def test_what_the_network_thread_runs_itself_is_not_read_on_either(
     core.close()
 
 
+def test_large_answers_that_wait_for_others_before_them_count_as_unsent(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+        monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 40)
+    for name in ("kavka.broker.io_thread", "kavka.broker.network.connection"):
+        monkeypatch.setattr(f"{name}.LARGE_ANSWER_BYTES", 1)
+    connection, socket = stage.connect()
+    kinds = ["later", "now", "later", "now", "now", "now", "now", "now"]
+    for number, kind in enumerate(kinds):
+        socket.input += request(number, kind)
+        stage.settle()
+        if number == 2:
+            stage.promises.pop().complete(HeartbeatResponse(error_code=7))
+    assert stage.ran == [0, 1, 2, 3]
+    assert connection.congested
+
+    stage.promises.pop().complete(HeartbeatResponse(error_code=7))
+    stage.settle()
+
+    assert answers(socket.taken) == [(number, 7 * (kind == "later")) for number, kind in enumerate(kinds)]
+    assert connection.answers.held_up_size_bytes == 0
+    assert connection.reading
+
+
 def test_a_full_queue_pauses_reading_until_half_of_it_is_worked_off() -> None:
     stage = Stage(max_requests=8)
     first, second = stage.connect(), stage.connect()
