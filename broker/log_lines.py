@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Final, TextIO
 
+from kavka.broker.log_flood import FloodGate
+
 ROOT: Final = "kavka"
 TRACE: Final = 5
 LEVELS: Final = {
@@ -70,6 +72,7 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
     number = level_of(level)
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(LineFormatter())
+    handler.addFilter(FloodGate())
     logger = logging.getLogger(ROOT)
     logger.setLevel(number)
     for old in list(logger.handlers):
