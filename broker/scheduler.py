@@ -24,8 +24,10 @@ class Scheduler:
     Threads: any thread adds jobs; `_lock` guards all attributes.
     """
 
-    def __init__(self, timer: Timer, threads: int) -> None:
+    def __init__(self, timer: Timer, threads: int, on_death: Callable[[BaseException], None]) -> None:
+        """`on_death` hears of what is meant to end a thread: the pool would keep it to itself."""
         self._timer = timer
+        self._on_death = on_death
         self._executor = _pool(threads)
         self._replaced: list[ThreadPoolExecutor] = []
         """Pools that were too large or too small, and may still be at work."""
@@ -103,11 +105,18 @@ class Scheduler:
     def _submit(self, work: Callable[[], None]) -> None:
         """Under the lock."""
         try:
-            self._executor.submit(work)
+            self._executor.submit(self._run, work)
         except RuntimeError:
             # No thread can be started now. The work lies in the queue already: the next thread takes it.
             log.exception("no background thread can be started")
             self._timer.schedule(self._start_a_thread, RETRY_MS)
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as failure:
+            self._on_death(failure)
+            raise
 
     def _start_a_thread(self) -> None:
         with self._lock:

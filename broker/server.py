@@ -113,7 +113,7 @@ class Broker:
         self.metrics: Final = Metrics()
         self.services: Final = Services()
         self._timer: Final = Timer(self._thread_died)
-        self._scheduler: Final = Scheduler(self._timer, config.background_threads)
+        self._scheduler: Final = Scheduler(self._timer, config.background_threads, self._thread_died)
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
         self._epoch = -1

@@ -12,6 +12,10 @@ from tests.support.processes import let_pass, wait_until
 FAR_MS = 2**31 - 1
 
 
+def died(failure: BaseException) -> None:
+    raise AssertionError("a background thread died") from failure
+
+
 @pytest.fixture
 def timer() -> Iterator[Timer]:
     deaths: list[BaseException] = []
@@ -24,7 +28,7 @@ def timer() -> Iterator[Timer]:
 
 @pytest.fixture
 def scheduler(timer: Timer) -> Iterator[Scheduler]:
-    scheduler = Scheduler(timer, 2)
+    scheduler = Scheduler(timer, 2, died)
     yield scheduler
     scheduler.stop()
 
@@ -130,7 +134,7 @@ def test_a_slow_job_never_runs_beside_itself(scheduler: Scheduler) -> None:
 
 
 def test_stop_waits_for_what_runs_and_starts_nothing_more(timer: Timer) -> None:
-    scheduler = Scheduler(timer, 1)
+    scheduler = Scheduler(timer, 1, died)
     started, may_end = threading.Event(), threading.Event()
     ended: list[int] = []
 
@@ -151,7 +155,7 @@ def test_stop_waits_for_what_runs_and_starts_nothing_more(timer: Timer) -> None:
 
 
 def test_stop_waits_for_a_pool_that_was_resized_away(timer: Timer) -> None:
-    scheduler = Scheduler(timer, 1)
+    scheduler = Scheduler(timer, 1, died)
     started, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def job() -> None:
@@ -191,7 +195,7 @@ def test_jobs_go_on_while_pools_are_resized(scheduler: Scheduler) -> None:
 
 
 def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) -> None:
-    scheduler = Scheduler(timer, 1)
+    scheduler = Scheduler(timer, 1, died)
     scheduler.stop()
     ran: list[str] = []
 
@@ -204,7 +208,7 @@ def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) ->
 
 def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
-    scheduler = Scheduler(timer, 1)
+    scheduler = Scheduler(timer, 1, died)
     runs: list[int] = []
 
     def interval_ms() -> float:
@@ -218,7 +222,7 @@ def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypat
 
 def test_work_waits_for_a_thread_where_none_can_be_started(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
-    scheduler = Scheduler(timer, 1)
+    scheduler = Scheduler(timer, 1, died)
     start = threading.Thread.start
     refusals: list[threading.Thread] = []
 
@@ -235,3 +239,17 @@ def test_work_waits_for_a_thread_where_none_can_be_started(timer: Timer, monkeyp
 
     until(lambda: sorted(ran) == ["job", "single"])
     scheduler.stop()
+
+
+def test_what_is_meant_to_end_a_thread_is_heard_of(timer: Timer) -> None:
+    deaths: list[BaseException] = []
+    scheduler = Scheduler(timer, 1, deaths.append)
+
+    def end() -> None:
+        raise SystemExit(3)
+
+    scheduler.soon(end)
+    until(lambda: bool(deaths))
+    scheduler.stop()
+
+    assert [type(failure) for failure in deaths] == [SystemExit]
