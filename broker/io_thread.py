@@ -80,10 +80,8 @@ class IoThread:
         ready: list[bytes] = []
         runs: list[Run] = []
         while pending:
-            if (
-                len(slots) >= MAX_UNANSWERED
-                or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
-            ):
+            unsent_size_bytes = answers.backlog_size_bytes + answers.held_up_size_bytes
+            if len(slots) >= MAX_UNANSWERED or unsent_size_bytes >= MAX_UNSENT_BYTES:
                 break
             try:
                 frame, received_ns, charged_size_bytes = pending.popleft()

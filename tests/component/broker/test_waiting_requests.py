@@ -138,28 +138,6 @@ def test_a_fetch_waits_for_the_bytes_it_wants_however_they_come(core: BrokerCore
     assert sizes(bytes(core.socket.taken)) == [2 * BATCH, BATCH]
 
 
-def test_one_fetch_of_a_connection_waits_at_a_time_and_what_follows_is_answered_in_order(core: BrokerCore) -> None:
-    for number in range(1, 4):
-        core.ask(fetch_frame(number, (0, 0), (1, 0)))
-    core.ask(produce_frame(9, 4, {("visits", 2): bytes(batch_of(b"x"))}))
-    assert core.purgatory.size == 1
-    assert core.socket.taken == b""
-
-    append(core)
-    core.stage.settle()
-
-    assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2, 3, 4]
-    assert core.log("visits", 2).log_end_offset == 1
-    assert (core.purgatory.size, core.connection.running.locked()) == (0, False)
-
-
-def whole_frames(data: bytes) -> Iterator[bytes]:
-    while data:
-        end = 4 + int.from_bytes(data[:4], "big")
-        yield data[:end]
-        data = data[end:]
-
-
 SMALL = {"segment.bytes": str(3 * BATCH)}
 
 

@@ -1,0 +1,55 @@
+"""Several fetches of one connection: they wait one after the other, and what follows is answered in order."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kavka.protocol.codec import encode
+from kavka.protocol.headers import encode_request_header
+from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.support.broker_core import BrokerCore, produce_frame
+from tests.support.partition_logs import batch_of
+
+VERSION = 12
+
+
+def test_one_fetch_of_a_connection_waits_at_a_time_and_what_follows_is_answered_in_order(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path)
+    core.create("visits", 2)
+    for number in range(1, 4):
+        core.ask(fetch_frame(number))
+    core.ask(produce_frame(9, 4, {("visits", 1): bytes(batch_of(b"x"))}))
+    assert core.purgatory.size == 1
+    assert core.socket.taken == b""
+
+    partition = core.replicas.partitions["visits", 0]
+    partition.append(memoryview(batch_of(b"x" * 100)), 1, 9, 0)
+    partition.appended()
+    core.stage.settle()
+
+    assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2, 3, 4]
+    assert core.log("visits", 1).log_end_offset == 1
+    assert (core.purgatory.size, core.connection.running.locked()) == (0, False)
+    core.close()
+
+
+def fetch_frame(number: int) -> bytes:
+    """A fetch without a session from the beginning of the first partition."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=60_000,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[FetchTopic(topic="visits", partitions=[partition])],
+        forgotten_topics_data=[],
+    )
+    return encode_request_header(1, VERSION, number, "c") + encode(request, VERSION)
+
+
+def whole_frames(data: bytes) -> Iterator[bytes]:
+    while data:
+        end = 4 + int.from_bytes(data[:4], "big")
+        yield data[:end]
+        data = data[end:]
