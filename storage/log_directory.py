@@ -54,6 +54,7 @@ class LogDirectory:
         "_real_path",
         "clean_offsets",
         "failure",
+        "fsync_is_due",
         "high_watermarks",
         "log_start_offsets",
         "path",
@@ -65,6 +66,8 @@ class LogDirectory:
         self.path = path
         self.failure: OSError | None = None
         """Why the directory is offline; None while it is online."""
+        self.fsync_is_due = False
+        """Whether a folder came or went that a power cut might bring back or take; any thread."""
         self.refusal_told_s = float("-inf")
         """When the last write that the disk refused was logged (monotonic)."""
         self._checkpoint_lock = threading.Lock()
@@ -124,6 +127,16 @@ class LogDirectory:
                 os.close(descriptor)
             finally:
                 _HELD.discard(self._real_path)
+
+    def fsync(self) -> None:
+        """Make it durable that folders came and went. Raises OSError, and then `fsync_is_due`: somebody tries again."""
+        # First: who is refused meanwhile sets it again.
+        self.fsync_is_due = False
+        try:
+            self._files.fsync_directory(self.path)
+        except OSError:
+            self.fsync_is_due = True
+            raise
 
     def take_clean_shutdown_mark(self) -> bool:
         """Whether the last broker here stopped cleanly; the mark is gone afterwards. Raises OSError.

@@ -330,9 +330,11 @@ class LogManager:
 
     def _fsync(self, directory: LogDirectory) -> None:
         with self.directories.tried_again(directory, "could not fsync"):
-            self._files.fsync_directory(directory.path)
+            directory.fsync()
 
     def _checkpoint(self, directory: LogDirectory, write: Callable[[ListLogs], None]) -> None:
+        if directory.fsync_is_due:
+            self._fsync(directory)
         with self.directories.tried_again(directory, "could not write a checkpoint"):
             write(partial(self.logs_in, directory))
 

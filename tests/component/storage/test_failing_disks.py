@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.files import AnyPath
 from kavka.storage.log_directories import NoLogDirectoryError
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 
@@ -188,3 +189,31 @@ def test_a_directory_that_vanished_is_made_again_empty(rig: ManagerRig) -> None:
     manager = rig.start()
     assert len(manager.all_logs()) == 1
     manager.close()
+
+
+@pytest.mark.parametrize("step", ["creation", "deletion"])
+def test_an_fsync_of_the_directory_that_was_refused_is_made_up_for_by_the_next_checkpoint(
+    rig: ManagerRig, files: FailingFiles, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    rig.start()
+    log = rig.manager.get_or_create("t", 0, ID, is_new=True) if step == "deletion" else None
+    directory = rig.manager.directories.all[0]
+    fsynced: list[str] = []
+
+    def refused(path: AnyPath) -> None:
+        raise OSError(errno.EMFILE, "too many open files", str(path))
+
+    monkeypatch.setattr(files, "fsync_directory", refused)
+    if log is None:
+        rig.manager.get_or_create("t", 0, ID, is_new=True)
+    else:
+        rig.manager.async_delete("t", 0)
+    monkeypatch.setattr(files, "fsync_directory", lambda path: fsynced.append(str(path)))
+
+    # No log was compacted: nothing is written that would fsync the directory by the way.
+    rig.manager.checkpoint_clean_offsets(directory)
+    rig.manager.checkpoint_clean_offsets(directory)
+
+    assert fsynced == [str(directory.path)]
+    assert rig.failures == []
+    rig.manager.close()
