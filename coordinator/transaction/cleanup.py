@@ -1,6 +1,6 @@
 """What time does: transactions that last too long are aborted, ids that nobody uses are forgotten."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.runtime.result import NOTHING, Result
@@ -114,44 +114,50 @@ class Cleanup:
 
     def _expire_unused(self) -> Result:
         self._look_for_unused_soon()
-        shard = self._shard
-        context = shard.context
-        unused_since_ms = context.now_ms() - context.config.transactional_id_expiration_ms
-        expired = [
-            transaction.transactional_id
-            for transaction in shard.transactions.values()
-            if transaction.state in AT_REST
-            and transaction.last_update_ms <= unused_since_ms
-            and transaction.transactional_id not in shard.waiting
-        ]
-        return self._forget(expired)
+        unused_since_ms = self._unused_since_ms()
+        expired = [each for each in self._shard.transactions.values() if self._is_unused(each, unused_since_ms)]
+        return self._forget(iter(expired))
 
-    def _forget(self, expired: list[str]) -> Result:
-        if not expired:
+    def _unused_since_ms(self) -> int:
+        context = self._shard.context
+        return context.now_ms() - context.config.transactional_id_expiration_ms
+
+    def _is_unused(self, transaction: TransactionMetadata, since_ms: int) -> bool:
+        return (
+            transaction.state in AT_REST
+            and transaction.last_update_ms <= since_ms
+            and transaction.transactional_id not in self._shard.waiting
+        )
+
+    def _forget(self, expired: Iterator[TransactionMetadata]) -> Result:
+        """One append's worth of them; the rest when others have had their turn, unless it is used again by then."""
+        context = self._shard.context
+        unused_since_ms = self._unused_since_ms()
+        batch: list[str] = []
+        size_bytes = 0
+        for transaction in expired:
+            if not self._is_unused(transaction, unused_since_ms):
+                continue
+            batch.append(transaction.transactional_id)
+            context.count(IDS_EXPIRED)
+            size_bytes += len(transaction.transactional_id) * 4 + 16
+            if len(batch) >= EXPIRED_PER_APPEND or size_bytes >= EXPIRED_BYTES_PER_APPEND:
+                break
+        if not batch:
             return NOTHING
-        batch = _one_append(expired)
-        rest = expired[len(batch) :]
-        for _ in batch:
-            self._shard.context.count(IDS_EXPIRED)
+
+        def appended() -> None:
+            context.timers.schedule("expired ids", 0, lambda: self._forget(expired))
+
         return Result(
             [tombstone_of(transactional_id) for transactional_id in batch],
-            appended=lambda: self._forget(rest),
+            appended=appended,
             failed=lambda _error: None,
         )
 
 
 def _is_late(transaction: TransactionMetadata, now_ms: int) -> bool:
     return transaction.state is TransactionState.ONGOING and transaction.start_ms + transaction.timeout_ms < now_ms
-
-
-def _one_append(expired: list[str]) -> list[str]:
-    """As many from the front as fit in a batch."""
-    size = 0
-    for count, transactional_id in enumerate(expired[:EXPIRED_PER_APPEND]):
-        size += len(transactional_id) * 4 + 16
-        if size > EXPIRED_BYTES_PER_APPEND and count:
-            return expired[:count]
-    return expired[:EXPIRED_PER_APPEND]
 
 
 def _nobody(_response: object) -> None:

@@ -1,8 +1,10 @@
 """What time does: late transactions are aborted, unused ids expire."""
 
+from collections.abc import Callable, Hashable
+
 import pytest
 
-from kavka.coordinator.runtime.result import Result
+from kavka.coordinator.runtime.result import NOTHING, Result
 from kavka.coordinator.transaction.cleanup import EXPIRED_PER_APPEND, IDS_EXPIRED, TRANSACTIONS_TIMED_OUT
 from kavka.coordinator.transaction.metadata import tombstone_of
 from kavka.protocol.errors import ErrorCode
@@ -89,6 +91,30 @@ def test_many_ids_expire_in_several_appends() -> None:
 
     assert stage.shard.transactions == {}
     assert len(stage.log) == 2 * count
+
+
+def test_between_two_appends_of_expired_ids_others_have_their_turn() -> None:
+    stage = TransactionStage(SETTINGS)
+    names = [f"t{number}" for number in range(EXPIRED_PER_APPEND + 2)]
+    for name in names:
+        stage.init(name)
+    last = names[-1]
+    stage.advance(2 * DAY_MS - 1)
+    used: list[str] = []
+    make = stage.timers.schedule
+
+    def use_the_last_before_the_next_turn(key: Hashable, delay_ms: float, operation: Callable[[], Result]) -> None:
+        if key == "expired ids" and not used:
+            used.append(last)
+            make("use", 0, lambda: stage.init(last) and NOTHING)
+        make(key, delay_ms, operation)
+
+    stage.timers.schedule = use_the_last_before_the_next_turn  # type: ignore[method-assign]  # listens in
+    stage.advance(3_600_000)
+
+    assert used == [last]
+    assert set(stage.shard.transactions) == {last}
+    assert stage.producer(last).producer_epoch == 1
 
 
 def test_ids_that_cannot_be_forgotten_now_are_forgotten_later() -> None:
