@@ -141,8 +141,9 @@ class Dispatcher:
                 # Held until it is closed, as where a handler raises this: nothing may be answered any more.
                 connection.close(str(error))
                 return
-            else:
-                self._put_error(context, route, kept, error)
+            elif not self._put_error(context, route, kept, error):
+                # The same: what nothing can answer closes the connection.
+                return
             connection.flush()
             if connection.answers.slots:
                 connection.hold_up_large(context)
