@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _SESSION: Final = "consumer.session.timeout.ms"
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
+_LIMITS: Final = {
+    _SESSION: ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    _HEARTBEAT: ("group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+}
+"""The broker's settings between which a group's own has to be."""
 
 
 class GroupSettings(Settings):
@@ -100,12 +105,12 @@ def usable_group_overrides(
 
 
 def _require_within_limits(config: GroupConfig, name: str, broker: BrokerConfig) -> None:
-    kind = name.removeprefix("consumer.")
+    lowest, highest = _LIMITS[name]
     value = config.value(name)
-    for bound, word, fits in (("min", "greater", int.__le__), ("max", "less", int.__ge__)):
-        limit = f"group.consumer.{bound}.{kind}"
-        if not fits(broker.value(limit), value):
-            raise ConfigError(None, None, f"{name} must be {word} than or equal to {limit}")
+    if value < broker.value(lowest):
+        raise ConfigError(None, None, f"{name} must be greater than or equal to {lowest}")
+    if value > broker.value(highest):
+        raise ConfigError(None, None, f"{name} must be less than or equal to {highest}")
 
 
 def _require_longer_session(config: GroupConfig) -> None:

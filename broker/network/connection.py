@@ -164,6 +164,8 @@ class Connection:
             with self.write_lock:
                 if not self.closed:
                     self.answers.hold_up(context)
+            # Who found the lock taken meanwhile leaves the head to its holder.
+            self.flush()
 
     def put_parts(self, context: "Context", parts: list[Part]) -> None:
         """Fill a request's slot with an answer that may pin files; `flush` writes it. Any thread.
