@@ -1,11 +1,12 @@
 """What bounds a client's requests: the queue's length, its memory, turns, unanswered requests; and who runs next."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from kavka.broker.io_thread import TURN_REQUESTS
-from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED
+from kavka.broker.network.connection import LARGE_ANSWER_BYTES, MAX_PENDING_BYTES, MAX_UNANSWERED
 from kavka.broker.network.framing import ARENA_SIZE_BYTES
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.broker_core import BrokerCore, produce_frame
@@ -309,3 +310,33 @@ def test_a_frame_beyond_the_limit_closes_the_connection(stage: Stage) -> None:
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
+
+
+def test_a_head_that_is_filled_while_a_large_answer_behind_it_is_counted_is_written() -> None:
+    stage = Stage()
+    connection, socket = stage.connect()
+    socket.input += request(0, "later") + request(1, "later")
+    stage.settle()
+    head, behind = connection.answers.slots
+    behind.answer = bytes(LARGE_ANSWER_BYTES)
+    lock = connection.write_lock
+
+    class Meanwhile:
+        """The write lock, in whose holder's time another thread answers the head and finds it taken."""
+
+        def __enter__(self) -> None:
+            lock.acquire()
+            head.answer = b"head"
+            connection.flush()
+            assert not socket.taken
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+        acquire = staticmethod(lock.acquire)
+        release = staticmethod(lock.release)
+
+    connection.write_lock = cast("Any", Meanwhile())
+    connection.hold_up_large(behind)
+
+    assert socket.taken.startswith(b"head")
