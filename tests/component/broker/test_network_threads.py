@@ -203,7 +203,9 @@ def test_what_a_client_sent_before_it_ended_is_not_dropped_because_reading_pause
     client, connection = paused(rig)
     leave(client, "close")
     looked = threading.Event()
-    rig.wait_for(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
+    ended = select.poll()
+    ended.register(connection.socket, select.POLLRDHUP)
+    rig.wait_for(lambda: bool(ended.poll(0)))
     rig.thread.call(rig.thread._close_left)
     rig.thread.call(looked.set)
 
