@@ -65,6 +65,7 @@ class Connection:
         "closed",
         "closing",
         "commit_shapes",
+        "ended",
         "id",
         "is_tailing",
         "last_active_ns",
@@ -122,6 +123,8 @@ class Connection:
         self.charged_size_bytes = 0
         self.last_active_ns = 0
         self.is_tailing = False
+        self.ended = False
+        """The client sends no more; only the owning network thread sets it."""
         self.closing = False
         self.closed = False
 
@@ -137,6 +140,8 @@ class Connection:
     @property
     def may_read_on(self) -> bool:
         """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
+        if self.ended:
+            return not self.pending
         return (
             len(self.pending) + len(self.answers.slots) < READ_ON_BELOW
             and self.received_bytes - self.taken_bytes < MAX_PENDING_BYTES
@@ -231,6 +236,19 @@ class Connection:
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()
+
+    def drop_pending(self) -> tuple[int, int]:
+        """Forget the requests that have not run: how many, and the bytes that were charged for them."""
+        count = charged = 0
+        while self.pending:
+            try:
+                _, _, charged_size_bytes = self.pending.popleft()
+            except IndexError:
+                # The I/O thread that runs the connection took the last one.
+                break
+            count += 1
+            charged += charged_size_bytes
+        return count, charged
 
     def _write_ready(self) -> None:
         done: list[Context] = []

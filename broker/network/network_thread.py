@@ -147,7 +147,9 @@ class NetworkThread:
         self._loop.remove_writer(file_descriptor)
         connection.close_socket()
         self._queue.forget_charge(connection)
-        self._discard_pending(connection)
+        count, charged_size_bytes = connection.drop_pending()
+        self._queue.discard(count)
+        self._queue.release(charged_size_bytes)
         self._limits.released(connection.listener_name, connection.peer_host)
 
     def close_listener(self, name: str, host: str, port: int) -> None:
@@ -265,7 +267,7 @@ class NetworkThread:
             except BlockingIOError:
                 return
             if size == 0:
-                self.close_connection(connection)
+                self._end(connection)
                 return
             short = size < len(space)
             budget -= size
@@ -288,6 +290,14 @@ class NetworkThread:
             if not connection.reading or short:
                 return
             now_ns = time.monotonic_ns()
+
+    def _end(self, connection: Connection) -> None:
+        """The client sends no more. What it sent before runs first, unless that may wait for long, as in Kafka."""
+        connection.ended = True
+        if connection.pending and not connection.parked:
+            self._pause_for_now(connection)
+        else:
+            self.close_connection(connection)
 
     def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending
@@ -314,26 +324,16 @@ class NetworkThread:
             or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
             or connection.received_bytes - connection.taken_bytes >= MAX_PENDING_BYTES
         ):
-            self._pause(connection)
-            # What made it so may have gone between the look and the pause.
-            self.call(self.resume, connection)
+            self._pause_for_now(connection)
         elif (count > 1 or self._queue.qsize() > 1) and self._queue.full:
             # Adding up costs: where connections come one by one, their own limits bound the queue.
             self._pause(connection)
             self._queue.wait_for_room(connection)
 
-    def _discard_pending(self, connection: Connection) -> None:
-        count = charged = 0
-        while connection.pending:
-            try:
-                _, _, charged_size_bytes = connection.pending.popleft()
-            except IndexError:
-                # The I/O thread that runs the connection took the last one.
-                break
-            count += 1
-            charged += charged_size_bytes
-        self._queue.discard(count)
-        self._queue.release(charged)
+    def _pause_for_now(self, connection: Connection) -> None:
+        self._pause(connection)
+        # What made it so may have gone between the look and the pause.
+        self.call(self.resume, connection)
 
     def _pause(self, connection: Connection) -> None:
         if connection.reading:

@@ -23,7 +23,7 @@ COMPLAINTS = ("mismatch", "non-consecutive", "corrupt", "invalid", "exception", 
 def test_kills_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
     dice = random.Random(kills)
     # Small segments, so that kills also fall into rolls; checkpoints often, so that recovery starts from them.
-    settings = {"log.flush.offset.checkpoint.interval.ms": "500", "log.segment.bytes": "16384"}
+    settings = {"log.flush.offset.checkpoint.interval.ms": "500", "log.segment.bytes": "32768"}
     with KavkaProcess(tmp_path, settings) as broker:
         with Wire(broker.host, broker.port) as wire:
             create_topic(wire, "numbers", PARTITIONS)

@@ -91,7 +91,7 @@ def test_a_promise_is_answered_once() -> None:
 
 
 def test_a_promise_that_is_kept_after_its_connection_closed_harms_nobody() -> None:
-    socket, stage = served(request(1, "hold"), request(2))
+    socket, stage = served(request(1, "hold"))
     socket.ended = True
     stage.settle()
     assert socket.closed

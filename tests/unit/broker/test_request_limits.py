@@ -340,3 +340,14 @@ def test_a_head_that_is_filled_while_a_large_answer_behind_it_is_counted_is_writ
     connection.hold_up_large(behind)
 
     assert socket.taken.startswith(b"head")
+
+
+def test_what_a_client_sent_before_it_ended_its_sending_is_run(stage: Stage) -> None:
+    connection, socket = stage.connect()
+    socket.input += b"".join(request(number, "silent") for number in range(20))
+    socket.ended = True
+
+    stage.settle()
+
+    assert stage.ran == list(range(20))
+    assert connection.closed
