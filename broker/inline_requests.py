@@ -40,7 +40,7 @@ GROUP_KEY_BYTES: Final = frozenset({b"\0\x08", b"\0\x0c"})
 class InlineRequests:
     """What one network thread may run itself. Threads: that network thread alone."""
 
-    __slots__ = ("_execute", "_rest_ns", "_resting_until_ns", "_slow_ns")
+    __slots__ = ("_ended_ns", "_execute", "_rest_ns", "_resting_until_ns", "_slow_ns")
 
     def __init__(self, execute: Callable[[Context], bool], slow_ns: int = SLOW_NS) -> None:
         """`execute` is the dispatcher's: False when the connection is held until the request is answered.
@@ -51,6 +51,8 @@ class InlineRequests:
         self._slow_ns = slow_ns
         self._rest_ns = FIRST_REST_NS
         self._resting_until_ns = 0
+        self._ended_ns = 0
+        """When what was run last had been answered."""
 
     def run(
         self, connection: "Connection", frames: Sequence[memoryview], received_ns: int, cells: "ThreadCells"
@@ -62,25 +64,30 @@ class InlineRequests:
         """
         if received_ns < self._resting_until_ns or len(frames) > MAX_FRAMES:
             return 0, True
-        if connection.is_tailing:
-            if frames[0][:2].tobytes() == FETCH_KEY_BYTES and len(frames[0]) <= MAX_FRAME_BYTES:
-                return 1, self._one(connection, frames[0], received_ns)
-        elif connection.shapes is None and frames[0][:2].tobytes() in GROUP_KEY_BYTES:
-            if len(frames[0]) > MAX_FRAME_BYTES:
-                return 0, True
-            if connection.commit_shapes is not None and self._commit(connection, frames[0], received_ns, cells):
-                return 1, True
-            return 1, self._one(connection, frames[0], received_ns)
-        return self._produce(connection, frames, received_ns, cells)
+        first = frames[0]
+        fits = len(first) <= MAX_FRAME_BYTES
+        is_done = True
+        if connection.is_tailing and fits and first[:2].tobytes() == FETCH_KEY_BYTES:
+            count, is_done = 1, self._one(connection, first, received_ns)
+        elif (
+            fits and not connection.is_tailing and connection.shapes is None and first[:2].tobytes() in GROUP_KEY_BYTES
+        ):
+            count = 1
+            if connection.commit_shapes is None or not self._commit(connection, first, received_ns, cells):
+                is_done = self._one(connection, first, received_ns)
+        else:
+            count, is_done = self._produce(connection, frames, received_ns, cells)
+        taken_ns = self._ended_ns - received_ns
+        if count and (taken_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS):
+            self._watch_pace(taken_ns, count)
+        return count, is_done
 
     def _one(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
         context = Context(connection, frame, received_ns, 0)
         context.started_ns = received_ns
         is_done = self._execute(context)
         connection.flush()
-        at_ns = now_ns()
-        if at_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
-            self._watch_pace(at_ns - received_ns, at_ns, 1)
+        self._ended_ns = now_ns()
         return is_done
 
     def _commit(self, connection: "Connection", frame: memoryview, received_ns: int, cells: "ThreadCells") -> bool:
@@ -90,13 +97,11 @@ class InlineRequests:
             return False
         done_ns = now_ns()
         connection.write([answer])
-        sent_ns = now_ns()
+        self._ended_ns = sent_ns = now_ns()
         times = (received_ns, received_ns, done_ns, done_ns, sent_ns, sent_ns)
         cells.request(COMMIT_KEY, times)
         if sent_ns - received_ns > LOGGED_FROM_NS:
             log_slow(connection, frame, times)
-        if sent_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
-            self._watch_pace(sent_ns - received_ns, sent_ns, 1)
         return True
 
     def _produce(
@@ -127,18 +132,17 @@ class InlineRequests:
         started_ns = received_ns
         if ready:
             connection.write(ready)
-        sent_ns = now_ns()
+        self._ended_ns = sent_ns = now_ns()
         for done_ns in ends_ns:
             cells.request(PRODUCE_KEY, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))
             started_ns = done_ns
         if sent_ns - received_ns > LOGGED_FROM_NS:
             # One line for all: they were read, and answered, together.
             log_slow(connection, frames[0], (received_ns, received_ns, started_ns, started_ns, sent_ns, sent_ns))
-        if sent_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
-            self._watch_pace(sent_ns - received_ns, sent_ns, count)
         return count, answer is not CLOSES
 
-    def _watch_pace(self, taken_ns: int, at_ns: int, count: int) -> None:
+    def _watch_pace(self, taken_ns: int, count: int) -> None:
+        at_ns = self._ended_ns
         if taken_ns > self._slow_ns + count * 20_000:
             self._resting_until_ns = at_ns + self._rest_ns
             self._rest_ns = min(2 * self._rest_ns, LONGEST_REST_NS)
