@@ -102,16 +102,18 @@ class Acceptor:
                 wait_s = self._limits.wait_s(self.listener_name)
                 if wait_s:
                     self._pause(wait_s)
-                elif poll.poll() and not self._stopping and not self._limits.is_full(self.listener_name):
+                elif poll.poll() and not self._stopping and self._limits.take_place(self.listener_name):
                     self._accept()
         except BaseException as failure:
             self._on_death(failure)
             raise
 
     def _accept(self) -> None:
+        """Accept the client that waits, for which a place has been taken."""
         try:
             client, address = self._socket.accept()
         except OSError as failure:
+            self._limits.give_place_back(self.listener_name)
             if failure.errno in OUT_OF_DESCRIPTORS:
                 self._refuse_one()
             elif failure.errno in OUT_OF_MEMORY:

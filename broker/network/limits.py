@@ -72,51 +72,69 @@ class ConnectionLimits:
 
     def wait_s(self, listener_name: str) -> float:
         """How long an acceptor has to wait before it accepts: for room, or for a creation rate; 0 when it may."""
-        settings = self.settings
-        own = settings.by_listener.get(listener_name, NO_LIMITS)
         with self._lock:
-            if self._is_full(listener_name, settings):
-                return FULL_WAIT_S
-            if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
-                return 0.0
-            now_s = self._now_s()
-            own_rate = self._listener_rates.setdefault(listener_name, _Rate(self._began_s))
-            wait_s = max(
-                self._rate.wait_s(settings.max_creation_rate, now_s), own_rate.wait_s(own.max_creation_rate, now_s)
-            )
-            if not wait_s:
-                self._rate.take()
-                own_rate.take()
-            return wait_s
+            return self._wait_s(listener_name)
 
-    def is_full(self, listener_name: str) -> bool:
-        """Whether there is no room for a connection of this listener, as limits may have it since `wait_s`."""
+    def take_place(self, listener_name: str) -> bool:
+        """Count a connection in that is about to be accepted; False when there is no room, or it comes too soon.
+
+        Looking and counting are one step, as acceptors of several listeners see the last place at the same time. Who
+        accepts nobody then gives the place back.
+        """
         with self._lock:
-            return self._is_full(listener_name, self.settings)
-
-    def _is_full(self, listener_name: str, settings: ConnectionSettings) -> bool:
-        own = settings.by_listener.get(listener_name, NO_LIMITS)
-        return self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections
-
-    def admit(self, listener_name: str, ip: str) -> bool:
-        """Count a connection in; False when its address has too many, and it must be closed."""
-        settings = self.settings
-        with self._lock:
-            if self._by_ip[ip] >= settings.per_ip_overrides.get(ip, settings.max_per_ip):
+            if self._wait_s(listener_name):
                 return False
-            self._by_ip[ip] += 1
+            self._rate.take()
+            self._rate_of(listener_name).take()
             self._by_listener[listener_name] += 1
             self._total += 1
             return True
 
-    def released(self, listener_name: str, ip: str) -> None:
-        """A connection that was admitted is closed."""
+    def give_place_back(self, listener_name: str) -> None:
+        """The client was gone before it was accepted."""
         with self._lock:
-            self._total -= 1
-            self._by_listener[listener_name] -= 1
+            self._leave(listener_name)
+
+    def admit(self, listener_name: str, ip: str) -> bool:
+        """Whether a connection that has a place may keep it; False, and the place is free, if its address has too many.
+
+        Such a connection must be closed.
+        """
+        settings = self.settings
+        with self._lock:
+            if self._by_ip[ip] >= settings.per_ip_overrides.get(ip, settings.max_per_ip):
+                self._leave(listener_name)
+                return False
+            self._by_ip[ip] += 1
+            return True
+
+    def released(self, listener_name: str, ip: str) -> None:
+        """A connection that was admitted is closed: its place is free."""
+        with self._lock:
+            self._leave(listener_name)
             self._by_ip[ip] -= 1
             if self._by_ip[ip] <= 0:
                 del self._by_ip[ip]
+
+    def _leave(self, listener_name: str) -> None:
+        self._total -= 1
+        self._by_listener[listener_name] -= 1
+
+    def _wait_s(self, listener_name: str) -> float:
+        settings = self.settings
+        own = settings.by_listener.get(listener_name, NO_LIMITS)
+        if self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections:
+            return FULL_WAIT_S
+        if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
+            return 0.0
+        now_s = self._now_s()
+        return max(
+            self._rate.wait_s(settings.max_creation_rate, now_s),
+            self._rate_of(listener_name).wait_s(own.max_creation_rate, now_s),
+        )
+
+    def _rate_of(self, listener_name: str) -> "_Rate":
+        return self._listener_rates.setdefault(listener_name, _Rate(self._began_s))
 
 
 class _Rate:
@@ -142,4 +160,5 @@ class _Rate:
         return min((1 - self._tokens) / rate, 1.0) if rate else 1.0
 
     def take(self) -> None:
-        self._tokens -= 1
+        # Without a limit nobody fills it up, and there may be one later.
+        self._tokens = max(0.0, self._tokens - 1)

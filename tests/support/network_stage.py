@@ -247,7 +247,8 @@ class Stage:
     def connect(self, socket: FakeSocket | None = None) -> tuple[Connection, FakeSocket]:
         socket = socket or FakeSocket()
         self.loop.sockets[socket.descriptor] = socket
-        self.limits.admit(LISTENER, PEER)
+        assert self.limits.take_place(LISTENER)
+        assert self.limits.admit(LISTENER, PEER)
         fake: Any = socket
         self.thread.adopt(fake, PEER, LISTENER, None)
         self.loop.turn()

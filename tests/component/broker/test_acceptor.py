@@ -4,8 +4,9 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -27,9 +28,15 @@ class Taker:
 
 
 class Listening:
-    def __init__(self, host: str, settings: ConnectionSettings | None = None, takers: int = 1) -> None:
+    def __init__(
+        self,
+        host: str,
+        settings: ConnectionSettings | None = None,
+        takers: int = 1,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
         self.takers = [Taker() for _ in range(takers)]
-        self.limits = ConnectionLimits(settings or ConnectionSettings())
+        self.limits = limits or ConnectionLimits(settings or ConnectionSettings())
         self.refused: list[tuple[str, str]] = []
         self.deaths: list[BaseException] = []
         threads: Any = self.takers
@@ -58,9 +65,12 @@ class Listening:
 
 @contextmanager
 def listening(
-    host: str = "127.0.0.1", settings: ConnectionSettings | None = None, takers: int = 1
+    host: str = "127.0.0.1",
+    settings: ConnectionSettings | None = None,
+    takers: int = 1,
+    limits: ConnectionLimits | None = None,
 ) -> Iterator[Listening]:
-    made = Listening(host, settings, takers)
+    made = Listening(host, settings, takers, limits)
     try:
         yield made
     finally:
@@ -218,3 +228,38 @@ def test_a_limit_that_is_lowered_holds_for_the_very_next_connection(monkeypatch:
             assert len(made.adopted) == 1
             made.limits.released("PLAIN", "127.0.0.1")
             made.wait_for(lambda: len(made.adopted) == 2)
+
+
+class SlowLimits(ConnectionLimits):
+    """Whoever is let in first is counted only when the other listener has been let in, too, or told to wait."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        super().__init__(settings)
+        self.comers: list[str] = []
+        self.other_knows = threading.Event()
+
+    def wait_s(self, listener_name: str) -> float:
+        wait_s = super().wait_s(listener_name)
+        if wait_s:
+            self.other_knows.set()
+        return wait_s
+
+    def admit(self, listener_name: str, ip: str) -> bool:
+        self.comers.append(ip)
+        if len(self.comers) > 1:
+            self.other_knows.set()
+        assert self.other_knows.wait(10)
+        return super().admit(listener_name, ip)
+
+
+def test_listeners_that_see_the_last_place_at_once_do_not_both_fill_it() -> None:
+    limits = SlowLimits(ConnectionSettings(max_connections=1))
+    with ExitStack() as open_:
+        first, second = [open_.enter_context(listening(limits=limits)) for _ in range(2)]
+        for listener in (first, second):
+            open_.enter_context(closing(listener.connect()))
+        first.wait_for(lambda: bool(first.adopted or second.adopted))
+        assert (limits.total, len(limits.comers)) == (1, 1)
+        limits.released("PLAIN", "127.0.0.1")
+        first.wait_for(lambda: len(first.adopted) == len(second.adopted) == 1)
+        assert limits.total == 1

@@ -48,7 +48,8 @@ class Rig:
             client = socket.create_connection(listener.getsockname(), 5)
             accepted, _ = listener.accept()
         accepted.setblocking(False)
-        self.limits.admit(LISTENER, PEER)
+        assert self.limits.take_place(LISTENER)
+        assert self.limits.admit(LISTENER, PEER)
         self.thread.adopt(accepted, PEER, LISTENER, None)
         return client
 
