@@ -9,7 +9,6 @@ from kavka.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchPartition,
-    LeaderIdAndEpoch,
     PartitionData,
 )
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Slices from this size on go by sendfile: below, reading and sending costs less than the extra system call."""
 READ_COMMITTED: Final = 1
-LEADERS_SINCE: Final = 16
-"""The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
 CONSUMER: Final = -1
 FUTURE_LOCAL_REPLICA: Final = -3
 
@@ -85,10 +82,6 @@ class Reading:
             self._read(partition, asked, limits, max_bytes, nothing_yet)
         except BrokerError as failure:
             self.answer = refused(asked.partition, failure.code)
-            if limits.version >= LEADERS_SINCE and failure.code in _LEADER_ERRORS:
-                self.answer.current_leader = LeaderIdAndEpoch(
-                    leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
-                )
         except FileNotFoundError:
             # Deleted between the two looks: there is another answer by the time that the client asks again.
             self.answer = refused(asked.partition, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -206,9 +199,6 @@ class Reading:
             self.size_bytes = 0
             self.answer = refused(self.asked.partition, failure.code)
         return self.size_bytes
-
-
-_LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 def refused(index: int, code: ErrorCode) -> PartitionData:

@@ -22,7 +22,7 @@ from kavka.broker.delayed_fetch import DelayedFetch
 from kavka.broker.down_conversion import convert_down
 from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key, epoch_after
 from kavka.broker.handling import Context, Services, handles
-from kavka.broker.hosted import find_hosted
+from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
 from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
@@ -33,6 +33,7 @@ from kavka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
@@ -42,6 +43,9 @@ from kavka.storage.validate import unpacked_limit_bytes
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
 MAGIC_2_SINCE: Final = 4
+LEADERS_SINCE: Final = 16
+"""The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
+LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 @handles(FetchRequest, versions="0-18")
@@ -144,8 +148,8 @@ class _Fetch:
                 topic_cells.bytes_out += size
                 topic_cells.failed_fetch_requests += answer.error_code != 0
                 self._adapt(reading)
-                if answer.current_leader.leader_id >= 0:
-                    self._add_endpoint(endpoints, answer.current_leader.leader_id)
+            if answer.error_code in LEADER_ERRORS and self._version >= LEADERS_SINCE:
+                self._name_leader(answer, key, endpoints)
             answers.append((key, answer, size))
         shown = [(key, answer) for key, answer, _ in answers]
         if session is not None:
@@ -199,7 +203,7 @@ class _Fetch:
         if partition is None or partition.log is None:
             partition = find_hosted(self._services, name, index)
         if partition is None:
-            return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return Reading(None, asked, code_of_absent(self._services, name, index))
         if topic_id != ZERO_UUID and partition.topic_id != topic_id:
             return Reading(None, asked, ErrorCode.INCONSISTENT_TOPIC_ID)
         log = partition.log
@@ -227,12 +231,15 @@ class _Fetch:
             answer.records = None
             answer.high_watermark = -1
 
-    def _add_endpoint(self, endpoints: dict[int, NodeEndpoint], broker_id: int) -> None:
+    def _name_leader(self, answer: PartitionData, key: Key, endpoints: dict[int, NodeEndpoint]) -> None:
+        """Say who leads now, so that the client need not ask (KIP-951)."""
+        leader_id, leader_epoch = current_leader(self._services, key[0], key[2])
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         snapshot = self._services.metadata.current
-        endpoint = snapshot.endpoint(broker_id, self._context.listener_name)
+        endpoint = snapshot.endpoint(leader_id, self._context.listener_name)
         if endpoint is not None:
-            rack = snapshot.brokers[broker_id].rack
-            endpoints[broker_id] = NodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=rack)
+            rack = snapshot.brokers[leader_id].rack
+            endpoints[leader_id] = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack)
 
     def _follower_fetched(self, replica_id: int) -> None:
         now_ms = self._services.now_ms()

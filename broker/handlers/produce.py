@@ -22,7 +22,7 @@ from typing import Final
 from kavka.broker.delayed_produce import Awaited, DelayedProduce
 from kavka.broker.dispatcher import CloseConnection
 from kavka.broker.handling import Context, Services, handles
-from kavka.broker.hosted import find_hosted
+from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
 from kavka.broker.partition import Partition
 from kavka.broker.produce_shapes import ProduceShapes
 from kavka.broker.produce_verification import WORDS, LaterAnswer, Unverified, Verification, is_transactional
@@ -46,7 +46,8 @@ from kavka.storage.verification import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
-LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+LEADERS_SINCE: Final = 10
+TOPIC_IDS_SINCE: Final = 13
 
 
 def _answer_all(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse | None:
@@ -164,7 +165,7 @@ class _Produce:
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""
         name = asked.name
-        if self._version >= 13:
+        if self._version >= TOPIC_IDS_SINCE:
             known = self._services.metadata.current.topic_by_id(asked.topic_id)
             if known is None:
                 return self._refuse_topic(asked, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -180,9 +181,12 @@ class _Produce:
             if partition is None or partition.log is None:
                 partition = find_hosted(self._services, name, data.index)
             if partition is None:
-                answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+                answers.append(self._refuse_absent(name, data))
             elif is_closed:
                 answers.append(self._refuse(data, BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)))
+            elif self._version >= TOPIC_IDS_SINCE and partition.topic_id != asked.topic_id:
+                # A topic that took the name of a deleted one is in the metadata before its partitions are here.
+                answers.append(self._refuse(data, BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)))
             elif self.verification is not None:
                 answers.append(self._append_in_transaction(partition, data, answers))
             else:
@@ -281,22 +285,30 @@ class _Produce:
             and not isinstance(failure, MalformedRequestError)
         ):
             answer.log_start_offset = partition.log.log_start_offset
-        if partition is not None and self._version >= 10 and failure.code in LEADER_ERRORS:
-            self._name_leader(answer, partition)
+        if partition is not None and failure.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._name_leader(answer, partition.topic)
         return answer
 
-    def _name_leader(self, answer: PartitionProduceResponse, partition: Partition) -> None:
+    def _refuse_absent(self, topic_name: str, data: PartitionProduceData) -> PartitionProduceResponse:
+        """Another broker has the partition, or nobody."""
+        code = code_of_absent(self._services, topic_name, data.index)
+        answer = self._refuse(data, BrokerError(code))
+        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._name_leader(answer, topic_name)
+        return answer
+
+    def _name_leader(self, answer: PartitionProduceResponse, topic_name: str) -> None:
         """Say who leads now, so that the client need not ask (KIP-951)."""
-        snapshot = self._services.metadata.current
-        known = snapshot.partition(partition.topic, partition.index)
-        if known is None:
+        if self._version < LEADERS_SINCE:
             return
-        answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
-        endpoint = snapshot.endpoint(known.leader, self._context.listener_name)
+        leader_id, leader_epoch = current_leader(self._services, topic_name, answer.index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+        snapshot = self._services.metadata.current
+        endpoint = snapshot.endpoint(leader_id, self._context.listener_name)
         if endpoint is not None:
-            rack = snapshot.brokers[known.leader].rack
-            self.endpoints[known.leader] = NodeEndpoint(
-                node_id=known.leader, host=endpoint.host, port=endpoint.port, rack=rack
+            rack = snapshot.brokers[leader_id].rack
+            self.endpoints[leader_id] = NodeEndpoint(
+                node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack
             )
 
 

@@ -12,7 +12,7 @@ from kavka.protocol.headers import decode_response_header
 from kavka.protocol.messages.produce import ProduceResponse
 from tests.component.broker.test_waiting_requests import fetch_frame, fetched
 from tests.support.broker_core import BrokerCore, produce_frame
-from tests.support.broker_handlers import topic_id_of
+from tests.support.broker_handlers import BROKER_ID, topic_id_of, update_metadata
 from tests.support.partition_logs import batch_of
 
 LEADER, ADDRESS, EPOCH = 2, ("leader.example", 9099), 3
@@ -26,8 +26,9 @@ def core(tmp_path: Path) -> Iterator[BrokerCore]:
     core.close()
 
 
-def produce(core: BrokerCore, version: int, index: int = 0) -> ProduceResponse:
-    answer = core.ask(produce_frame(version, 1, {("visits", index): bytes(batch_of(b"x"))}))
+def produce(core: BrokerCore, version: int, index: int = 0, *, topic_id: bytes | None = None) -> ProduceResponse:
+    frame = produce_frame(version, 1, {("visits", index): bytes(batch_of(b"x"))})
+    answer = core.ask(frame if topic_id is None else frame.replace(topic_id_of("visits"), topic_id))
     _, position = decode_response_header(0, version, answer[4:])
     return decode(ProduceResponse, version, memoryview(answer)[4 + position :])
 
@@ -75,6 +76,75 @@ def test_a_fetch_that_waits_is_told_of_the_new_leader(core: BrokerCore) -> None:
 
     response = fetched(bytes(core.socket.taken), 16)
     assert response.responses[0].partitions[0].current_leader.leader_id == LEADER
+
+
+@pytest.mark.parametrize("version", [10, 13])
+def test_a_partition_that_is_elsewhere_names_its_leader_to_producers(core: BrokerCore, version: int) -> None:
+    led_elsewhere(core)
+
+    response = produce(core, version, 2)
+
+    (partition,) = response.responses[0].partition_responses
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (LEADER, EPOCH)
+    assert hosts(response) == [(LEADER, *ADDRESS)]
+    (partition,) = produce(core, version, 3).responses[0].partition_responses
+    assert (partition.error_code, partition.current_leader.leader_id) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+def test_a_partition_that_is_elsewhere_names_its_leader_to_consumers(core: BrokerCore) -> None:
+    led_elsewhere(core)
+
+    frame = fetch_frame(1, (2, 0), (3, 0), version=16, topic_id=topic_id_of("visits"))
+    response = fetched(core.ask(frame), 16)
+
+    elsewhere, nowhere = response.responses[0].partitions
+    assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (elsewhere.current_leader.leader_id, elsewhere.current_leader.leader_epoch) == (LEADER, EPOCH)
+    assert hosts(response) == [(LEADER, *ADDRESS)]
+    assert (nowhere.error_code, nowhere.current_leader.leader_id) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+def led_elsewhere(core: BrokerCore) -> None:
+    """A third partition of the topic, which this broker has not."""
+    brokers = {BROKER_ID: ("broker.example", 9092), LEADER: ADDRESS}
+    core.services.metadata.apply(update_metadata({"visits": [BROKER_ID, BROKER_ID, LEADER]}, brokers=brokers))
+
+
+def test_a_partition_that_has_a_new_leader_names_it_before_the_metadata_do(core: BrokerCore) -> None:
+    before = core.services.metadata.current
+    core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH + 1)
+    core.services.metadata.current = before
+
+    response = produce(core, 10)
+
+    leader = response.responses[0].partition_responses[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (LEADER, EPOCH + 1)
+
+
+def test_a_fenced_epoch_names_the_leader_to_consumers(core: BrokerCore) -> None:
+    core.create("visits", 2, leader_epoch=EPOCH)
+    topic_id = topic_id_of("visits")
+
+    response = fetched(core.ask(fetch_frame(1, (0, 0), version=16, topic_id=topic_id, leader_epoch=EPOCH - 1)), 16)
+
+    (partition,) = response.responses[0].partitions
+    assert partition.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (BROKER_ID, EPOCH)
+
+
+def test_a_topic_id_that_the_partition_here_has_not_is_unknown_to_producers(core: BrokerCore) -> None:
+    """The topic was deleted and made anew, and the new partition is not here yet."""
+    anew = update_metadata({"visits": [BROKER_ID, BROKER_ID]})
+    new_id = bytes(range(16))
+    anew.topic_states[0].topic_id = new_id
+    core.services.metadata.apply(anew)
+
+    response = produce(core, 13, topic_id=new_id)
+
+    (partition,) = response.responses[0].partition_responses
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert core.log("visits").log_end_offset == 0
 
 
 def test_a_leader_whose_address_is_unknown_is_named_without_it(core: BrokerCore) -> None:

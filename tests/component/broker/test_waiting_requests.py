@@ -41,6 +41,7 @@ def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSIO
     """A fetch of (partition, offset) pairs."""
     limit = fields.pop("partition_max_bytes", 1 << 20)
     topic_id = fields.pop("topic_id", bytes(16))
+    leader_epoch = fields.pop("leader_epoch", -1)
     values = {
         "max_wait_ms": 1000,
         "min_bytes": 1,
@@ -55,7 +56,9 @@ def fetch_frame(number: int, *partitions: tuple[int, int], version: int = VERSIO
         topic="visits",
         topic_id=topic_id,
         partitions=[
-            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=limit)
+            FetchPartition(
+                partition=index, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=limit
+            )
             for index, offset in partitions
         ],
     )
