@@ -162,8 +162,8 @@ class Partition:
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
-        A client's batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`: of
-        a coordinator's marker.
+        A batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`: of a
+        coordinator's marker.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         log = self.log

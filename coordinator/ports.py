@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class InternalLog(Protocol):
     """One partition of an internal topic, led by this broker. Any thread reads; its shard appends, under its lock."""
 
-    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
+    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
         """Write one batch, all or nothing; gives the offset behind it. `transaction_version`: of an end marker.
 
-        Raises BrokerError with the log's own error: nothing was written then. NOT_LEADER_OR_FOLLOWER also if the
-        partition has another leader epoch by now.
+        `guard`: of a producer's batch, see `Result`. Raises BrokerError with the log's own error: nothing was written
+        then. NOT_LEADER_OR_FOLLOWER also if the partition has another leader epoch by now.
         """
 
     def appended(self) -> None:

@@ -155,11 +155,6 @@ class PartitionLog(ManagedLog):
         with self.lock:
             self.producers.verifications.withdraw(producer_id, guard)
 
-    def need_no_verification(self, producer_id: int) -> None:
-        """Nobody asks the producer's coordinator any more: that an earlier guard was revoked counts for nothing."""
-        with self.lock:
-            self.producers.verifications.end(producer_id)
-
     def append_as_follower(self, records: bytearray | memoryview | bytes) -> AppendResult:
         """Append batches as the leader has them; a cut last one is left out.
 
@@ -257,7 +252,7 @@ class PartitionLog(ManagedLog):
             return None, marker
         transactional = attributes & TRANSACTIONAL_BIT != 0
         if origin is not Origin.CLIENT and sequence < 0:
-            self.producers.check_epoch(producer_id, epoch, transactional)
+            self.producers.check_unsequenced(producer_id, epoch, transactional, guard)
             return None, None
         return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional, guard), None
 

@@ -17,7 +17,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
 from kavka.storage.appending import AppendError
 from kavka.storage.log_slice import ProducerStatus
-from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verifications
+from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verification, Verifications
 
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = (1 << 31) - 1
@@ -28,7 +28,10 @@ STRICT_SINCE: Final = 2
 
 
 class UnverifiedError(AppendError):
-    """A batch that would begin a transaction, without a guard that holds."""
+    """A batch that would begin a transaction, without a guard that holds: INVALID_TXN_STATE.
+
+    NOT_ENOUGH_REPLICAS where the guard may have been good, but was forgotten: whoever tries again has it verified anew.
+    """
 
 
 class BatchPlaced(NamedTuple):
@@ -153,16 +156,18 @@ class ProducerStates:
             )
         return None
 
-    def check_epoch(self, producer_id: int, epoch: int, transactional: bool = False) -> None:
-        """Check a coordinator's data batch, which has no sequence. AppendError: INVALID_PRODUCER_EPOCH.
+    def check_unsequenced(
+        self, producer_id: int, epoch: int, transactional: bool, guard: int = NEEDS_NO_VERIFICATION
+    ) -> None:
+        """Check a coordinator's data batch, which has no sequence.
 
-        INVALID_TXN_STATE for one that would begin a transaction whose marker came after it was verified.
+        Raises AppendError INVALID_PRODUCER_EPOCH, UnverifiedError.
         """
         entry = self._producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise _stale_epoch(entry, epoch)
-        if transactional and self.verifications.is_revoked(producer_id):
-            raise UnverifiedError(ErrorCode.INVALID_TXN_STATE, f"the transaction of producer {producer_id} has ended")
+        if transactional and guard != NEEDS_NO_VERIFICATION and not self.has_open_transaction(producer_id, epoch):
+            self._verification(producer_id, epoch, guard)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0) -> None:
         """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
@@ -232,7 +237,7 @@ class ProducerStates:
         first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_TRANSACTION
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
-        self.verifications.revoke(producer_id)
+        self.verifications.end(producer_id)
         if first_offset < 0:
             return None
         del self._ongoing[bisect_left(self._ongoing, first_offset)]
@@ -327,17 +332,26 @@ class ProducerStates:
 
     def _check_verified(self, producer_id: int, epoch: int, first_sequence: int, guard: int) -> None:
         """Check the batch that begins a transaction here."""
-        known = self.verifications.find(producer_id, guard) if guard != NOT_VERIFIED else None
-        if known is None or known.epoch != epoch:
-            raise UnverifiedError(
-                ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction here, or it has ended"
-            )
+        known = self._verification(producer_id, epoch, guard)
         is_new = producer_id not in self._producers
         if first_sequence > known.lowest_sequence or (is_new and known.starts_at_zero and first_sequence != 0):
             raise AppendError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins with sequence {first_sequence}, {known.lowest_sequence} comes first",
             )
+
+    def _verification(self, producer_id: int, epoch: int, guard: int) -> Verification:
+        """The one that lets a batch begin a transaction. Raises UnverifiedError."""
+        known = self.verifications.find(producer_id, guard) if guard != NOT_VERIFIED else None
+        if known is not None and known.epoch == epoch:
+            return known
+        if self.verifications.may_be_forgotten(guard):
+            raise UnverifiedError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction of producer {producer_id} is to be verified anew"
+            )
+        raise UnverifiedError(
+            ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction here, or it has ended"
+        )
 
     def _find_first_unstable(self) -> None:
         ongoing, unreplicated = self._ongoing, self._unreplicated

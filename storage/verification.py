@@ -2,7 +2,8 @@
 
 A producer's first transactional batch must not come into the log when the transaction has ended meanwhile: no marker
 would ever end what it begins. So the batch's sender takes a guard before it asks the coordinator, and the append
-checks that the guard still holds. An end marker takes all guards of its producer away.
+checks that the guard still holds. An end marker takes all guards of its producer away. It is the same for the offsets
+of a TxnOffsetCommit, which a group coordinator appends.
 """
 
 from typing import Final, NamedTuple
@@ -10,9 +11,7 @@ from typing import Final, NamedTuple
 NOT_VERIFIED: Final = 0
 """No guard: only a transaction that is open already may go on."""
 NEEDS_NO_VERIFICATION: Final = -1
-"""Nobody asks: `transaction.partition.verification.enable` is off, or a coordinator of this broker writes."""
-REVOKED: Final = -2
-"""What a guard becomes when a marker has come."""
+"""Nobody asks: `transaction.partition.verification.enable` is off, or the batch is a marker."""
 MAX_VERIFICATIONS: Final = 10_000
 
 
@@ -31,12 +30,17 @@ class Verification(NamedTuple):
 
 
 class Verifications:
-    """The verifications of one log. Owned by the log's lock."""
+    """The verifications of one log. Owned by the log's lock.
 
-    __slots__ = ("_by_producer", "_last_guard")
+    `_by_producer` is in the order of the guards, so that what is pushed out is the oldest. `_last_forgotten`: no guard
+    above it was lost without an end of its transaction.
+    """
+
+    __slots__ = ("_by_producer", "_last_forgotten", "_last_guard")
 
     def __init__(self) -> None:
         self._by_producer: dict[int, Verification] = {}
+        self._last_forgotten = 0
         self._last_guard = 0
 
     def __len__(self) -> int:
@@ -45,17 +49,16 @@ class Verifications:
     def begin(self, producer_id: int, epoch: int, sequence: int, starts_at_zero: bool, now_ms: int) -> int:
         """A guard, above 0. Batches that wait side by side share one; an older epoch gets one that never holds."""
         known = self._by_producer.get(producer_id)
-        if known is not None and epoch == known.epoch and known.guard != REVOKED:
+        if known is not None and epoch == known.epoch:
             lowest = min(sequence, known.lowest_sequence)
             self._by_producer[producer_id] = known._replace(lowest_sequence=lowest, holders=known.holders + 1)
             return known.guard
-        if known is not None and epoch < known.epoch and known.guard != REVOKED:
-            self._last_guard += 1
-            return self._last_guard
-        if len(self._by_producer) >= MAX_VERIFICATIONS:
-            # Whoever is pushed out is refused and tries again.
-            del self._by_producer[next(iter(self._by_producer))]
         self._last_guard += 1
+        if known is not None and epoch < known.epoch:
+            return self._last_guard
+        self._by_producer.pop(producer_id, None)
+        if len(self._by_producer) >= MAX_VERIFICATIONS:
+            self._forget(next(iter(self._by_producer)))
         self._by_producer[producer_id] = Verification(self._last_guard, epoch, sequence, starts_at_zero, now_ms)
         return self._last_guard
 
@@ -64,20 +67,13 @@ class Verifications:
         known = self._by_producer.get(producer_id)
         return known if known is not None and known.guard == guard else None
 
+    def may_be_forgotten(self, guard: int) -> bool:
+        """Whether a guard that is not found may have been lost here: to be verified anew, for it was good perhaps."""
+        return NOT_VERIFIED < guard <= self._last_forgotten
+
     def end(self, producer_id: int) -> None:
-        """The transaction has begun: nothing is to be verified any more."""
+        """The transaction has begun, and needs no guard any more; or a marker has come, and its guards are void."""
         self._by_producer.pop(producer_id, None)
-
-    def revoke(self, producer_id: int) -> None:
-        """A marker has come: the guards of this producer hold no more."""
-        known = self._by_producer.get(producer_id)
-        if known is not None:
-            self._by_producer[producer_id] = known._replace(guard=REVOKED)
-
-    def is_revoked(self, producer_id: int) -> bool:
-        """Whether a marker came after this producer's last verification: what was verified before is late."""
-        known = self._by_producer.get(producer_id)
-        return known is not None and known.guard == REVOKED
 
     def withdraw(self, producer_id: int, guard: int) -> None:
         """The coordinator said no to one of those who hold it; others it may tell otherwise."""
@@ -91,7 +87,11 @@ class Verifications:
         """Forget what nobody came back for."""
         for producer_id, known in list(self._by_producer.items()):
             if now_ms - known.since_ms >= expiration_ms:
-                del self._by_producer[producer_id]
+                self._forget(producer_id)
 
     def clear(self) -> None:
+        self._last_forgotten = self._last_guard
         self._by_producer.clear()
+
+    def _forget(self, producer_id: int) -> None:
+        self._last_forgotten = max(self._last_forgotten, self._by_producer.pop(producer_id).guard)

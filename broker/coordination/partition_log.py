@@ -57,7 +57,7 @@ class CoordinatedLog:
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
 
-    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
+    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
         """See InternalLog."""
         partition = self.partition
         if partition.leader_epoch != leader_epoch:
@@ -71,6 +71,7 @@ class CoordinatedLog:
             LATEST_PRODUCE_VERSION,
             self._now_ms(),
             Origin.COORDINATOR,
+            guard=guard,
             transaction_version=transaction_version,
         )
         return result.last_offset + 1

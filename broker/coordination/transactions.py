@@ -8,6 +8,7 @@ from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.markers import MarkerDispatch, MarkerWriter
@@ -99,31 +100,31 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         producer: "Producer",
         group_partition: int,
         api_version: int,
-        done: Callable[[ErrorCode], None],
+        done: Callable[[ErrorCode, int], None],
     ) -> None:
         """Whether a TxnOffsetCommit of that version may write to a partition of `__consumer_offsets`.
 
-        From v5 on it joins the transaction by this. `done` as for `verify_partitions`, with the client's error code.
+        From v5 on it joins the transaction by this. `done` as for `verify_partitions`, with the client's error code and
+        the guard to append with, which an end of the transaction meanwhile takes away.
         """
         adds = api_version >= ADDS_SINCE_TXN_OFFSET_COMMIT
         key = (GROUP_METADATA_TOPIC, group_partition)
         partition = self._services.replicas.partitions.get(key)
         log = None if partition is None else partition.log
         if not adds and not self._services.config.current.transaction_partition_verification_enable:
-            if log is not None:
-                log.need_no_verification(producer.producer_id)
-            done(ErrorCode.NONE)
+            done(ErrorCode.NONE, NEEDS_NO_VERIFICATION)
             return
-        # Before the look at the transaction: a marker that comes after that look takes the guard away.
-        guard = 0 if log is None else log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
         if log is not None and log.producers.has_open_transaction(*producer):
-            done(ErrorCode.NONE)
+            done(ErrorCode.NONE, NOT_VERIFIED)
             return
+        guard = NOT_VERIFIED
+        if log is not None:
+            guard = log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
 
         def answered(codes: Codes) -> None:
             if codes[key] is not ErrorCode.NONE and log is not None:
                 log.withdraw(producer.producer_id, guard)
-            done(told_to_producer(codes[key], api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT))
+            done(told_to_producer(codes[key], api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT), guard)
 
         ask = self.add_partitions if adds else self.verify_partitions
         ask(transactional_id, producer, [key], answered)

@@ -70,9 +70,11 @@ def txn_offset_commit(
     def refused(error: BrokerError) -> None:
         answer(_refused(request, _code_for(error, context.api_version), None))
 
-    def admitted(code: ErrorCode) -> None:
+    def admitted(code: ErrorCode, guard: int) -> None:
         if code is ErrorCode.NONE:
-            services.groups.run(request.group_id, lambda shard: shard.txn_commit(request, client, answer), refused)
+            services.groups.run(
+                request.group_id, lambda shard: shard.txn_commit(request, client, answer, guard), refused
+            )
         else:
             refused(BrokerError(code))
 

@@ -182,5 +182,6 @@ def _followed(result: Result | None, others: Sequence[Callable[[], Result]]) -> 
         appended=appended,
         failed=failed,
         producer=result.producer,
+        guard=result.guard,
         reads_committed=result.reads_committed,
     )

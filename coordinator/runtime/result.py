@@ -43,6 +43,9 @@ class Result:
     takes too long, `uncommitted(error)` says whom to answer what instead; without it the operation's own `refused` is
     called, which is right where nobody else waits.
 
+    Where the records are `producer`'s, `guard` is what its transaction was verified with; the log refuses them if the
+    transaction has ended since. 0: only one that is open already may go on.
+
     Threads: made and read under the shard's lock, replies are called without it.
     """
 
@@ -50,6 +53,7 @@ class Result:
         "appended",
         "batch",
         "failed",
+        "guard",
         "producer",
         "reads_committed",
         "records",
@@ -67,6 +71,7 @@ class Result:
         appended: Callable[[], "Result | None"] | None = None,
         failed: Callable[[BrokerError], "Result | None"] | None = None,
         producer: Producer | None = None,
+        guard: int = 0,
         reads_committed: bool = False,
         uncommitted: Callable[[BrokerError], Sequence[tuple[Reply, Any]]] | None = None,
         batch: bytearray | None = None,
@@ -78,6 +83,7 @@ class Result:
         """May give a further Result, which is treated likewise: a decision that follows at once."""
         self.failed = failed
         self.producer = producer
+        self.guard = guard
         self.reads_committed = reads_committed
         self.batch = batch
         """The records as one uncompressed batch, where the one who decides has it already."""

@@ -156,7 +156,7 @@ class ShardRunner(Generic[S]):
 
         def end(shard: S) -> Result:
             marker = end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed)
-            self._write(marker, transaction_version)
+            self._write(marker, transaction_version=transaction_version)
             try:
                 shard.replay_end_marker(producer.producer_id, producer.producer_epoch, committed)
             except Exception as failure:
@@ -223,7 +223,7 @@ class ShardRunner(Generic[S]):
             batch = result.batch
             if batch is None:
                 batch = batch_of(records, self._surroundings.now_ms(), codec=self._codec(), producer=result.producer)
-            self._write(batch)
+            self._write(batch, guard=result.guard)
         except BrokerError as error:
             return error
         except EncodeError as failure:
@@ -240,12 +240,12 @@ class ShardRunner(Generic[S]):
                 raise self._broke(failure) from failure
         return None
 
-    def _write(self, batch: bytearray, transaction_version: int = 0) -> None:
+    def _write(self, batch: bytearray, *, transaction_version: int = 0, guard: int = 0) -> None:
         """Raises BrokerError as clients are to be told."""
         if self.gone:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
         try:
-            self._appended_offset = self.log.append(batch, self.leader_epoch, transaction_version)
+            self._appended_offset = self.log.append(batch, self.leader_epoch, transaction_version, guard)
         except BrokerError as error:
             log.warning("an append failed partition=%d error=%r", self.partition, str(error))
             raise told_to_clients(error) from error

@@ -26,8 +26,10 @@ class MemoryLog:
         self.before_read: Callable[[], None] = lambda: None
         self.waiting: list[tuple[int, Callable[[BrokerError | None], None]]] = []
         self.appenders: set[threading.Thread] = set()
+        self.guards: list[int] = []
 
-    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
+    def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
+        self.guards.append(guard)
         self.appenders.add(threading.current_thread())
         if self.failures:
             raise self.failures.pop(0)

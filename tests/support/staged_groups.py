@@ -56,13 +56,14 @@ class _Runtime:
 
 
 class StagedTransactions:
-    """Stands for `services.transactions`; answers `code` to whoever asks."""
+    """Stands for `services.transactions`; answers `code` and `guard` to whoever asks."""
 
-    def __init__(self, code: ErrorCode = ErrorCode.NONE) -> None:
+    def __init__(self, code: ErrorCode = ErrorCode.NONE, guard: int = 0) -> None:
         self.code = code
+        self.guard = guard
         self.asked: list[tuple[Any, ...]] = []
 
     def admit_offsets(self, *asked: Any) -> None:
         *question, done = asked
         self.asked.append(tuple(question))
-        done(self.code)
+        done(self.code, self.guard)

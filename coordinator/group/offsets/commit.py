@@ -91,9 +91,10 @@ class OffsetCommits:
         self._count(repeated.records)
         return Result(repeated.records, ((reply, True),), batch=batch)
 
-    def txn_commit(self, request: "TxnOffsetCommitRequest", client: "Client", reply: Reply) -> Result:
+    def txn_commit(self, request: "TxnOffsetCommitRequest", client: "Client", reply: Reply, guard: int = 0) -> Result:
         """Store offsets that stand when the producer's transaction is committed (KIP-447: fenced as a member is).
 
+        `guard`: what the transaction was verified with (KIP-890), see `Result`.
         Raises BrokerError for the whole request, as `commit` does; a group that is not there or a stale member epoch is
         ILLEGAL_GENERATION.
         """
@@ -110,7 +111,8 @@ class OffsetCommits:
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
         self._count(accepted.records)
         producer = Producer(request.producer_id, request.producer_epoch)
-        return Result(accepted.records, ((reply, TxnOffsetCommitResponse(topics=topics)),), producer=producer)
+        response = TxnOffsetCommitResponse(topics=topics)
+        return Result(accepted.records, ((reply, response),), producer=producer, guard=guard)
 
     def _count(self, records: list[CoordinatorRecord]) -> None:
         count = self._context.count

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
+from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
 from kavka.broker.partition import Partition
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
@@ -19,6 +21,7 @@ from kavka.coordinator.transaction.metadata import TopicPartition
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from kavka.storage import verification
 from kavka.storage.appending import Origin
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
@@ -284,20 +287,18 @@ def test_offsets_are_admitted_as_each_version_knows_it(
     coordinator = Coordinator(core.services, said)
     answers: list[ErrorCode] = []
 
-    coordinator.admit_offsets("t", ME, 0, version, answers.append)
+    coordinator.admit_offsets("t", ME, 0, version, lambda code, _guard: answers.append(code))
 
     assert answers == [told]
     assert coordinator.asked == ["add" if version >= 5 else "verify"]
     assert len(core.log(GROUP_METADATA_TOPIC).producers.verifications) == (told is ErrorCode.NONE)
 
 
-def commit_offsets(core: BrokerCore) -> None:
-    core.log(GROUP_METADATA_TOPIC).append_as_leader(
-        batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True),
-        leader_epoch=0,
-        now_ms=NOW_MS,
-        origin=Origin.COORDINATOR,
-    )
+def commit_offsets(core: BrokerCore, guard: int) -> None:
+    """As the group coordinator does it."""
+    partition = core.replicas.partitions[GROUP_METADATA_TOPIC, 0]
+    log = CoordinatedLog(partition, core.services.purgatory, lambda: NOW_MS, lambda: 5_000, at_once)
+    log.append(batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True), 0, guard=guard)
 
 
 def end_offsets(core: BrokerCore) -> None:
@@ -305,40 +306,69 @@ def end_offsets(core: BrokerCore) -> None:
     core.log(GROUP_METADATA_TOPIC).append_as_leader(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
 
 
-def admit(core: BrokerCore, coordinator: Coordinator) -> list[ErrorCode]:
-    answers: list[ErrorCode] = []
-    coordinator.admit_offsets("t", ME, 0, 3, answers.append)
-    return answers
+def admit(core: BrokerCore, coordinator: Coordinator) -> int:
+    """The guard."""
+    answers: list[tuple[ErrorCode, int]] = []
+    coordinator.admit_offsets("t", ME, 0, 3, lambda code, guard: answers.append((code, guard)))
+    ((code, guard),) = answers
+    assert code is ErrorCode.NONE
+    return guard
 
 
-def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(core: BrokerCore) -> None:
+@pytest.mark.parametrize("began", [True, False])
+@pytest.mark.parametrize("others", [0, 3])
+def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch, began: bool, others: int
+) -> None:
+    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
     core.create(GROUP_METADATA_TOPIC)
+    log = core.log(GROUP_METADATA_TOPIC)
     coordinator = Coordinator(core.services, ErrorCode.NONE)
-    assert admit(core, coordinator) == [ErrorCode.NONE]
-    commit_offsets(core)
-    assert admit(core, coordinator) == [ErrorCode.NONE]
-    assert coordinator.asked == ["verify"], "the transaction is open: nobody is asked again"
+    guard = admit(core, coordinator)
+    if began:
+        commit_offsets(core, guard)
+        guard = admit(core, coordinator)
+        commit_offsets(core, guard)
+    assert coordinator.asked == ["verify"], "once the transaction is open nobody is asked again"
 
     end_offsets(core)
+    for producer_id in range(others):
+        log.verify(100 + producer_id, 0, 0, NOW_MS, starts_at_zero=False)
 
     with pytest.raises(BrokerError) as caught:
-        commit_offsets(core)
-    assert caught.value.code is ErrorCode.INVALID_TXN_STATE
-    assert core.log(GROUP_METADATA_TOPIC).producers.first_unstable_offset in (-1, 0)
-    assert not core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
+        commit_offsets(core, guard)
+    # Where guards were lost meanwhile it might have been a good one: who sent it may try again.
+    is_unsure = others and not began
+    assert caught.value.code is (ErrorCode.NOT_ENOUGH_REPLICAS if is_unsure else ErrorCode.INVALID_TXN_STATE)
+    assert not log.producers.has_open_transaction(*ME)
+
+
+def test_offsets_whose_admission_was_forgotten_are_admitted_anew(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
+    core.create(GROUP_METADATA_TOPIC)
+    coordinator = Coordinator(core.services, ErrorCode.NONE, ErrorCode.NONE)
+    guard = admit(core, coordinator)
+    for producer_id in (100, 101):
+        core.log(GROUP_METADATA_TOPIC).verify(producer_id, 0, 0, NOW_MS, starts_at_zero=False)
+
+    with pytest.raises(BrokerError) as caught:
+        commit_offsets(core, guard)
+    assert told_to_clients(caught.value).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    commit_offsets(core, admit(core, coordinator))
+    assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
 
 
 def test_offsets_need_no_verification_once_that_is_turned_off(core: BrokerCore) -> None:
     core.create(GROUP_METADATA_TOPIC)
     coordinator = Coordinator(core.services, ErrorCode.NONE)
-    admit(core, coordinator)
-    commit_offsets(core)
+    commit_offsets(core, admit(core, coordinator))
     end_offsets(core)
 
     core.services.config.broker_changed(None, {"transaction.partition.verification.enable": "false"})
 
-    assert admit(core, coordinator) == [ErrorCode.NONE]
-    commit_offsets(core)
+    commit_offsets(core, admit(core, coordinator))
     assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
 
 

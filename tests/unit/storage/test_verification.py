@@ -175,17 +175,85 @@ def test_a_transaction_of_the_last_epoch_of_all_is_ended_by_a_marker_of_the_same
     log.states.check_marker(1, MAX_EPOCH, 0, 2)
 
 
-def test_a_coordinators_late_batch_is_refused_until_it_is_verified_again() -> None:
+def test_a_coordinators_batch_begins_a_transaction_with_a_guard_only() -> None:
     log = Log()
+    late = log.begin()
+    log.end()
+
+    for guard in (late, NOT_VERIFIED):
+        with pytest.raises(UnverifiedError) as caught:
+            log.states.check_unsequenced(1, 0, True, guard)
+        assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+    log.states.check_unsequenced(1, 0, False, NOT_VERIFIED)
+    log.states.check_unsequenced(1, 0, True, NEEDS_NO_VERIFICATION)
+    log.states.check_unsequenced(1, 0, True, log.begin())
+
+
+def test_a_coordinators_batch_goes_on_with_an_open_transaction_of_its_epoch() -> None:
+    log = Log()
+    log.write(log.begin())
+    log.states.check_unsequenced(1, 0, True, NOT_VERIFIED)
+
+    with pytest.raises(UnverifiedError):
+        log.states.check_unsequenced(1, 1, True, NOT_VERIFIED)
+
+
+def test_a_second_batch_of_one_verification_is_late_when_the_first_began_and_the_marker_came() -> None:
+    log = Log()
+    guard = log.begin()
     log.begin()
+    log.write(guard)
     log.end()
 
     with pytest.raises(UnverifiedError):
-        log.states.check_epoch(1, 0, True)
-    log.states.check_epoch(1, 0, False)
-    log.states.check_epoch(2, 0, True)
-    log.begin()
-    log.states.check_epoch(1, 0, True)
+        log.states.check_unsequenced(1, 0, True, guard)
+
+
+@pytest.mark.parametrize("how", ["pushed out", "expired", "cleared"])
+def test_a_guard_that_was_forgotten_is_refused_so_that_it_is_taken_anew(how: str) -> None:
+    log = Log()
+    guard = log.begin()
+    if how == "pushed out":
+        for other in range(MAX_VERIFICATIONS):
+            log.begin(producer_id=100 + other)
+    elif how == "expired":
+        log.states.remove_expired(10_000, 10)
+    else:
+        log.states.clear(0)
+
+    assert log.refusal(guard) is ErrorCode.NOT_ENOUGH_REPLICAS
+    with pytest.raises(UnverifiedError) as caught:
+        log.states.check_unsequenced(1, 0, True, guard)
+    assert caught.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    log.write(log.begin())
+
+
+def test_a_late_batch_is_refused_however_many_others_were_verified_since() -> None:
+    log = Log()
+    late = log.begin()
+    log.end()
+    for other in range(MAX_VERIFICATIONS + 1):
+        log.begin(producer_id=100 + other)
+
+    with pytest.raises(UnverifiedError):
+        log.states.check_unsequenced(1, 0, True, late)
+    assert log.states.first_unstable_offset == -1
+
+
+def test_the_oldest_guard_is_pushed_out_and_none_for_who_is_there_already() -> None:
+    verifications = Verifications()
+    first = verifications.begin(0, 0, 0, False, 0)
+    guards = [verifications.begin(1 + other, 0, 0, False, 0) for other in range(MAX_VERIFICATIONS - 1)]
+    renewed = verifications.begin(0, 1, 0, False, 0)
+    assert verifications.find(0, first) is None
+    assert verifications.find(1, guards[0]) is not None
+
+    verifications.begin(-5, 0, 0, False, 0)
+
+    assert verifications.find(0, renewed) is not None
+    assert verifications.find(1, guards[0]) is None
+    assert verifications.may_be_forgotten(guards[0])
+    assert not verifications.may_be_forgotten(renewed)
 
 
 @pytest.mark.parametrize("refused_epoch", [4, 5])

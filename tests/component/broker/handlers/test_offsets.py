@@ -6,7 +6,7 @@ import pytest
 
 from kavka.broker.handlers import offset_commit, offset_delete, offset_fetch, txn_offset_commit
 from kavka.broker.security.acl import Operation
-from kavka.coordinator.runtime.result import Producer
+from kavka.coordinator.runtime.result import Producer, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -295,6 +295,21 @@ def test_a_commit_that_is_not_admitted_is_not_stored(broker: Broker) -> None:
 
     assert told(answer) == {("visits", 0): ErrorCode.TRANSACTION_ABORTABLE}
     assert stage_of(broker).log == []
+
+
+def test_what_a_transactional_commit_was_admitted_with_goes_with_its_records(broker: Broker) -> None:
+    broker.services.transactions = StagedTransactions(guard=77)
+    groups: Any = broker.services.groups
+    decided: list[Result] = []
+
+    def run(_group_id: str, operation: Any, refused: Any) -> None:
+        decided.append(operation(stage_of(broker).shard))
+        refused(BrokerError(ErrorCode.NOT_COORDINATOR))
+
+    groups.run = run
+    broker.ask(txn_commit(3, ("visits", 0)), 3)
+
+    assert [(result.producer, result.guard) for result in decided] == [(Producer(5, 1), 77)]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,13 @@ def test_several_records_are_one_batch(scene: Scene) -> None:
     assert scene.world.offsets() == {"b": 2}
 
 
+def test_the_log_is_given_what_a_producers_records_were_verified_with(scene: Scene) -> None:
+    scene.run(Result([record_of("a", 1)], producer=Producer(7, 0), guard=9))
+    scene.world.put("g", 5)
+
+    assert scene.log.guards == [9, 0]
+
+
 def test_the_codec_of_the_settings_is_used() -> None:
     scene = Scene(codec=Codec.GZIP)
     scene.world.put("g", 5)

@@ -314,10 +314,10 @@ def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld, 
     appending, may_append = threading.Event(), threading.Event()
 
     class SlowLog(MemoryLog):
-        def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0) -> int:
+        def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
             appending.set()
             assert may_append.wait(10)
-            return super().append(batch, leader_epoch, transaction_version)
+            return super().append(batch, leader_epoch, transaction_version, guard)
 
     log = SlowLog()
     world.lead(log)
