@@ -59,12 +59,11 @@ _GONE: Final = Round(Outcome.GONE)
 def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int, bytes_per_second: float) -> Round:
     """Have the worker clean the log, and take over what it made. Raises WorkerDiedError, BrokerError (broken disk)."""
     log = found.log
-    truncations = log.truncations
-    if found.end_offset not in log.published[3]:
-        # A truncation was faster. The worker would call a segment corrupt that goes on behind the end.
-        return Round(Outcome.PASSED, reason="the log has changed")
     job = make_job(found, config, now_ms, bytes_per_second)
     with log.lock:
+        if log.truncations != found.truncations or found.end_offset not in log.published[3]:
+            # A truncation was faster. The worker would call a segment corrupt that goes on behind the end.
+            return Round(Outcome.PASSED, reason="the log has changed")
         log.abort_cleaning = partial(worker.abort, job.token)
     try:
         with log.flush_lock:
@@ -79,18 +78,18 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
         error = None
         for reply in worker.run(job):
             if isinstance(reply, CleanedGroup):
-                error = error or _swapped(log, job, reply)
+                error = error or _swapped(found, job, reply)
                 if error is not None:
                     worker.abort(job.token)
             elif error is not None:
-                return _ended(found, job, error, truncations)
+                return _ended(found, job, error)
             elif isinstance(reply, CleanedLog):
                 with log.lock:
-                    if log.truncations == truncations:
+                    if log.truncations == found.truncations:
                         log.clean_offset = reply.clean_offset
                 return Round(Outcome.CLEANED, reply)
             else:
-                return _ended(found, job, reply, truncations)
+                return _ended(found, job, reply)
     except OSError as failure:
         raise log.disk_failed("compaction failed", failure) from failure
     finally:
@@ -101,10 +100,12 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
     raise WorkerDiedError("no end of the job")
 
 
-def _swapped(log: PartitionLog, job: CleanJob, group: CleanedGroup) -> CleaningFailed | None:
+def _swapped(found: CleanableLog, job: CleanJob, group: CleanedGroup) -> CleaningFailed | None:
     """Swap a group in; why it didn't work."""
+    log = found.log
     try:
-        return None if swap_in(log, job.folder, group, job.token) else CleaningFailed(ABORTED, "the log has changed")
+        swapped = swap_in(log, job.folder, group, job.token, found.truncations)
+        return None if swapped else CleaningFailed(ABORTED, "the log has changed")
     except OSError as error:
         if isinstance(error, FinalDiskError):
             log.give_up("compaction failed", error)
@@ -113,7 +114,7 @@ def _swapped(log: PartitionLog, job: CleanJob, group: CleanedGroup) -> CleaningF
         return CleaningFailed(BROKEN, str(error))
 
 
-def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed, truncations: int) -> Round:
+def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed) -> Round:
     """What follows from a failure. Raises BrokerError, after the directory's failure was reported."""
     log = found.log
     if log.deleting:
@@ -121,7 +122,7 @@ def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed, truncati
     if failure.cause == DISK:
         error = OSError(failure.errno, failure.reason)
         raise log.disk_failed("compaction failed", error) from error
-    if log.truncations != truncations:
+    if log.truncations != found.truncations:
         # What the worker read was cut while it read: that says nothing of the log as it is now.
         return Round(Outcome.PASSED, reason=failure.reason)
     if failure.cause == CORRUPT:

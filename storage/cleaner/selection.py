@@ -25,6 +25,8 @@ class CleanableLog(NamedTuple):
     """A segment's base offset; at or below `first_dirty_offset` where nothing is cleanable."""
     clean_bytes: int
     cleanable_bytes: int
+    truncations: int
+    """The log's, when it was looked at: with another number, its segments may be others that begin where these did."""
     compaction_delay_ms: int
     """For how long its oldest dirty record has been there beyond `max.compaction.lag.ms`; 0 if it hasn't."""
 
@@ -42,7 +44,8 @@ class CleanableLog(NamedTuple):
 
 def look_at(log: PartitionLog, now_ms: int) -> CleanableLog:
     """How the log stands. Raises OSError, CorruptIndexError."""
-    log_end, _, segments, bases = log.published
+    with log.lock:  # else a truncation might be half way
+        truncations, (log_end, _, segments, bases) = log.truncations, log.published
     first_dirty = _first_dirty_offset(log, log_end)
     dirty = [segment for segment, following in zip(segments[:-1], bases[1:], strict=True) if following > first_dirty]
     bound = min(log.last_stable_offset, bases[-1])
@@ -61,6 +64,7 @@ def look_at(log: PartitionLog, now_ms: int) -> CleanableLog:
         # As Kafka counts: the segment that the dirty part begins in is on both sides.
         sum(segment.size_bytes for segment in below if segment.base_offset < first_dirty),
         sum(segment.size_bytes for segment in dirty if segment.base_offset < end_offset),
+        truncations,
         _compaction_delay_ms(log, dirty, now_ms),
     )
 

@@ -27,10 +27,10 @@ from kavka.storage.swapping import abandon_swap, finish_swap
 _log: Final = logging.getLogger(__name__)
 
 
-def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str) -> bool:
+def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str, truncations: int) -> bool:
     """Replace the group's segments; False where the log hasn't them any more: what was cleaned is of no use.
 
-    `folder`: the log's when the round began. No lock held. Raises OSError, CorruptIndexError: the log is as it was
+    `folder`, `truncations`: the log's when the round began. No lock held. Raises OSError, CorruptIndexError: the log is as it was
     before, or as it is after the swap, and then `finish_swap` has something left to do.
     """
     stem = f"{folder}/{group.replaced[0]:020d}"
@@ -39,7 +39,7 @@ def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str) -> bool
         try:
             with log.lock:
                 abandon_swap(log)
-                replaced = _segments_of(log, folder, group)
+                replaced = _segments_of(log, folder, group, truncations)
                 if replaced:
                     log.changes += 1
                     log.swapping = swaps
@@ -51,14 +51,17 @@ def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str) -> bool
             new = _opened(log, folder, group)
             log.files.fsync_directory(folder)
             with log.lock:
-                if log.swapping != swaps or _segments_of(log, folder, group) != replaced:
+                if log.swapping != swaps or _segments_of(log, folder, group, truncations) != replaced:
                     new.offset_index.forget()
                     abandon_swap(log)
                     return False
                 _publish(log, new, replaced)
-        except BaseException:
+        except BaseException as error:
             with log.lock:
+                taken_back = log.swapping != swaps
                 abandon_swap(log)
+            if isinstance(error, FileNotFoundError) and taken_back:
+                return False
             raise
         finish_swap(log)
     return True
@@ -73,9 +76,12 @@ def remove_cleaned(files: Files, folder: str) -> None:
                     files.unlink(f"{folder}/{name}")
 
 
-def _segments_of(log: LogState, folder: str, group: CleanedGroup) -> Sequence[Segment]:
-    """The log's segments that the group replaces; none if it isn't the log that was cleaned. Lock held."""
-    if log.closed or log.deleting or log.folder != folder:
+def _segments_of(log: LogState, folder: str, group: CleanedGroup, truncations: int) -> Sequence[Segment]:
+    """The log's segments that the group replaces; none if it isn't the log that was cleaned. Lock held.
+
+    After a truncation there may be segments with the same base offsets and other records.
+    """
+    if log.closed or log.deleting or log.folder != folder or log.truncations != truncations:
         return ()
     sealed = log.published[2][:-1]
     found = tuple(segment for segment in sealed if group.replaced[0] <= segment.base_offset <= group.replaced[-1])

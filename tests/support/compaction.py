@@ -10,6 +10,7 @@ from kavka.storage.cleaner.cleaning import LogRound
 from kavka.storage.cleaner.jobs import (
     CORRUPT,
     DISK,
+    GONE,
     CleaningFailed,
     CleanJob,
     Reply,
@@ -22,6 +23,7 @@ from kavka.storage.cleaner.rounds import Round, clean
 from kavka.storage.cleaner.selection import look_at
 from kavka.storage.cleaner.throttle import Throttle
 from kavka.storage.files import Files
+from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
 
 
@@ -47,7 +49,9 @@ class InlineWorker:
             for reply in LogRound(job, self._files, throttle, lambda: None).run():
                 self._before_reply(reply)
                 yield decode_reply(encode_reply(reply))
-        except DecodeError as error:
+        except FileNotFoundError as error:
+            yield CleaningFailed(GONE, str(error))
+        except (DecodeError, CorruptIndexError) as error:
             yield CleaningFailed(CORRUPT, str(error))
         except OSError as error:
             yield CleaningFailed(DISK, str(error), error.errno or 0)
