@@ -73,6 +73,7 @@ def save_all(log: LogState) -> bool:
             or log.recovery_point != end_offset
             or log.durable_changes != log.changes
             or not log.topic_id_saved
+            or not log.folder_saved
             or log.saved_epochs != log.epochs.entries
         )
 
@@ -83,11 +84,11 @@ def note_durable(log: LogState) -> None:
         log.recovery_point = log.published[0]
         log.durable_changes = log.changes
         log.sealed = []
-    log.topic_id_saved = True
+    log.topic_id_saved = log.folder_saved = True
 
 
 def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str]) -> bool:
-    """fsync the segments' files, snapshots, epochs and the folder; False if the log's deletion cut that short.
+    """fsync the segments' files, snapshots, epochs, folder and its name; False if the log's deletion cut that short.
 
     flush_lock held. Raises AppendError (KAFKA_STORAGE_ERROR). An fsync that fails, with whatever errno, is the log's
     last.
@@ -117,6 +118,9 @@ def fsync_segments(log: LogState, segments: list[Segment], snapshots: list[str])
         log.topic_id_saved = True
         log.save_epochs()
         files.fsync_directory(log.folder)
+        if not log.folder_saved:
+            files.fsync_directory(log.directory.parent)
+            log.folder_saved = True
     except OSError as error:
         raise log.disk_failed("flush failed", error) from error
     return True

@@ -99,7 +99,10 @@ class LogDirectory:
 
     def lock(self) -> None:
         """Make the directory if it is missing, and hold it. Raises DirectoryInUseError, OSError."""
+        missing = [path for path in (self.path, *self.path.parents) if not self._files.exists(path)]
         self._files.makedirs(self.path)
+        for made in missing:
+            self._files.fsync_directory(made.parent)
         real_path = os.path.realpath(self.path)
         if not _HELD.add(real_path):
             raise DirectoryInUseError(f"{self.path} is in use by another broker of this process")
@@ -144,13 +147,14 @@ class LogDirectory:
         It goes before anything is written, so that a crash from now on is seen at the next start. What it says (the
         broker epoch) matters to KRaft alone; older brokers left it empty.
         """
-        path = self.path / CLEAN_SHUTDOWN_FILE
+        found = True
         try:
-            self._files.unlink(path)
+            self._files.unlink(self.path / CLEAN_SHUTDOWN_FILE)
         except FileNotFoundError:
-            return False
+            found = False
+        # Also where it is gone: a broker that was killed may have made folders and taken the mark, and fsynced neither.
         self._files.fsync_directory(self.path)
-        return True
+        return found
 
     def write_recovery_points(self, list_logs: ListLogs) -> None:
         """Checkpoint what is on the disk for sure, and the first readable offsets. Raises OSError."""

@@ -62,8 +62,8 @@ class LogFactory:
     def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
         """A new log in a new folder. Raises OSError; nothing is left then.
 
-        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory, and then
-        `fsync_topic_id` in the background.
+        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
+        flush of the log does), and then `fsync_topic_id` in the background.
         """
         folder = directory.path / folder_name(*key)
         environment = self._environments[directory]
@@ -72,11 +72,13 @@ class LogFactory:
         try:
             if topic_id != partition_metadata.NO_TOPIC_ID:
                 self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
-            return PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
+            log = PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
         except OSError:
             with contextlib.suppress(OSError):
                 delete_folder(folder, self._files)
             raise
+        log.folder_saved = False
+        return log
 
     def adopt(self, log: PartitionLog, topic_id: bytes) -> None:
         """Make sure that the log is this topic's. Raises BrokerError INCONSISTENT_TOPIC_ID.

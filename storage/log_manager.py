@@ -164,8 +164,9 @@ class LogManager:
                     results[key] = log
                 except BrokerError as error:
                     results[key] = error
-            for directory in {self._table.directory_of(log) for log in made}:
-                self._fsync(directory)
+            fsynced = {each for each in {self._table.directory_of(log) for log in made} if self._fsync(each)}
+            for log in [log for log in made if self._table.directory_of(log) in fsynced]:
+                log.folder_saved = True
             # A directory that has failed by now has taken its logs along.
             for key in [key for key, log in results.items() if self._table.get(key) is not log]:
                 if isinstance(results[key], PartitionLog):
@@ -328,9 +329,10 @@ class LogManager:
             with self.directories.tried_again(self._table.directory_of(log), "could not fsync"):
                 self._factory.fsync_topic_id(log)
 
-    def _fsync(self, directory: LogDirectory) -> None:
+    def _fsync(self, directory: LogDirectory) -> bool:
         with self.directories.tried_again(directory, "could not fsync"):
             directory.fsync()
+        return not directory.fsync_is_due
 
     def _checkpoint(self, directory: LogDirectory, write: Callable[[ListLogs], None]) -> None:
         if directory.fsync_is_due:

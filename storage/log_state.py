@@ -32,8 +32,9 @@ class LogState:
     are in the file, and at plain numbers.
 
     `flush_lock` is held by whoever works in the folder without `lock` (a flush, a swap of compacted segments) and by
-    who renames it, and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `high_watermark` is guarded by
-    `watermark_lock`. Order: flush_lock, lock, watermark_lock.
+    who renames it, and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `folder_saved` becomes true once
+    and for all, by whoever fsynced. `high_watermark` is guarded by `watermark_lock`. Order: flush_lock, lock,
+    watermark_lock.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class LogState:
         "flush_lock",
         "flushes_by_count",
         "folder",
+        "folder_saved",
         "high_watermark",
         "last_flush_ms",
         "lock",
@@ -98,6 +100,8 @@ class LogState:
         self.saved_epochs: tuple[EpochStart, ...] | None = None
         """What the epoch file holds; None: unknown, or no file."""
         self.topic_id_saved = True
+        self.folder_saved = True
+        """Whether a power cut leaves the folder: the fsync of the one that it lies in may have been refused."""
         self.closed = False
         self.broken = False
         """Closed because files may not be what is believed: set once, by who met the error, with or without `lock`."""

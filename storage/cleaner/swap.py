@@ -30,8 +30,8 @@ _log: Final = logging.getLogger(__name__)
 def swap_in(log: LogState, folder: str, group: CleanedGroup, token: str, truncations: int) -> bool:
     """Replace the group's segments; False where the log hasn't them any more: what was cleaned is of no use.
 
-    `folder`, `truncations`: the log's when the round began. No lock held. Raises OSError, CorruptIndexError: the log is as it was
-    before, or as it is after the swap, and then `finish_swap` has something left to do.
+    `folder`, `truncations`: the log's when the round began. No lock held. Raises OSError, CorruptIndexError: the log is
+    as it was before, or as it is after the swap, and then `finish_swap` has something left to do.
     """
     stem = f"{folder}/{group.replaced[0]:020d}"
     swaps = tuple(f"{stem}{suffix}{SWAP_SUFFIX}" for suffix in group.suffixes)

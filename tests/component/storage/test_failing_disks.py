@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.appending import UnflushedError
 from kavka.storage.files import AnyPath
 from kavka.storage.log_directories import NoLogDirectoryError
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
@@ -216,4 +217,46 @@ def test_an_fsync_of_the_directory_that_was_refused_is_made_up_for_by_the_next_c
 
     assert fsynced == [str(directory.path)]
     assert rig.failures == []
+    rig.manager.close()
+
+
+def test_nothing_is_acknowledged_in_a_folder_that_a_power_cut_would_take(
+    rig: ManagerRig, files: FailingFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.overrides["visits"] = {"flush.messages": "1"}
+    rig.start()
+    refusing, fsynced = [True], list[str]()
+
+    def fsync_directory(path: AnyPath) -> None:
+        if refusing and Path(path) in rig.paths:
+            raise OSError(errno.EMFILE, "too many open files", str(path))
+        fsynced.append(str(path))
+
+    monkeypatch.setattr(files, "fsync_directory", fsync_directory)
+    log = rig.manager.get_or_create("visits", 0, ID, is_new=True)
+    with pytest.raises(UnflushedError):
+        append(log, b"appended, and no more")
+    assert log.recovery_point == 0
+    refusing.clear()
+
+    append(log, b"acknowledged")
+
+    assert str(log.directory.parent) in fsynced
+    assert log.recovery_point == 2
+    fsynced.clear()
+    append(log, b"and on")
+    assert fsynced == [log.folder]
+    assert rig.failures == []
+    rig.manager.close()
+
+
+def test_a_flush_leaves_the_directory_alone_where_the_creation_fsynced_it(rig: ManagerRig, files: FailingFiles) -> None:
+    rig.start()
+    log = rig.manager.get_or_create("visits", 0, ID, is_new=True)
+    append(log, b"one")
+    before = files.calls["fsync_directory"]
+
+    log.flush()
+
+    assert files.calls["fsync_directory"] == before + 1
     rig.manager.close()

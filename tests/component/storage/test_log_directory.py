@@ -93,6 +93,40 @@ def test_a_mark_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
         directory.take_clean_shutdown_mark()
 
 
+class NotedFiles(Files):
+    """Notes which folders are fsynced."""
+
+    def __init__(self) -> None:
+        self.fsynced: list[Path] = []
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        self.fsynced.append(Path(path))
+
+
+def test_a_start_after_a_kill_makes_durable_that_the_mark_is_gone_and_folders_came(tmp_path: Path) -> None:
+    """Who was killed had taken the mark, or made a topic, and fsynced neither: what is acknowledged relies on it."""
+    files = NotedFiles()
+
+    assert not LogDirectory(tmp_path, files).take_clean_shutdown_mark()
+
+    assert files.fsynced == [tmp_path]
+
+
+def test_a_directory_that_is_made_outlives_a_power_cut(tmp_path: Path) -> None:
+    files = NotedFiles()
+    path = tmp_path / "data" / "logs"
+    directory = LogDirectory(path, files)
+
+    directory.lock()
+
+    assert sorted(files.fsynced) == [tmp_path, tmp_path / "data"]
+    directory.unlock()
+    files.fsynced.clear()
+    directory.lock()
+    assert files.fsynced == []
+    directory.unlock()
+
+
 def _another_process_can_lock(directory: Path) -> bool:
     code = "import fcntl,sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
     result = subprocess.run([sys.executable, "-c", code, str(directory / ".lock")], capture_output=True, check=False)

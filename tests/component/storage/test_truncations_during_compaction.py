@@ -1,4 +1,4 @@
-"""A truncation, and what is written behind it, at each step of a compaction round: the log holds just what it was given.
+"""A truncation, and what is written behind it, at each step of a compaction round: the log holds what it was given.
 
 A round works from a look at the log. Segments that are cut and filled again meanwhile may begin where they began
 before, so their base offsets don't tell that what was cleaned is not what is there now.
@@ -59,7 +59,7 @@ class Scene:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.files = Steps()
-        self.files.fsync = lambda _: None  # type: ignore[assignment]  # a double of one instance
+        self.files.fsync = lambda _: None
         self.jobs = Jobs()
         self.log = self._open()
         self.given: Given = {}
