@@ -35,14 +35,13 @@ def run(config_path: str | None, overrides: list[str]) -> int:
         log_lines.configure(os.environ.get(LEVEL_VARIABLE, ""))
     except ValueError as failure:
         return _refused(f"{LEVEL_VARIABLE}: {failure}")
-    from kavka.config.broker_config import BrokerConfig
-    from kavka.config.defaults import costly_settings
+    from kavka.config.costly import costly_settings
     from kavka.config.errors import ConfigError
     from kavka.config.promises import check_promises
-    from kavka.config.sources import nearest
+    from kavka.config.sources import load_config, nearest
 
     try:
-        loaded = BrokerConfig.load(config_path, overrides, os.environ)
+        loaded = load_config(config_path, overrides, os.environ)
         check_promises(loaded.config)
     except (ConfigError, OSError, UnicodeDecodeError) as failure:
         return _refused(str(failure))

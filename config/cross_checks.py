@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from kavka.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kavka.config.broker_config import BrokerConfig
+    from kavka.config.broker_values import BrokerValues
 
 _MIB: Final = 1024 * 1024
 
 
-def check_together(config: BrokerConfig) -> None:
+def check_together(config: BrokerValues) -> None:
     """Raises ConfigError for the first rule that does not hold."""
     _check_identity(config)
     _check_listeners(config)
@@ -22,7 +22,7 @@ def check_together(config: BrokerConfig) -> None:
     _check_groups(config)
 
 
-def _check_identity(config: BrokerConfig) -> None:
+def _check_identity(config: BrokerValues) -> None:
     broker_id, node_id = config.value("broker.id"), config.value("node.id")
     _require(broker_id == node_id, "node.id", node_id, f"must be the same as broker.id ({broker_id})")
     if "process.roles" in config.originals:
@@ -35,7 +35,7 @@ def _check_identity(config: BrokerConfig) -> None:
         _require(broker_id >= 0, "broker.id", broker_id, "must be at least 0 while broker.id.generation.enable=false")
 
 
-def _check_listeners(config: BrokerConfig) -> None:
+def _check_listeners(config: BrokerValues) -> None:
     names = [listener.name for listener in config.listeners]
     advertised_text = config.value("advertised.listeners")
     for listener in config.advertised_listeners:
@@ -73,12 +73,12 @@ def _check_listeners(config: BrokerConfig) -> None:
         _require(mechanism in enabled, "sasl.mechanism.inter.broker.protocol", mechanism, expected)
 
 
-def _talks_to_brokers(config: BrokerConfig) -> bool:
+def _talks_to_brokers(config: BrokerValues) -> bool:
     """A broker that keeps the cluster's state itself is alone: it needs no listener for others unless one was named."""
     return bool(config.zookeeper_connect) or "inter.broker.listener.name" in config.originals
 
 
-def _check_connections(config: BrokerConfig) -> None:
+def _check_connections(config: BrokerValues) -> None:
     idle_ms, delay_ms = config.connections_max_idle_ms, config.connection_failed_authentication_delay_ms
     _require(
         idle_ms < 0 or delay_ms < idle_ms,
@@ -101,7 +101,7 @@ def _check_connections(config: BrokerConfig) -> None:
     )
 
 
-def _check_log(config: BrokerConfig) -> None:
+def _check_log(config: BrokerValues) -> None:
     _require(config.log_roll_ms >= 1, "log.roll.ms", config.log_roll_ms, "must be at least 1")
     _require(config.log_roll_jitter_ms >= 0, "log.roll.jitter.ms", config.log_roll_jitter_ms, "must be at least 0")
     if config.log_cleaner_enable:
@@ -114,7 +114,7 @@ def _check_log(config: BrokerConfig) -> None:
     _require(low <= high, "log.cleaner.min.compaction.lag.ms", low, expected)
 
 
-def _check_replication(config: BrokerConfig) -> None:
+def _check_replication(config: BrokerValues) -> None:
     wait_ms = config.replica_fetch_wait_max_ms
     socket_ms, lag_ms = config.replica_socket_timeout_ms, config.replica_lag_time_max_ms
     expected = f"must not be greater than replica.socket.timeout.ms ({socket_ms}), else fetches time out in vain"
@@ -123,7 +123,7 @@ def _check_replication(config: BrokerConfig) -> None:
     _require(wait_ms <= lag_ms, "replica.fetch.wait.max.ms", wait_ms, expected)
 
 
-def _check_groups(config: BrokerConfig) -> None:
+def _check_groups(config: BrokerValues) -> None:
     acks, replicas = config.offsets_commit_required_acks, config.offsets_topic_replication_factor
     expected = f"must be at least -1 and not greater than offsets.topic.replication.factor ({replicas})"
     _require(-1 <= acks <= replicas, "offsets.commit.required.acks", acks, expected)

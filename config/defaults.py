@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from kavka.config.broker_config import BrokerConfig
+from typing import Final
 
 KAVKA_DEFAULTS: Final[dict[str, tuple[object, str]]] = {
     "num.network.threads": (1, "measured: one loop feeds the I/O threads; more only hand the interpreter around"),
@@ -19,15 +16,3 @@ KAVKA_DEFAULTS: Final[dict[str, tuple[object, str]]] = {
     ),
     "group.consumer.migration.policy": ("bidirectional", "a group may move between the protocols (KIP-848)"),
 }
-
-_THREADS: Final = ("num.network.threads", "num.io.threads")
-
-
-def costly_settings(config: BrokerConfig) -> list[str]:
-    """What the start log says of settings that cost speed: adopted files bring thread counts made for the JVM."""
-    return [
-        f"{name}={config.value(name)} costs speed: {value} is the default, {reason}"
-        for name in _THREADS
-        for value, reason in (KAVKA_DEFAULTS[name],)
-        if isinstance(value, int) and config.value(name) > value
-    ]

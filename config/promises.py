@@ -13,7 +13,7 @@ from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import split_prefix
 
 if TYPE_CHECKING:
-    from kavka.config.broker_config import BrokerConfig
+    from kavka.config.broker_values import BrokerValues
 
 PLAINTEXT: Final = "PLAINTEXT"
 KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -52,7 +52,7 @@ AUTHORISERS_OWN: Final = ("super.users", "allow.everyone.if.no.acl.found")
 """Settings of Kafka's authoriser itself: no rows, but known."""
 
 
-def check_promises(config: BrokerConfig) -> None:
+def check_promises(config: BrokerValues) -> None:
     """Raises ConfigError for the first setting whose promise would not be kept."""
     for name, original in config.originals.items():
         prefixed = split_prefix(name)

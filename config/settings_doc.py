@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.broker_values import BrokerValues
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.group_config import GroupSettings
-from kavka.config.own import KavkaSettings
+from kavka.config.kavka_settings import KavkaSettings
 from kavka.config.promises import PROMISES
 from kavka.config.setting import Setting, Settings
 from kavka.config.topic_settings import TopicSettings
@@ -32,7 +33,7 @@ broker, or for the cluster too. This page is made by `python -m kavka.config.set
 def settings_page() -> str:
     """The whole page, as Markdown."""
     parts = [_INTRODUCTION, _differences()]
-    groups = [base for base in BrokerConfig.__bases__ if issubclass(base, Settings) and base is not KavkaSettings]
+    groups = [base for base in BrokerValues.__bases__ if issubclass(base, Settings) and base is not KavkaSettings]
     parts.extend(_section(f"Broker: {group.__doc__}", group.ROWS.values()) for group in groups)
     parts.append(_section(f"Broker, not in Kafka: {KavkaSettings.__doc__}", KavkaSettings.ROWS.values()))
     parts.append(_section("Topic", TopicSettings.ROWS.values()))

@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
     without_effect: list[tuple[str, str]]
 
 
-def load(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str, str]) -> Loaded:
+def load_config(path: Path | str | None, overrides: Iterable[str], environ: Mapping[str, str]) -> Loaded:
     """Reads all sources. Raises ConfigError."""
     given = {**_from_file(path), **from_environment(environ), **_from_overrides(overrides)}
     rows = BrokerConfig.ALL_ROWS

@@ -27,13 +27,13 @@ def run(args: argparse.Namespace) -> int:
 
     from kavka.cli.adopting import REFUSED, adopt
     from kavka.cli.output import complain, emit
-    from kavka.config.broker_config import BrokerConfig
+    from kavka.config.sources import load_config
 
     # What goes wrong is said below, once: without a handler logging would print it too.
     for name in ("kavka", "kazoo"):
         logging.getLogger(name).addHandler(logging.NullHandler())
     try:
-        config = BrokerConfig.load(args.config_file, args.override, os.environ).config
+        config = load_config(args.config_file, args.override, os.environ).config
         topics = adopt(config, args.zookeeper, [_parsed(text) for text in args.config])
     except (*REFUSED, ValueError) as error:
         return complain("kavka storage adopt", error)

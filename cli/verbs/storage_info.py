@@ -40,6 +40,6 @@ def _directories(args: argparse.Namespace) -> list[Path]:
         return named
     import os
 
-    from kavka.config.broker_config import BrokerConfig
+    from kavka.config.sources import load_config
 
-    return list(BrokerConfig.load(args.config, [], os.environ).config.log_dirs)
+    return list(load_config(args.config, [], os.environ).config.log_dirs)

@@ -21,10 +21,10 @@ def run(args: argparse.Namespace) -> int:
     from kavka.cli.adopting import REFUSED
     from kavka.cli.kept_settings import kept_settings, shown
     from kavka.cli.output import complain, emit
-    from kavka.config.broker_config import BrokerConfig
+    from kavka.config.sources import load_config
 
     try:
-        kept = kept_settings(BrokerConfig.load(args.config_file, args.override, os.environ).config, args.delete)
+        kept = kept_settings(load_config(args.config_file, args.override, os.environ).config, args.delete)
     except REFUSED as error:
         return complain("kavka storage settings", error)
     for entity, texts in sorted(kept.items()):

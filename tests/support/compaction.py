@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from kavka.protocol.errors import DecodeError
 from kavka.protocol.records.batch import BatchHeader, Record, iter_batch_headers, iter_records
 from kavka.storage.cleaner.cleaning import LogRound
@@ -67,7 +68,7 @@ class InlineWorker:
 
 
 def broker_config(*settings: str) -> BrokerConfig:
-    return BrokerConfig.load(None, list(settings), {}).config
+    return load_config(None, list(settings), {}).config
 
 
 def compact(log: PartitionLog, *settings: str, worker: InlineWorker | None = None) -> Round:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from kavka.protocol.records.batch import Record, iter_batch_headers, iter_records
 from kavka.protocol.records.builder import build_batch
 from kavka.storage.files import AnyPath, Files, final
@@ -53,7 +54,7 @@ class ManagerRig:
         self.manager.close(clean=False)
 
     def broker_config(self, *settings: str) -> BrokerConfig:
-        return BrokerConfig.load(None, list(settings), {}).config
+        return load_config(None, list(settings), {}).config
 
     def _in_background(self, job: Callable[[], None]) -> None:
         self.background(job)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.records.batch import Record, build_batch, build_control_batch, iter_batch_headers, iter_records
 from kavka.protocol.records.builder import ControlType
@@ -44,7 +44,7 @@ class Jobs:
 def topic_config(**overrides: object) -> TopicConfig:
     """`segment_bytes=1000` is `segment.bytes=1000`."""
     texts = {name.replace("_", "."): str(value) for name, value in overrides.items()}
-    return TopicConfig.of(BrokerConfig.load(None, [], {}).config, texts)
+    return TopicConfig.of(load_config(None, [], {}).config, texts)
 
 
 def open_log(

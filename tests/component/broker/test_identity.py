@@ -9,6 +9,7 @@ from kavka.broker.identity import IdentityError, adopt_topics, establish_identit
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.embedded import EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from kavka.storage.adoption import AdoptionError
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
@@ -25,7 +26,7 @@ def registry(tmp_path: Path) -> Iterator[EmbeddedRegistry]:
 
 
 def config(**settings: str) -> BrokerConfig:
-    return BrokerConfig.load(None, [f"{name.replace('_', '.')}={value}" for name, value in settings.items()], {}).config
+    return load_config(None, [f"{name.replace('_', '.')}={value}" for name, value in settings.items()], {}).config
 
 
 def owner(broker_id: int | None = None, cluster_id: str | None = None) -> MetaProperties:

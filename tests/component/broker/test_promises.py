@@ -8,6 +8,7 @@ import pytest
 from kavka.broker.server import Broker, StartError
 from kavka.cluster.config_changes import write_config
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from kavka.protocol.errors import ErrorCode
 from tests.support.probe import answers
 from tests.support.processes import free_port
@@ -57,7 +58,7 @@ def test_a_promise_that_cannot_be_kept_stops_the_start(tmp_path: Path, name: str
 )
 def test_a_promise_in_the_environment_is_heard_too(tmp_path: Path, variable: str) -> None:
     overrides = [f"listeners=PLAINTEXT://{HOST}:0", f"log.dirs={tmp_path / 'data'}"]
-    loaded = BrokerConfig.load(None, overrides, {variable: "User:admin"})
+    loaded = load_config(None, overrides, {variable: "User:admin"})
 
     assert loaded.unknown == []
     with pytest.raises(StartError, match="authoriser"):

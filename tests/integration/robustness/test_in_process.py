@@ -14,6 +14,7 @@ import pytest
 
 from kavka.broker.server import Broker, StartError
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import wait_until
 from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
@@ -167,7 +168,7 @@ def started(directory: Path, now_ms: Callable[[], int] | None = None) -> Broker:
 
 def configured(directory: Path, *overrides: str) -> BrokerConfig:
     settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={directory}", *overrides]
-    return BrokerConfig.load(None, settings, {}).config
+    return load_config(None, settings, {}).config
 
 
 def port_of(broker: Broker) -> int:

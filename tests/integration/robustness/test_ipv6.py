@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from kavka.broker.server import Broker
-from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 
 TIMEOUT_S = 30
 TIMEOUT_MS = 30_000
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not has_ipv6(), reason="this machine has one fam
 @contextmanager
 def serving(directory: Path, *settings: str) -> Iterator[int]:
     """A broker in this process; the port of its first listener."""
-    broker = Broker(BrokerConfig.load(None, [f"log.dirs={directory}", *settings], {}).config)
+    broker = Broker(load_config(None, [f"log.dirs={directory}", *settings], {}).config)
     broker.start()
     try:
         yield int(broker.endpoints_text().partition(",")[0].rpartition(":")[2])

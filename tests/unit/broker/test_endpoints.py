@@ -6,11 +6,12 @@ import pytest
 
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.sources import load_config
 
 
 def config(**settings: str) -> BrokerConfig:
     overrides = [f"{name.replace('_', '.')}={value}" for name, value in settings.items()]
-    return BrokerConfig.load(None, overrides, {}).config
+    return load_config(None, overrides, {}).config
 
 
 @pytest.mark.parametrize(

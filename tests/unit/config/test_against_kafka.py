@@ -10,7 +10,7 @@ import pytest
 from kavka.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_overrides
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.describe import ConfigEntry, describe_broker, describe_topic
-from kavka.config.own import KavkaSettings
+from kavka.config.kavka_settings import KavkaSettings
 from kavka.config.quotas import RateSettings
 from kavka.config.setting import Setting
 from kavka.config.topic_settings import TopicSettings

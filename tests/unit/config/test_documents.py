@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from kavka.config import BrokerConfig
-from kavka.config.defaults import costly_settings
+from kavka.config.costly import costly_settings
 from kavka.config.settings_doc import settings_page
+from kavka.config.sources import load_config
 from kavka.config.topic_settings import TopicSettings
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,7 @@ def test_every_row_says_what_it_is_for() -> None:
 
 
 def test_the_example_file_loads_and_every_setting_in_it_is_known_and_used() -> None:
-    loaded = BrokerConfig.load(EXAMPLE, [], {})
+    loaded = load_config(EXAMPLE, [], {})
     assert (loaded.unknown, loaded.without_effect) == ([], [])
 
 
@@ -49,8 +50,8 @@ def test_thread_counts_made_for_the_jvm_are_pointed_out() -> None:
 
 def test_importing_and_loading_brings_in_no_heavy_module() -> None:
     code = (
-        "import sys, kavka.config; before = set(sys.modules)\n"
-        f"kavka.config.BrokerConfig.load({str(EXAMPLE)!r}, [], {{}})\n"
+        "import sys, kavka.config.sources; before = set(sys.modules)\n"
+        f"kavka.config.sources.load_config({str(EXAMPLE)!r}, [], {{}})\n"
         "print(' '.join(m for m in sys.modules if not m.startswith('kavka')))"
     )
     bare = "import sys, pathlib; print(' '.join(sys.modules))"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka.config import BrokerConfig, ConfigError
+from kavka.config import ConfigError
 from kavka.config.properties import parse_properties
-from kavka.config.sources import from_environment, nearest
+from kavka.config.sources import from_environment, load_config, nearest
 from tests.support.examples import examples
 
 
@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 def test_command_line_counts_before_environment_before_file_before_default(file: Path) -> None:
     environ = {"KAFKA_NUM_PARTITIONS": "4", "KAFKA_MESSAGE_MAX_BYTES": "4"}
 
-    config = BrokerConfig.load(file, ["message.max.bytes=5"], environ).config
+    config = load_config(file, ["message.max.bytes=5"], environ).config
 
     assert (config.num_io_threads, config.num_partitions, config.message_max_bytes) == (3, 4, 5)
     assert config.num_network_threads == 1
@@ -31,7 +31,7 @@ def test_command_line_counts_before_environment_before_file_before_default(file:
 def test_unknown_and_ignored_settings_are_named() -> None:
     overrides = ["num.partitons=3", "process.roles=broker", "remote.log.reader.threads=many", "num.partitions=2"]
 
-    loaded = BrokerConfig.load(None, overrides, {})
+    loaded = load_config(None, overrides, {})
 
     assert loaded.unknown == ["num.partitons"]
     assert [name for name, reason in loaded.without_effect if reason] == ["process.roles", "remote.log.reader.threads"]
@@ -92,7 +92,7 @@ def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
         "KAFKA_HEAP_OPTS": "-Xmx1g",
     }
 
-    loaded = BrokerConfig.load(None, [], environ)
+    loaded = load_config(None, [], environ)
 
     assert loaded.config.broker_id == 3001
     assert [listener.name for listener in loaded.config.listeners] == ["PLAINTEXT", "PLAINTEXT_HOST"]
@@ -103,7 +103,7 @@ def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
 @pytest.mark.parametrize("override", ["num.partitions", "=3", ""])
 def test_an_override_needs_name_and_value(override: str) -> None:
     with pytest.raises(ConfigError, match=f"override '{override}': must be of the form name=value"):
-        BrokerConfig.load(None, [override], {})
+        load_config(None, [override], {})
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_an_unknown_name_is_compared_with_the_known_ones(name: str, meant: str |
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.properties: No such file"):
-        BrokerConfig.load(tmp_path / "missing.properties", [], {})
+        load_config(tmp_path / "missing.properties", [], {})
 
 
 def test_a_wrong_escape_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.properties"
     path.write_bytes(b"# x\n\nbroker.rack=\\u12\n")
     with pytest.raises(ConfigError, match="line 3"):
-        BrokerConfig.load(path, [], {})
+        load_config(path, [], {})
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, data: bytes, reason
     path = tmp_path / "server.properties"
     path.write_bytes(data)
     with pytest.raises(ConfigError, match=reason):
-        BrokerConfig.load(path, [], {})
+        load_config(path, [], {})
 
 
 @pytest.mark.parametrize(

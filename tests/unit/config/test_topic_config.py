@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kavka.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_overrides
+from kavka.config.sources import load_config
 from kavka.config.topic_config import broker_synonyms, usable_overrides
 from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import LONG_MAX
@@ -109,7 +110,7 @@ def test_of_stored_settings_the_usable_ones_are_kept() -> None:
 
 
 def test_preallocation_is_accepted_checked_and_named_as_not_used() -> None:
-    loaded = BrokerConfig.load(None, ["log.preallocate=true"], {})
+    loaded = load_config(None, ["log.preallocate=true"], {})
 
     assert [name for name, reason in loaded.without_effect if "preallocation" in reason] == ["log.preallocate"]
     assert TopicConfig.of(loaded.config, {"preallocate": "true"}).value("preallocate") is True
