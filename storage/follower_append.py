@@ -4,7 +4,7 @@ from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import BatchHeader, iter_batch_headers, verify_crc
 from kavka.storage.appending import AppendError, AppendResult
 from kavka.storage.batch_scan import ScannedBatch
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.log_state import LogState
 from kavka.storage.recovery import marker_of
 from kavka.storage.segment import Segment

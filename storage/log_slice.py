@@ -1,46 +1,26 @@
 """A piece of a segment's `.log` file on its way to a consumer or a follower."""
 
 import errno
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, Protocol
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.segment_file import SegmentFile
-
-if TYPE_CHECKING:
-    from kavka.storage.log_state import LogState
 
 _LENGTH_START: Final = 8
 _LENGTH_END: Final = 12
 
 
-class ProducerStatus(NamedTuple):
-    """A producer that wrote to the partition and hasn't expired, as DescribeProducers shows it."""
+class SlicedLog(Protocol):
+    """The log that a slice is of, as the slice sees it. Any thread."""
 
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp_ms: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
-    """-1: no open transaction."""
+    truncations: int
+    """How often it was truncated."""
 
+    def holds(self, piece: "LogSlice") -> bool:
+        """Whether the slice's segment still belongs to the log."""
 
-class AbortedTransaction(NamedTuple):
-    """An entry of `.txnindex`: what a read_committed consumer filters out between the two offsets."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
-
-
-class FoundOffset(NamedTuple):
-    """The answer to a search by time."""
-
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int
-    """Of the batch found; -1 in old message formats."""
+    def disk_failed(self, what: str, error: OSError) -> BrokerError:
+        """Report the log directory's failure if the error is its disk's; gives what to raise."""
 
 
 class LogSlice:
@@ -57,7 +37,7 @@ class LogSlice:
 
     def __init__(
         self,
-        log: "LogState",
+        log: SlicedLog,
         truncations: int,
         file: SegmentFile,
         position: int,

@@ -10,7 +10,7 @@ from kavka.protocol.errors import BrokerError
 from kavka.storage import partition_metadata
 from kavka.storage.files import TEMPORARY_SUFFIX
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
-from kavka.storage.log_slice import AbortedTransaction, ProducerStatus
+from kavka.storage.log_answers import AbortedTransaction, ProducerStatus
 from kavka.storage.log_state import LogState
 from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction

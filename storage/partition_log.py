@@ -20,7 +20,8 @@ from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.follower_append import append_copied
 from kavka.storage.loading import LoadedLog
-from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice
+from kavka.storage.log_answers import AbortedTransaction, FoundOffset
+from kavka.storage.log_slice import LogSlice
 from kavka.storage.managed_log import ManagedLog
 from kavka.storage.partition_metadata import CorruptPartitionMetadataError, InconsistentTopicIdError, topic_id_text
 from kavka.storage.producer_state import BatchPlaced

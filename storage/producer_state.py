@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
 from kavka.storage.appending import AppendError
-from kavka.storage.log_slice import ProducerStatus
+from kavka.storage.log_answers import ProducerStatus
 from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verification, Verifications
 
 REMEMBERED_BATCHES: Final = 5

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
-from kavka.storage.log_slice import AbortedTransaction, FoundOffset, LogSlice
+from kavka.storage.log_answers import AbortedTransaction, FoundOffset
+from kavka.storage.log_slice import LogSlice
 from kavka.storage.log_state import LogState
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.segment import Segment

@@ -21,7 +21,7 @@ from kavka.protocol.records.batch import ControlType, control_type_of, coordinat
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.storage.batch_scan import ScannedBatch, scan_batches
 from kavka.storage.files import Files
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.producer_state import ProducerStates
 from kavka.storage.segment import Segment
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kavka.storage.batch_scan import BatchPlace, find_batch, first_timestamp, last_batch, scan_batches
-from kavka.storage.log_slice import FoundOffset
+from kavka.storage.log_answers import FoundOffset
 from kavka.storage.offset_index import ENTRY_BYTES, MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from kavka.storage.segment_file import FilePool, SegmentFile
 from kavka.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Final
 
 from kavka.storage.files import Files, append_to_file, cut_file
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.offset_index import CorruptIndexError
 
 ENTRY: Final = struct.Struct(">hqqqq")

@@ -11,7 +11,7 @@ from typing import Final
 
 from kavka.storage.cleaner.jobs import CleanedGroup, cleaned_name
 from kavka.storage.files import Files, write_fully
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.segment import SUFFIXES, TRANSACTION_INDEX_SUFFIX, RollRules, Segment
 from kavka.storage.segment_file import FilePool
 

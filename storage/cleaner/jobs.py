@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 
 CORRUPT: Final = "corrupt"
 """The log holds what can't be: it isn't tried again."""

@@ -6,7 +6,7 @@ transactional and control batches in order (KIP-98; KAFKA-4947 and what followed
 
 from collections.abc import Iterable
 
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 
 
 class CleanedTransactions:

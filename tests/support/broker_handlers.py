@@ -36,7 +36,7 @@ from kavka.protocol.messages.update_metadata import (
 from kavka.protocol.schema import schema_of
 
 if TYPE_CHECKING:
-    from kavka.storage.log_slice import FoundOffset
+    from kavka.storage.log_answers import FoundOffset
 
 BROKER_ID = 1
 LISTENER = "PLAINTEXT"

@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from kavka.storage.files import Files
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.offset_index import IndexCache, OffsetIndex
 from kavka.storage.time_index import TimeIndex
 from kavka.storage.transaction_index import ENTRY, TransactionIndex

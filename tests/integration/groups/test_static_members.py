@@ -86,7 +86,7 @@ def _fenced(member: Member) -> bool:
     return any("fenced" in event["error"].lower() for event in member.of("error", "commit_failed"))
 
 
-def _join(group: Group, library: str, name: str, session_timeout_ms: str = "8000") -> Member:
+def _join(group: Group, library: str, name: str, session_timeout_ms: str = "45000") -> Member:
     settings = {
         "group.instance.id": name,
         "session.timeout.ms": session_timeout_ms,

@@ -8,7 +8,7 @@ from kavka.broker.handlers import list_offsets as _  # noqa: F401 - registers th
 from kavka.broker.security.acl import Operation
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kavka.storage.log_slice import FoundOffset
+from kavka.storage.log_answers import FoundOffset
 from tests.support.broker_handlers import BROKER_ID, Broker, Denying
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3

@@ -14,6 +14,7 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 def describe(stage: Stage, label: str, kind: int, name: str, *keys: str, version: int | None = None) -> None:
     """Describe all keys, or those named."""
+    stage.settle()
     if version is None:
         version = stage.version
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys) or None)

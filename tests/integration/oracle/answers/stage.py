@@ -11,12 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.alter_configs import AlterConfigsRequest
 from kavka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kavka.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -78,9 +80,13 @@ class Stage:
         self.name = name
         self.transcript: list[tuple[str, Any]] = []
         self._ids: dict[bytes, str] = {ZERO_UUID: "zero", NOWHERE: "nowhere"}
+        self._alterations = 0
+        self._settled = 0
 
     def ask(self, label: str, request: Request, version: int | None = None) -> Any:
         """Ask, and record the answer; a connection closed instead is recorded as such, and None comes back."""
+        if isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest):
+            self._alterations += 1
         try:
             answer = self.client.ask(request, self.version if version is None else version)
         except ClosedError:
@@ -104,6 +110,12 @@ class Stage:
         assert answer.topics[0].error_code == 0, answer
         wait_until(lambda: self._has_leaders(name, partitions), TIME_TO_SETTLE_S, f"{name} gets no leaders")
         return name
+
+    def settle(self) -> None:
+        """Wait until altered configurations show: KRaft brokers hear of them, as of topics, in order."""
+        if self._settled < self._alterations:
+            self._settled = self._alterations
+            self.topic(f"settled-{self._settled}")
 
     def id_of(self, topic: str) -> bytes:
         """The topic's id; its answers show the name instead."""

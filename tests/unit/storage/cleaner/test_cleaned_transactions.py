@@ -1,7 +1,7 @@
 """Which transactions' data goes, and when a marker isn't needed any more."""
 
 from kavka.storage.cleaner.transactions import CleanedTransactions
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 
 ABORTED = AbortedTransaction(producer_id=1, first_offset=10, last_offset=20, last_stable_offset=21)
 LATER = AbortedTransaction(producer_id=1, first_offset=30, last_offset=40, last_stable_offset=41)

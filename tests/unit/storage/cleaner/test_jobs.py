@@ -17,7 +17,7 @@ from kavka.storage.cleaner.jobs import (
     encode_job,
     encode_reply,
 )
-from kavka.storage.log_slice import AbortedTransaction
+from kavka.storage.log_answers import AbortedTransaction
 
 JOB = CleanJob(
     topic="tópic \n",
