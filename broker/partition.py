@@ -5,6 +5,7 @@ rules are those of a cluster all the same.
 """
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.purgatory import WatchList
@@ -159,11 +160,12 @@ class Partition:
         *,
         guard: int = NOT_VERIFIED,
         transaction_version: int = 0,
+        withdrawn: "Callable[[], bool] | None" = None,
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
-        A batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`: of a
-        coordinator's marker.
+        A batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`,
+        `withdrawn`: of a coordinator's marker.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         log = self.log
@@ -184,6 +186,7 @@ class Partition:
             zstd_allowed=not 3 <= produce_version < 7,
             guard=guard,
             transaction_version=transaction_version,
+            withdrawn=withdrawn,
         )
         if isr_size == 1:
             log.advance_high_watermark(log.published[0])

@@ -7,6 +7,7 @@ the rest    `loading` (start), `flushing`, `trimming` (truncation, retention, De
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -96,14 +97,14 @@ class PartitionLog(ManagedLog):
         zstd_allowed: bool = True,
         guard: int = NEEDS_NO_VERIFICATION,
         transaction_version: int = 0,
+        withdrawn: Callable[[], bool] | None = None,
     ) -> AppendResult:
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
-        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7;
-        `guard` belongs to a batch that may begin a transaction (`verify`), `transaction_version` to a marker. What
-        repeats one of its producer's last five batches isn't written again; the result says where it is.
-        Raises AppendError with the protocol's code. Then, but for an UnflushedError, nothing was written, and `records`
-        are as they came (the leader epoch aside).
+        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
+        `guard`: of what may begin a transaction (`verify`). Of a marker: `transaction_version`; `withdrawn`, asked
+        under the lock (NOT_COORDINATOR). What repeats one of its producer's last five batches isn't written again.
+        Raises AppendError: nothing was written (but for an UnflushedError), only the leader epoch in `records` changed.
         """
         batch, records, head = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
         if batch is None:
@@ -115,7 +116,7 @@ class PartitionLog(ManagedLog):
                 self._check_may_append(leader_epoch)
             base_offset, position, segments, bases = self.published
             if producer_id >= 0:
-                repeated, marker = self._check_producer(records, batch, origin, guard, transaction_version)
+                repeated, marker = self._check_producer(records, batch, origin, guard, transaction_version, withdrawn)
             if repeated is None:
                 last_offset, segment = base_offset + last_delta, segments[-1]
                 is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
@@ -243,10 +244,13 @@ class PartitionLog(ManagedLog):
         origin: Origin,
         guard: int,
         transaction_version: int,
+        withdrawn: Callable[[], bool] | None,
     ) -> tuple[BatchPlaced | None, tuple[bool, int] | None]:
         """(the place of the batch that this one repeats, (aborted, coordinator epoch) of an end marker). Lock held."""
         _, attributes, last_delta, _, producer_id, epoch, sequence = batch
         if attributes & CONTROL_BIT:
+            if withdrawn is not None and withdrawn():
+                raise AppendError(ErrorCode.NOT_COORDINATOR, "the marker was withdrawn, others may stand by now")
             marker = marker_of(ScannedBatch(0, read_header(records), records, 0))
             if marker is not None:
                 self.producers.check_marker(producer_id, epoch, marker[1], transaction_version)

@@ -41,6 +41,7 @@ ACKS_ALL: Final = -1
 PRODUCE_VERSION: Final = 12
 
 Answered = Callable[[WriteTxnMarkersResponse | BrokerError], None]
+Withdrawn = Callable[[], bool]
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,14 @@ log = logging.getLogger(__name__)
 class MarkerChannel(Protocol):
     """The way to partitions' leaders. Any thread; no lock is held."""
 
-    def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered) -> None:
-        """Have that broker write markers. `done` is called once, by any thread, with no lock held."""
+    def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn
+    ) -> None:
+        """Have that broker write markers. `done` is called once, by any thread, with no lock held.
+
+        Once `is_withdrawn()`, the coordinator may have sent others: this broker appends none of these any more. Another
+        one knows them by their coordinator's epoch.
+        """
 
 
 class LocalMarkerChannel:
@@ -59,10 +66,12 @@ class LocalMarkerChannel:
         self._broker_id: Final = broker_id
         self._writer: Final = writer
 
-    def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered) -> None:
+    def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn
+    ) -> None:
         """See MarkerChannel."""
         if broker_id == self._broker_id:
-            self._writer.write(request, done)
+            self._writer.write(request, done, is_withdrawn)
         else:
             done(BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}"))
 
@@ -76,6 +85,14 @@ class MarkerDispatch:
 
     def send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
         """Try each marker once. `done` gets an answer for each partition, by any thread, with no lock held."""
+        try:
+            self._send(wanted, done)
+        except Exception:
+            # The transaction's end waits for the answer; a second one is not listened to.
+            log.exception("markers could not be sent transactional_id=%r", wanted.transactional_id)
+            done([MarkerAnswer(*partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in wanted.partitions])
+
+    def _send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
         answers: list[MarkerAnswer] = []
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic, index in wanted.partitions:
@@ -128,7 +145,8 @@ class MarkerDispatch:
             done([MarkerAnswer(topic, index, _code_of(codes, (topic, index))) for topic, index in partitions])
 
         try:
-            self._channel.write_markers(leader, WriteTxnMarkersRequest(markers=[marker]), answered)
+            request = WriteTxnMarkersRequest(markers=[marker])
+            self._channel.write_markers(leader, request, answered, wanted.dispatch.is_withdrawn)
         except Exception:
             # The transaction's end waits for the answer.
             log.exception("markers could not be sent transactional_id=%r", wanted.transactional_id)
@@ -148,10 +166,11 @@ class MarkerWriter:
         self._lock = threading.Lock()
         self._logs: WeakValueDictionary[Partition, CoordinatedLog] = WeakValueDictionary()
 
-    def write(self, request: WriteTxnMarkersRequest, done: Answered) -> None:
+    def write(self, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn = lambda: False) -> None:
         """Write each marker where it can be written; `done` when all are committed or have failed.
 
-        Waits for no fsync: where a topic's `flush.messages` asks for one, another thread does it.
+        Those that are to be appended when they are withdrawn get NOT_COORDINATOR. Waits for no fsync: where a topic's
+        `flush.messages` asks for one, another thread does it.
         """
         places = [
             (marker, topic.name, index)
@@ -163,13 +182,20 @@ class MarkerWriter:
         for place, (marker, name, index) in enumerate(places):
             written = partial(gathering.put, place)
             try:
-                self._write_one(marker, name, index, written)
+                self._write_one(marker, name, index, written, is_withdrawn)
             except Exception:
                 # Nor may it keep the others from their places.
                 log.exception("a marker could not be written topic=%s partition=%d", name, index)
                 written(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _write_one(self, marker: WritableTxnMarker, topic: str, index: int, done: Callable[[ErrorCode], None]) -> None:
+    def _write_one(
+        self,
+        marker: WritableTxnMarker,
+        topic: str,
+        index: int,
+        done: Callable[[ErrorCode], None],
+        is_withdrawn: Withdrawn,
+    ) -> None:
         services = self._services
         partition = services.replicas.partitions.get((topic, index))
         if partition is None:
@@ -183,11 +209,18 @@ class MarkerWriter:
                 marker.transaction_result,
                 lambda error: done(ErrorCode.NONE if error is None else _of_coordinator(error)),
                 marker.transaction_version,
+                is_withdrawn,
             )
         else:
-            self._append(partition, marker, done)
+            self._append(partition, marker, done, is_withdrawn)
 
-    def _append(self, partition: "Partition", marker: WritableTxnMarker, done: Callable[[ErrorCode], None]) -> None:
+    def _append(
+        self,
+        partition: "Partition",
+        marker: WritableTxnMarker,
+        done: Callable[[ErrorCode], None],
+        is_withdrawn: Withdrawn,
+    ) -> None:
         services = self._services
         now_ms = services.now_ms()
         batch = build_control_batch(
@@ -205,6 +238,7 @@ class MarkerWriter:
                 now_ms,
                 Origin.COORDINATOR,
                 transaction_version=marker.transaction_version,
+                withdrawn=is_withdrawn,
             )
             end_offset = result.last_offset + 1
         except BrokerError as failure:

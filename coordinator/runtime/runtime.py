@@ -100,16 +100,18 @@ class CoordinatorRuntime(Generic[S]):
         committed: bool,
         reply: EndReply,
         transaction_version: int = 0,
+        is_withdrawn: Callable[[], bool] | None = None,
     ) -> None:
         """Write the marker that ends a producer's transaction to a partition, and have its shard take it in.
 
+        Unless `is_withdrawn()` by then, which is asked under the shard's lock: NOT_COORDINATOR.
         `reply(None)` when it is committed; `reply(error)`: nothing was written, or it is not known to be committed.
         """
         runner = self._runners.get(partition)
         if runner is None:
             reply(BrokerError(ErrorCode.NOT_COORDINATOR))
         else:
-            runner.end_transaction(producer, coordinator_epoch, committed, reply, transaction_version)
+            runner.end_transaction(producer, coordinator_epoch, committed, reply, transaction_version, is_withdrawn)
 
     def leads(self, partition: int, leader_epoch: int, internal_log: InternalLog) -> None:
         """This broker leads that partition: load its shard. Never waits."""

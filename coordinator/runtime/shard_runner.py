@@ -141,6 +141,12 @@ class ShardRunner(Generic[S]):
                     self._carry_out(operation(shard), carried)
                 except BrokerError as error:
                     carried.error = error
+                except Exception as failure:
+                    if not carried.replies:
+                        raise
+                    # Of what was decided before, memory says that it is answered.
+                    log.exception("what followed a decision failed partition=%d", self.partition)
+                    carried.error = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
                 carried.wrote = self._wrote
         self._deliver(carried, refused)
 
@@ -151,10 +157,13 @@ class ShardRunner(Generic[S]):
         committed: bool,
         reply: EndReply,
         transaction_version: int = 0,
+        is_withdrawn: Callable[[], bool] | None = None,
     ) -> None:
-        """Append the marker that ends a producer's transaction, and have the shard take it in."""
+        """Append the marker that ends a producer's transaction, and have the shard take it in, unless withdrawn."""
 
         def end(shard: S) -> Result:
+            if is_withdrawn is not None and is_withdrawn():
+                raise BrokerError(ErrorCode.NOT_COORDINATOR, "the marker was withdrawn, others may stand by now")
             marker = end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed)
             self._write(marker, transaction_version=transaction_version)
             try:
@@ -270,14 +279,26 @@ class ShardRunner(Generic[S]):
 
     def _deliver(self, carried: "_Carried", refused: Refused) -> None:
         if carried.wrote:
-            self.log.appended()
+            try:
+                self.log.appended()
+            except Exception:
+                # Not the fault of those who are to be answered; and memory may count on it that they are.
+                log.exception("those who wait for a log's end were not woken partition=%d", self.partition)
         for end_offset, result in carried.replies:
             if end_offset <= self.log.high_watermark:
                 _send(result.replies)
             else:
-                self.log.when_committed(end_offset, partial(_committed, result, refused))
+                self._send_when_committed(end_offset, result, refused)
         if carried.error is not None:
             (self._nobody_waits if carried.replies else refused)(carried.error)
+
+    def _send_when_committed(self, end_offset: int, result: Result, refused: Refused) -> None:
+        outcome = _Outcome(result, refused)
+        try:
+            self.log.when_committed(end_offset, outcome)
+        except Exception as failure:
+            log.exception("nobody waits for the high watermark partition=%d", self.partition)
+            outcome(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
 
     def _refusal(self) -> BrokerError:
         return BrokerError(_REFUSALS.get(self.state, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
@@ -321,14 +342,26 @@ class _Carried:
         self.wrote = False
 
 
-def _committed(result: Result, refused: Refused, error: BrokerError | None) -> None:
-    """What waited for the high watermark is committed, or won't be in time."""
-    if error is None:
-        _send(result.replies)
-    elif result.uncommitted is not None:
-        _send(result.uncommitted(told_to_clients(error)))
-    else:
-        refused(told_to_clients(error))
+class _Outcome:
+    """Takes, once, whether what waited for the high watermark is committed, or won't be in time. Any thread."""
+
+    __slots__ = ("_refused", "_result", "_taken")
+
+    def __init__(self, result: Result, refused: Refused) -> None:
+        self._result = result
+        self._refused = refused
+        self._taken = threading.Lock()
+
+    def __call__(self, error: BrokerError | None) -> None:
+        if not self._taken.acquire(blocking=False):
+            return
+        result = self._result
+        if error is None:
+            _send(result.replies)
+        elif result.uncommitted is not None:
+            _send(result.uncommitted(told_to_clients(error)))
+        else:
+            self._refused(told_to_clients(error))
 
 
 def _send(replies: Iterable[tuple[Reply, Any]]) -> None:

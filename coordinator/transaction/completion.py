@@ -1,9 +1,10 @@
 """Carrying out what was decided: markers in all partitions, then the record that says so.
 
 A marker that fails is sent again, later and later, until it stands or has nowhere to stand; but not before it is
-answered: of two that are on their way at once, the slower one would come after the transaction's end, and end the
-next one of the same epoch. Leadership may be lost at any step: the shard that loads the decision sends all markers once
-more, under a later coordinator epoch, and a marker that is there twice before the transaction is complete does no harm.
+answered, or withdrawn: of two that are on their way at once, the slower one would come after the transaction's end, and
+end the next one of the same epoch. Leadership may be lost at any step: the shard that loads the decision sends all
+markers once more, after those before were withdrawn here, or under a later coordinator epoch. A marker that is there
+twice before the transaction is complete does no harm.
 """
 
 import logging
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 1_000
+UNANSWERED_MS: Final = 15_000
+"""How long markers may take beyond the times that they and their decision may wait for the high watermark."""
 MARKERS_RETRIED: Final = "kavka_transaction_coordinator_markers_retried"
 MARKERS_DROPPED: Final = "kavka_transaction_coordinator_markers_dropped"
 
@@ -72,22 +75,33 @@ class Completion:
             if not transaction.is_decided:
                 continue
             if transaction.unmarked:
-                transaction.dispatch = Dispatch()
-                replies.append((self._shard.ports.write_markers, self._wanted(transaction)))
+                replies.append((self._shard.ports.write_markers, self._dispatched(transaction)))
             else:
                 self._retry(transaction)
         return replies
 
     def nudge(self, transaction: TransactionMetadata) -> None:
-        """A decision that may have nobody to carry it out: its markers could not be sent, and no timer will."""
-        is_scheduled = self._shard.context.timers.is_scheduled(("markers", transaction.transactional_id))
-        if not is_scheduled and not transaction.is_dispatched:
-            self._retry(transaction)
+        """A decision that may have nobody to carry it out: its markers could not be sent, and no timer will.
+
+        Markers are always answered. Where they were not by a mistake of ours, they are withdrawn and sent anew.
+        """
+        context = self._shard.context
+        if context.timers.is_scheduled(("markers", transaction.transactional_id)):
+            return
+        dispatch = transaction.dispatch
+        if dispatch is not None and not dispatch.is_over:
+            config = context.config
+            waits_ms = config.request_timeout_ms + config.offsets_commit_timeout_ms
+            if context.monotonic_ms() - dispatch.since_ms < waits_ms + UNANSWERED_MS:
+                return
+            log.error("a transaction's markers were never answered transactional_id=%r", transaction.transactional_id)
+        transaction.withdraw_dispatch()
+        self._retry(transaction)
 
     def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
         """See TransactionShard.markers_answered."""
         transaction = self._shard.transactions.get(wanted.transactional_id)
-        if transaction is None or not transaction.is_decided or transaction.decision is not wanted.decision:
+        if transaction is None or transaction.dispatch is not wanted.dispatch:
             # An answer that comes late says nothing of the next transaction (KAFKA-16352).
             return NOTHING
         transaction.dispatch = None
@@ -136,15 +150,15 @@ class Completion:
         """Have the markers that are missing written; not before the decision is committed, nor while others are."""
         if transaction.is_dispatched:
             return NOTHING
-        transaction.dispatch = dispatch = Dispatch()
+        wanted = self._dispatched(transaction)
 
         def uncommitted(_error: object) -> tuple[()]:
             # Nobody waits for them. They are sent when somebody looks for decisions that take long.
-            dispatch.is_over = True
+            wanted.dispatch.is_over = True
             return ()
 
         return Result(
-            replies=[(self._shard.ports.write_markers, self._wanted(transaction))],
+            replies=[(self._shard.ports.write_markers, wanted)],
             reads_committed=True,
             uncommitted=uncommitted,
         )
@@ -160,8 +174,10 @@ class Completion:
         self._shard.context.count(MARKERS_DROPPED)
         transaction.unmarked.discard((topic, partition))
 
-    def _wanted(self, transaction: TransactionMetadata) -> MarkersWanted:
+    def _dispatched(self, transaction: TransactionMetadata) -> MarkersWanted:
+        """The markers that are missing, from now on on their way."""
         context = self._shard.context
+        transaction.dispatch = dispatch = Dispatch(context.monotonic_ms())
         return MarkersWanted(
             context.partition,
             transaction.transactional_id,
@@ -171,5 +187,5 @@ class Completion:
             transaction.state is TransactionState.PREPARE_COMMIT,
             transaction.client_transaction_version,
             tuple(sorted(transaction.unmarked)),
-            transaction.decision,
+            dispatch,
         )

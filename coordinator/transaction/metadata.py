@@ -47,13 +47,20 @@ class Transition(NamedTuple):
 class Dispatch:
     """Markers of a decision that the broker was given to write, and has yet to tell of.
 
-    `is_over`: they were not sent after all. Set by any thread, and never taken back.
+    `is_over`: nobody waits for them any more, and none of them may be written. Set by any thread, never taken back, and
+    looked at where a marker is appended, under a lock that those sent next need too: so none comes behind them.
     """
 
-    __slots__ = ("is_over",)
+    __slots__ = ("is_over", "since_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, since_ms: int) -> None:
         self.is_over = False
+        self.since_ms = since_ms
+        """By the monotonic clock."""
+
+    def is_withdrawn(self) -> bool:
+        """`is_over`, for those who are to ask again and again. Any thread."""
+        return self.is_over
 
 
 class TransactionMetadata:
@@ -61,11 +68,11 @@ class TransactionMetadata:
 
     `unmarked`: the partitions whose marker doesn't stand yet, while the state is PREPARE_COMMIT or PREPARE_ABORT.
     `last_producer_epoch`: the epoch before the last bump, which its producer may still name (KIP-360); it is not in the
-    log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain. `decision`: another
-    object for each decision. `dispatch`: the markers that were sent last, until they are answered.
+    log, which tells it of ends of version 2 only. `attempts`: how often markers were sent in vain. `dispatch`: the
+    markers that were sent last, until they are answered.
     """
 
-    __slots__ = (*Transition._fields, "attempts", "decision", "dispatch", "transactional_id", "unmarked")
+    __slots__ = (*Transition._fields, "attempts", "dispatch", "transactional_id", "unmarked")
 
     producer_id: int
     previous_producer_id: int
@@ -83,7 +90,6 @@ class TransactionMetadata:
         self.transactional_id = transactional_id
         self.unmarked: set[TopicPartition] = set()
         self.attempts = 0
-        self.decision = object()
         self.dispatch: Dispatch | None = None
         self._set(now)
 
@@ -96,6 +102,12 @@ class TransactionMetadata:
     def is_dispatched(self) -> bool:
         """Whether markers are on their way: others would overtake them, and they the transaction's end."""
         return self.dispatch is not None and not self.dispatch.is_over
+
+    def withdraw_dispatch(self) -> None:
+        """Markers that are on their way still are not to be written any more, and their answers count for nothing."""
+        dispatch, self.dispatch = self.dispatch, None
+        if dispatch is not None:
+            dispatch.is_over = True
 
     @property
     def is_exhausted(self) -> bool:
@@ -197,8 +209,7 @@ class TransactionMetadata:
         """The transition stands in the log: make it so."""
         self._set(transition)
         self.attempts = 0
-        self.decision = object()
-        self.dispatch = None
+        self.withdraw_dispatch()
         self.unmarked = set(transition.partitions) if transition.state in PREPARED else set()
 
     def _prepare(self, state: TransactionState, now_ms: int, **changes: object) -> Transition:

@@ -11,7 +11,7 @@ from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
     from kavka.coordinator.runtime.result import Result
-    from kavka.coordinator.transaction.metadata import TopicPartition
+    from kavka.coordinator.transaction.metadata import Dispatch, TopicPartition
     from kavka.coordinator.transaction.shard import TransactionShard
 
 
@@ -40,8 +40,10 @@ class MarkersWanted(NamedTuple):
     committed: bool
     transaction_version: int
     partitions: "tuple[TopicPartition, ...]"
-    decision: object
-    """Which decision they carry out, by identity: transactions of version 1 follow one another with the same epoch."""
+    dispatch: "Dispatch"
+    """They themselves: transactions of version 1 follow one another with the same epoch, so that nothing else tells
+    these markers from others. Once it is over none may be appended.
+    """
 
 
 class TransactionPorts(Protocol):

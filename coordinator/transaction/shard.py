@@ -145,7 +145,13 @@ class TransactionShard:
         return Result(replies=self._completion.resumed())
 
     def unloaded(self) -> Result:
-        """See Shard. Whoever waits, waits for a port, and hears of it from there."""
+        """See Shard. Whoever waits, waits for a port, and hears of it from there.
+
+        Markers that are on their way must not come behind those of whoever loads the decision next: that may be this
+        broker, under the same epoch.
+        """
+        for transaction in self.transactions.values():
+            transaction.withdraw_dispatch()
         return NOTHING
 
     def topics_changed(self) -> Result:

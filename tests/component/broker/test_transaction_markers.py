@@ -1,4 +1,4 @@
-"""Markers on their way to partitions' leaders, and what Produce and TxnOffsetCommit ask the coordinator."""
+"""Markers on their way to partitions' leaders."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
-from kavka.broker.coordination.partition_log import CoordinatedLog
-from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
+from kavka.broker.coordination.transactions import TransactionCoordination
 from kavka.broker.partition import Partition
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from kavka.coordinator.runtime.append_errors import told_to_clients
-from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
-from kavka.coordinator.transaction.metadata import TopicPartition
+from kavka.coordinator.transaction.metadata import Dispatch, TopicPartition
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
-from kavka.storage import verification
-from kavka.storage.appending import Origin
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import BROKER_ID, update_metadata
@@ -32,7 +27,7 @@ ME = Producer(7, 0)
 
 
 def wanted(*partitions: TopicPartition, committed: bool = True, epoch: int = 0, version: int = 0) -> MarkersWanted:
-    return MarkersWanted(3, "t", 7, epoch, 5, committed, version, partitions, None)
+    return MarkersWanted(3, "t", 7, epoch, 5, committed, version, partitions, Dispatch(0))
 
 
 class Channel:
@@ -41,7 +36,9 @@ class Channel:
     def __init__(self) -> None:
         self.sent: list[tuple[int, WriteTxnMarkersRequest, Callable[[Any], None]]] = []
 
-    def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest, done: Callable[[Any], None]) -> None:
+    def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, done: Callable[[Any], None], _is_withdrawn: Any
+    ) -> None:
         self.sent.append((broker_id, request, done))
 
 
@@ -148,6 +145,49 @@ def test_a_marker_that_cannot_even_be_tried_is_answered_and_keeps_no_other(
     assert [answer.code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
+def test_a_marker_that_was_withdrawn_on_its_way_does_not_end_the_next_transaction(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(core, 0)
+    begin(core, 1)
+    late = wanted(("visits", 0), ("visits", 1))
+    append = Partition.append
+
+    def reloaded_before_the_second(partition: Partition, *arguments: Any, **named: Any) -> Any:
+        if partition.index == 1 and not late.dispatch.is_over:
+            # The coordinator is loaded anew: all markers are sent again, and the next transaction, of the same epoch,
+            # begins.
+            late.dispatch.is_over = True
+            (again,) = send(core, local(core), wanted(("visits", 0), ("visits", 1)))
+            assert {answer.code for answer in again} == {ErrorCode.NONE}
+            core.log("visits", 1).append_as_leader(
+                batch_of(b"y", producer_id=7, producer_epoch=0, base_sequence=1, transactional=True),
+                leader_epoch=0,
+                now_ms=NOW_MS,
+            )
+        return append(partition, *arguments, **named)
+
+    monkeypatch.setattr(Partition, "append", reloaded_before_the_second)
+    (answers,) = send(core, local(core), late)
+
+    assert answers == [
+        MarkerAnswer("visits", 0, ErrorCode.NONE),
+        MarkerAnswer("visits", 1, ErrorCode.NOT_COORDINATOR),
+    ]
+    assert core.log("visits", 1).producers.has_open_transaction(7, 0)
+
+
+def test_markers_that_cannot_even_be_sent_are_answered(core: BrokerCore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("a mistake of ours")
+
+    monkeypatch.setattr(MarkerDispatch, "_leader_of", broken)
+
+    (answers,) = send(core, local(core), wanted(("visits", 0), ("visits", 1)))
+
+    assert [answer.code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
 def test_a_marker_waits_for_the_in_sync_replicas(core: BrokerCore) -> None:
     core.create("visits", 2, leader_epoch=1, isr=(BROKER_ID, 2))
 
@@ -206,7 +246,9 @@ def test_the_group_coordinator_takes_markers_for_offsets_in(
     core.create(GROUP_METADATA_TOPIC)
     ended: list[tuple[Any, ...]] = []
 
-    def end(partition: int, producer: Producer, epoch: int, committed: bool, reply: Any, version: int) -> None:
+    def end(
+        partition: int, producer: Producer, epoch: int, committed: bool, reply: Any, version: int, _is_withdrawn: Any
+    ) -> None:
         ended.append((partition, producer, epoch, committed, version))
         reply(None if said is None else BrokerError(said))
 
@@ -218,158 +260,6 @@ def test_the_group_coordinator_takes_markers_for_offsets_in(
     assert ended == [(0, ME, 5, True, 2)]
     assert answers == [MarkerAnswer(GROUP_METADATA_TOPIC, 0, told)]
     assert core.log(GROUP_METADATA_TOPIC).log_end_offset == 0
-
-
-class Coordinator(TransactionCoordination):
-    """The facade over shards that answer `codes` one after the other; time passes when `pass_time` is called."""
-
-    def __init__(self, services: Any, *codes: ErrorCode) -> None:
-        self.codes = list(codes)
-        self.asked: list[str] = []
-        self.waiting: list[Callable[[], None]] = []
-        delays = SimpleNamespace(schedule=lambda callback, _delay_ms: self.waiting.append(callback))
-        around: Any = SimpleNamespace(delays=delays, execute=lambda work: work())
-        super().__init__(services, lambda: around)
-
-    def run(self, key: str, operation: Any, refused: Any) -> None:
-        operation(self)
-
-    def add(self, name: str, _producer: Producer, _partitions: Any, _version: int, reply: Any) -> None:
-        self.asked.append("add")
-        reply(self.codes.pop(0))
-
-    def verify(self, name: str, _producer: Producer, partitions: Any, reply: Any) -> None:
-        self.asked.append("verify")
-        reply(dict.fromkeys(partitions, self.codes.pop(0)))
-
-    def pass_time(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for callback in waiting:
-            callback()
-
-
-@pytest.mark.parametrize("busy", [0, 1, RETRIES])
-def test_partitions_are_added_once_the_transaction_before_is_complete(core: BrokerCore, busy: int) -> None:
-    coordinator = Coordinator(core.services, *[ErrorCode.CONCURRENT_TRANSACTIONS] * busy, ErrorCode.NONE)
-    answers: list[Any] = []
-
-    coordinator.add_partitions("t", ME, [("visits", 0)], answers.append)
-    for _ in range(busy):
-        assert answers == []
-        coordinator.pass_time()
-
-    assert answers == [{("visits", 0): ErrorCode.NONE}]
-
-
-def test_the_client_is_told_when_that_takes_too_long(core: BrokerCore) -> None:
-    coordinator = Coordinator(core.services, *[ErrorCode.CONCURRENT_TRANSACTIONS] * (RETRIES + 1))
-    answers: list[Any] = []
-    coordinator.add_partitions("t", ME, [("visits", 0)], answers.append)
-    for _ in range(RETRIES):
-        coordinator.pass_time()
-
-    assert answers == [{("visits", 0): ErrorCode.CONCURRENT_TRANSACTIONS}]
-
-
-@pytest.mark.parametrize(
-    ("version", "said", "told"),
-    [
-        (2, ErrorCode.NONE, ErrorCode.NONE),
-        (3, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
-        (4, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
-        (5, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
-    ],
-)
-def test_offsets_are_admitted_as_each_version_knows_it(
-    core: BrokerCore, version: int, said: ErrorCode, told: ErrorCode
-) -> None:
-    core.create(GROUP_METADATA_TOPIC)
-    coordinator = Coordinator(core.services, said)
-    answers: list[ErrorCode] = []
-
-    coordinator.admit_offsets("t", ME, 0, version, lambda code, _guard: answers.append(code))
-
-    assert answers == [told]
-    assert coordinator.asked == ["add" if version >= 5 else "verify"]
-    assert len(core.log(GROUP_METADATA_TOPIC).producers.verifications) == (told is ErrorCode.NONE)
-
-
-def commit_offsets(core: BrokerCore, guard: int) -> None:
-    """As the group coordinator does it."""
-    partition = core.replicas.partitions[GROUP_METADATA_TOPIC, 0]
-    log = CoordinatedLog(partition, core.services.purgatory, lambda: NOW_MS, lambda: 5_000, at_once)
-    log.append(batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True), 0, guard=guard)
-
-
-def end_offsets(core: BrokerCore) -> None:
-    marker = end_marker(ME, 5, NOW_MS, committed=True)
-    core.log(GROUP_METADATA_TOPIC).append_as_leader(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
-
-
-def admit(core: BrokerCore, coordinator: Coordinator) -> int:
-    """The guard."""
-    answers: list[tuple[ErrorCode, int]] = []
-    coordinator.admit_offsets("t", ME, 0, 3, lambda code, guard: answers.append((code, guard)))
-    ((code, guard),) = answers
-    assert code is ErrorCode.NONE
-    return guard
-
-
-@pytest.mark.parametrize("began", [True, False])
-@pytest.mark.parametrize("others", [0, 3])
-def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(
-    core: BrokerCore, monkeypatch: pytest.MonkeyPatch, began: bool, others: int
-) -> None:
-    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
-    core.create(GROUP_METADATA_TOPIC)
-    log = core.log(GROUP_METADATA_TOPIC)
-    coordinator = Coordinator(core.services, ErrorCode.NONE)
-    guard = admit(core, coordinator)
-    if began:
-        commit_offsets(core, guard)
-        guard = admit(core, coordinator)
-        commit_offsets(core, guard)
-    assert coordinator.asked == ["verify"], "once the transaction is open nobody is asked again"
-
-    end_offsets(core)
-    for producer_id in range(others):
-        log.verify(100 + producer_id, 0, 0, NOW_MS, starts_at_zero=False)
-
-    with pytest.raises(BrokerError) as caught:
-        commit_offsets(core, guard)
-    # Where guards were lost meanwhile it might have been a good one: who sent it may try again.
-    is_unsure = others and not began
-    assert caught.value.code is (ErrorCode.NOT_ENOUGH_REPLICAS if is_unsure else ErrorCode.INVALID_TXN_STATE)
-    assert not log.producers.has_open_transaction(*ME)
-
-
-def test_offsets_whose_admission_was_forgotten_are_admitted_anew(
-    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
-    core.create(GROUP_METADATA_TOPIC)
-    coordinator = Coordinator(core.services, ErrorCode.NONE, ErrorCode.NONE)
-    guard = admit(core, coordinator)
-    for producer_id in (100, 101):
-        core.log(GROUP_METADATA_TOPIC).verify(producer_id, 0, 0, NOW_MS, starts_at_zero=False)
-
-    with pytest.raises(BrokerError) as caught:
-        commit_offsets(core, guard)
-    assert told_to_clients(caught.value).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    commit_offsets(core, admit(core, coordinator))
-    assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
-
-
-def test_offsets_need_no_verification_once_that_is_turned_off(core: BrokerCore) -> None:
-    core.create(GROUP_METADATA_TOPIC)
-    coordinator = Coordinator(core.services, ErrorCode.NONE)
-    commit_offsets(core, admit(core, coordinator))
-    end_offsets(core)
-
-    core.services.config.broker_changed(None, {"transaction.partition.verification.enable": "false"})
-
-    commit_offsets(core, admit(core, coordinator))
-    assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
 
 
 def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) -> None:

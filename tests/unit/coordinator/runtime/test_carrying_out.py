@@ -63,6 +63,55 @@ def test_the_log_is_given_what_a_producers_records_were_verified_with(scene: Sce
     assert scene.log.guards == [9, 0]
 
 
+def test_who_is_to_be_answered_is_also_when_nobody_could_be_woken(scene: Scene) -> None:
+    def broken() -> None:
+        raise RuntimeError("a mistake of ours")
+
+    scene.log.appended = broken  # type: ignore[method-assign]  # what a log must not do
+
+    assert scene.world.put("g", 5).replies == [5]
+
+
+@pytest.mark.parametrize("is_registered", [True, False])
+def test_who_cannot_wait_for_the_high_watermark_is_refused_once(scene: Scene, is_registered: bool) -> None:
+    scene.log.holds_high_watermark = True
+    when_committed = scene.log.when_committed
+
+    def broken(end_offset: int, done: Any) -> None:
+        if is_registered:
+            when_committed(end_offset, done)
+        raise RuntimeError("a mistake of ours")
+
+    scene.log.when_committed = broken  # type: ignore[method-assign]  # what a log must not do
+    answers = scene.world.put("g", 5)
+    scene.log.commit(1)
+
+    assert (answers.replies, answers.errors) == ([], [ErrorCode.UNKNOWN_SERVER_ERROR])
+
+
+def test_what_was_decided_is_answered_though_what_follows_fails(scene: Scene) -> None:
+    answers = Answers()
+
+    def fails(_error: object) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    def appended() -> Result:
+        scene.log.failures.append(BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS))
+        return Result([record_of("b", 2)], failed=fails)
+
+    result = Result([record_of("a", 1)], [(answers.reply, "done")], appended=appended)
+    scene.world.runtime.run(0, lambda _: result, answers.refuse)
+
+    assert (answers.replies, answers.errors, scene.log.woken) == (["done"], [], 1)
+
+
+def test_a_marker_that_was_withdrawn_is_not_written(scene: Scene) -> None:
+    ended = Answers()
+    scene.world.runtime.end_transaction(0, Producer(7, 0), 3, True, ended.end, 0, lambda: True)
+
+    assert (ended.replies, ended.errors, scene.log.end_offset) == ([], [ErrorCode.NOT_COORDINATOR], 0)
+
+
 def test_the_codec_of_the_settings_is_used() -> None:
     scene = Scene(codec=Codec.GZIP)
     scene.world.put("g", 5)

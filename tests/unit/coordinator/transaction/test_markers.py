@@ -115,13 +115,13 @@ def test_markers_that_are_still_being_written_are_not_sent_beside_themselves() -
     stage.add("t", producer, A0, version=V1)
     stage.end("t", producer, committed=True, version=V1)
 
-    stage.advance(60_000)
+    stage.advance(40_000)
     assert len(stage.ports.markers) == 1
     stage.mark({A0: ErrorCode.REQUEST_TIMED_OUT})
-    stage.advance(60_000)
+    stage.advance(40_000)
     assert len(stage.ports.markers) == 1
     stage.set_clock(60_000)
-    stage.advance(60_000)
+    stage.advance(5_000)
     stage.mark()
 
     stage.add("t", producer, A0, version=V1)
@@ -137,7 +137,7 @@ def test_markers_that_wait_for_the_decision_to_be_committed_are_not_wanted_twice
     end = EndTxnRequest(transactional_id="t", producer_id=producer.producer_id, producer_epoch=0, committed=True)
     stage.ask(lambda shard, reply: shard.end(end, V1, reply))
 
-    stage.advance(60_000)
+    stage.advance(40_000)
     stage.holds_replies = False
     stage.commit()
 
@@ -161,6 +161,40 @@ def test_markers_of_a_decision_that_was_not_committed_in_time_are_sent_after_a_w
     assert [wanted.partitions for wanted in stage.ports.markers] == [(A0, B0, B1)]
     stage.mark()
     assert stage.state("t") == "CompleteCommit"
+
+
+def test_markers_that_are_never_answered_are_withdrawn_and_sent_anew() -> None:
+    stage = TransactionStage()
+    producer = stage.init("t")
+    stage.add("t", producer, A0, version=V1)
+    stage.end("t", producer, committed=True, version=V1)
+    (lost,) = stage.ports.markers
+
+    stage.advance(80_000)
+
+    first, again = stage.ports.markers
+    assert first is lost
+    assert (lost.dispatch.is_withdrawn(), again.dispatch.is_withdrawn()) == (True, False)
+    stage.ports.markers[:] = [lost]
+    stage.mark()
+    assert stage.state("t") == "PrepareCommit", "what comes late says nothing of those that were sent since"
+    stage.ports.markers[:] = [again]
+    stage.mark()
+    assert stage.state("t") == "CompleteCommit"
+    assert again.dispatch.is_withdrawn() is False
+
+
+def test_whoever_stops_coordinating_withdraws_the_markers_that_are_on_their_way() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    (old,) = stage.ports.markers
+    assert not old.dispatch.is_withdrawn()
+
+    stage.reload()
+
+    old_again, new = stage.ports.markers
+    assert old_again is old
+    assert (old.dispatch.is_withdrawn(), new.dispatch.is_withdrawn()) == (True, False)
 
 
 @pytest.mark.parametrize("committed", [True, False])

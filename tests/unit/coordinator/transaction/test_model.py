@@ -135,10 +135,9 @@ class Transactions(RuleBasedStateMachine):
 
     @invariant()
     def no_marker_is_on_its_way_twice_or_after_the_end(self) -> None:
-        epoch = self.stage.leader_epoch
-        sent = [wanted for wanted in self.stage.ports.markers if wanted.coordinator_epoch == epoch]
-        decisions = {name: each.decision for name, each in self.stage.shard.transactions.items() if each.is_decided}
-        assert all(decisions.get(wanted.transactional_id) is wanted.decision for wanted in sent)
+        sent = [wanted for wanted in self.stage.ports.markers if not wanted.dispatch.is_withdrawn()]
+        dispatches = {name: each.dispatch for name, each in self.stage.shard.transactions.items() if each.is_decided}
+        assert all(dispatches.get(wanted.transactional_id) is wanted.dispatch for wanted in sent)
         assert len({wanted.transactional_id for wanted in sent}) == len(sent)
 
     def teardown(self) -> None:
