@@ -49,7 +49,7 @@ class RequestQueue:
         self._discarded_count = 0
         self._charged_bytes = 0
         self.waiting_for_room: deque[Connection] = deque()
-        self._waiting_for_memory: deque[Connection] = deque()
+        self._waiting_for_memory: dict[Connection, None] = {}
 
     @property
     def depth(self) -> int:
@@ -108,10 +108,12 @@ class RequestQueue:
         with self._lock:
             self._discarded_count += count
 
+    def is_chargeable(self, connection: "Connection", frame_size_bytes: int) -> bool:
+        """Whether the pool has a limit, and the frame that a connection receives is large and not yet accounted for."""
+        return self._max_bytes > 0 and frame_size_bytes > LARGE_FRAME_BYTES and not connection.charged_size_bytes
+
     def charge(self, connection: "Connection", frame_size_bytes: int) -> bool:
-        """Account for a large frame before reading on; False when the pool is spent, and reading has to wait."""
-        if self._max_bytes <= 0 or frame_size_bytes <= LARGE_FRAME_BYTES or connection.charged_size_bytes:
-            return True
+        """Account for a chargeable frame before reading on; False when the pool is spent, and reading has to wait."""
         with self._lock:
             # A pool that is untouched admits any one frame, else one larger than the pool would wait for ever.
             if self._charged_bytes and self._charged_bytes + frame_size_bytes > self._max_bytes:
@@ -124,12 +126,14 @@ class RequestQueue:
         """Have a connection that has paused resumed when memory comes back."""
         with self._lock:
             if self._charged_bytes:
-                self._waiting_for_memory.append(connection)
+                self._waiting_for_memory[connection] = None
                 return
         connection.thread.call(connection.thread.resume, connection)
 
     def forget_charge(self, connection: "Connection") -> None:
-        """A connection was closed in the middle of a frame."""
+        """A connection was closed in the middle of a frame, or while it waited for one's memory."""
+        with self._lock:
+            self._waiting_for_memory.pop(connection, None)
         charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         self.release(charged)
 

@@ -138,6 +138,11 @@ class Connection:
         )
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether a request that came now would run: none does or waits to, and the client takes its answers."""
+        return not self.pending and not self.running.locked() and not self.congested
+
+    @property
     def may_read_on(self) -> bool:
         """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
         if self.ended:

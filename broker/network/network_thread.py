@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import select
 import socket
 import threading
 import time
@@ -14,6 +13,7 @@ import uvloop
 from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.departure import Departure, came_to
+from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.protocol.errors import DecodeError
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from kavka.broker.security.acl import Authorizer
 
 READ_BUDGET_BYTES: Final = 1024 * 1024
-IDLE_CHECKS: Final = 4
-"""How often in `connections.max.idle.ms` idle connections are looked for."""
-HANG_UP_CHECK_S: Final = 1.0
-"""How often connections that are not read are asked whether their clients have left."""
 
 RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tuple[int, bool]]
 """Runs the leading frames that need no I/O thread: how many, and False if the last one holds the connection."""
@@ -85,9 +81,10 @@ class NetworkThread:
         self._arena = Arena()
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
-        self._paused: dict[int, Connection] = {}
-        self._asks_paused = False
-        self._departure = Departure(self._pause, self.close_connection, self._loop.call_later)
+        self._departure = Departure(self._pause, self.close_connection, self._call_later)
+        self._expiry = Expiry(
+            self.connections, lambda: self.settings.max_idle_ms, self.close_connection, self._call_later
+        )
         self._next_id = 0
         self._fatal: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
@@ -141,7 +138,7 @@ class NetworkThread:
         """Close a connection and forget it."""
         if self.connections.pop(connection.id, None) is None:
             return
-        self._paused.pop(connection.id, None)
+        self._expiry.resumed(connection)
         file_descriptor = connection.socket.fileno()
         self._loop.remove_reader(file_descriptor)
         self._loop.remove_writer(file_descriptor)
@@ -177,20 +174,21 @@ class NetworkThread:
         if self._queue.full:
             self._queue.wait_for_room(connection)
             return
-        reader = connection.reader
-        if reader.buffer is not None and not self._queue.charge(connection, reader.partial_size_bytes):
-            self._queue.wait_for_memory(connection)
+        if connection.reader.buffer is not None and not connection.ended and not self._has_memory(connection):
             return
         connection.reading = True
-        self._paused.pop(connection.id, None)
+        self._expiry.resumed(connection)
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
+
+    def _call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
+        self._loop.call_later(delay_s, function, *arguments)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._cells = self._metrics.enlist("network")
         try:
             self._loop.set_exception_handler(self._callback_failed)
-            self._loop.call_soon(self._close_idle)
+            self._loop.call_soon(self._expiry.close_idle)
             self._loop.run_forever()
             if self._fatal is not None:
                 raise self._fatal
@@ -283,13 +281,33 @@ class NetworkThread:
             connection.last_active_ns = now_ns
             if frames:
                 self._submit(connection, frames, now_ns)
-            if reader.buffer is not None and not self._queue.charge(connection, reader.partial_size_bytes):
-                self._pause(connection)
-                self._queue.wait_for_memory(connection)
+            if reader.buffer is not None and not self._has_memory(connection):
                 return
             if not connection.reading or short:
                 return
             now_ns = time.monotonic_ns()
+
+    def _has_memory(self, connection: Connection) -> bool:
+        """Whether the frame that has begun may be held; if not, reading is paused until it may.
+
+        A large frame is let in when it can run as soon as it is whole. What runs before it may wait for minutes, and
+        its part of the memory pool would be missing all others meanwhile. In Kafka, too, a connection's next request is
+        read only when the one before has been answered.
+        """
+        queue = self._queue
+        size_bytes = connection.reader.partial_size_bytes
+        if not queue.is_chargeable(connection, size_bytes):
+            return True
+        if not connection.is_at_rest:
+            # Whoever ends that resumes.
+            if connection.reading:
+                self._pause_for_now(connection)
+            return False
+        if queue.charge(connection, size_bytes):
+            return True
+        self._pause(connection)
+        queue.wait_for_memory(connection)
+        return False
 
     def _end(self, connection: Connection) -> None:
         """The client sends no more. What it sent before runs first, unless that may wait for long, as in Kafka."""
@@ -303,15 +321,21 @@ class NetworkThread:
         pending = connection.pending
         answers = connection.answers
         has_turn = connection.running.acquire(False)
-        if has_turn and not pending and not answers.slots and answers.backlog_size_bytes < MAX_UNSENT_BYTES:
+        # Only a frame with a buffer of its own is charged, and such a frame comes alone.
+        charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
+        if (
+            has_turn
+            and not charged
+            and not pending
+            and not answers.slots
+            and answers.backlog_size_bytes < MAX_UNSENT_BYTES
+        ):
             done, has_turn = self._run_inline(connection, frames, now_ns, self._cells)
             frames = frames[done:]
             if not frames:
                 if has_turn:
                     connection.running.release()
                 return
-        # Only a frame with a buffer of its own is charged, and such a frame comes alone.
-        charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
         for frame in frames:
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes
@@ -338,10 +362,7 @@ class NetworkThread:
     def _pause(self, connection: Connection) -> None:
         if connection.reading:
             connection.reading = False
-            if not self._asks_paused:
-                self._asks_paused = True
-                self._loop.call_later(HANG_UP_CHECK_S, self._close_left)
-            self._paused[connection.id] = connection
+            self._expiry.paused(connection)
             self._loop.remove_reader(connection.socket.fileno())
 
     def _on_writable(self, connection: Connection) -> None:
@@ -365,32 +386,3 @@ class NetworkThread:
                 self.watch_writable(connection)
             self._queue.wake(connection)
             self.resume(connection)
-
-    def _close_left(self) -> None:
-        """Close paused connections whose clients have left: nobody else would hear of it before they are read again.
-
-        A client that has only ended its sending may have left requests that can run: they do, and then the end is read.
-        Where one of its requests waits for what others do, that may be never.
-        """
-        poll = select.poll()
-        watched = {connection.socket.fileno(): connection for connection in self._paused.values()}
-        for file_descriptor in watched:
-            poll.register(file_descriptor, select.POLLRDHUP)
-        for file_descriptor, events in poll.poll(0):
-            connection = watched[file_descriptor]
-            if events & ~select.POLLRDHUP or connection.parked:
-                self.close_connection(connection)
-        self._asks_paused = bool(self._paused)
-        if self._asks_paused:
-            self._loop.call_later(HANG_UP_CHECK_S, self._close_left)
-
-    def _close_idle(self) -> None:
-        max_idle_ms = self.settings.max_idle_ms
-        delay_s = max_idle_ms / 1000 / IDLE_CHECKS if max_idle_ms > 0 else 60.0
-        self._loop.call_later(min(max(delay_s, 0.05), 60.0), self._close_idle)
-        if max_idle_ms > 0:
-            oldest_ns = time.monotonic_ns() - max_idle_ms * 1_000_000
-            for connection in list(self.connections.values()):
-                if connection.last_active_ns < oldest_ns:
-                    log.info("closing idle connection peer=%s:%d", connection.peer_host, connection.peer_port)
-                    self.close_connection(connection)

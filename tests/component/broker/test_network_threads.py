@@ -208,7 +208,7 @@ def test_what_a_client_sent_before_it_ended_is_not_dropped_because_reading_pause
     ended = select.poll()
     ended.register(connection.socket, select.POLLRDHUP)
     rig.wait_for(lambda: bool(ended.poll(0)))
-    rig.thread.call(rig.thread._close_left)
+    rig.thread.call(rig.thread._expiry.close_left)
     rig.thread.call(looked.set)
 
     assert looked.wait(10)
@@ -220,7 +220,7 @@ def test_a_connection_whose_client_stays_is_left_alone(rig: Rig) -> None:
     _client, connection = paused(rig)
     wait_for_others(connection)
     looked = threading.Event()
-    rig.thread.call(rig.thread._close_left)
+    rig.thread.call(rig.thread._expiry.close_left)
     rig.thread.call(looked.set)
 
     assert looked.wait(10)

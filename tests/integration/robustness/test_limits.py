@@ -155,6 +155,31 @@ def test_large_requests_share_the_memory_that_they_may_use(tmp_path: Path) -> No
         assert broker.process.peak_rss_bytes() - before < 60 * MIB
 
 
+def test_large_requests_behind_ones_that_wait_leave_the_memory_to_others(tmp_path: Path) -> None:
+    settings = {
+        "queued.max.request.bytes": str(2 * MIB),
+        "socket.request.max.bytes": str(MIB),
+        "num.network.threads": "1",
+    }
+    with KavkaProcess(tmp_path, settings) as broker, ExitStack() as closing:
+        with Wire(broker.host, broker.port) as admin:
+            create_topic(admin, "large")
+            create_topic(admin, "quiet")
+        batch = batch_of([bytes(900_000)], timestamp_ms=now_ms())
+        waiting = [closing.enter_context(connected(broker)) for _ in range(4)]
+        for client in waiting:
+            client.send(fetch_request("quiet", 0, max_wait_ms=600_000), FETCH_VERSION)
+            client.socket.sendall(frame(produce_request("large", batch), PRODUCE_VERSION))
+
+        with connected(broker) as other:
+            assert produce(other, "large", batch).error_code == 0
+            assert produce(other, "quiet", batch_of([b"x"], timestamp_ms=now_ms())).error_code == 0
+        for client in waiting:
+            client.receive_frame()
+            answer = client.answer(produce_request("large", batch), PRODUCE_VERSION, correlation_id=FRAMED_BY_HAND)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+
 def test_a_request_that_claims_to_be_larger_than_allowed_is_refused_at_its_head(tmp_path: Path) -> None:
     settings = {"socket.request.max.bytes": str(MIB), "metrics.port": "0"}
     with KavkaProcess(tmp_path, settings) as broker, Wire(broker.host, broker.port) as liar:

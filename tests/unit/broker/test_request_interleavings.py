@@ -25,17 +25,23 @@ KINDS = ("now", "now", "later", "later", "hold", "fail")
 class Play:
     """One run: clients that send and take as the seed says, until every request has its answer."""
 
-    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, clients: int, requests: int) -> None:
+    def __init__(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch, *, clients: int, requests: int, max_bytes: int = -1
+    ) -> None:
         self.random = random.Random(seed)
         self.turns = Interleaving(seed, MODULES, chance=self.random.choice([0.01, 0.03, 0.1, 0.4]))
         locks = SimpleNamespace(Lock=lambda: TurnLock(self.turns))
         for module in (connection, request_queue, promise):
             monkeypatch.setattr(module, "threading", locks)
         self.inlined = 0
-        self.stage = Stage(max_requests=self.random.choice([1, 3, 500]), run_inline=self._run_inline)
+        self.stage = Stage(
+            max_requests=self.random.choice([1, 3, 500]), max_bytes=max_bytes, run_inline=self._run_inline
+        )
+        self.cuts = max_bytes > 0
         self.requests = requests
         self.sockets: list[FakeSocket] = []
         self.sent = [0] * clients
+        self.unsent = [b""] * clients
         self.expected = clients * requests
         for _ in range(clients):
             self.sockets.append(self.stage.connect(FakeSocket(room=0, piece=self.random.choice([3, 50, 1000])))[1])
@@ -93,8 +99,12 @@ class Play:
             if self.sent[number] < self.requests and self.random.random() < 0.5:
                 for _ in range(self.random.randrange(1, 4)):
                     if self.sent[number] < self.requests:
-                        socket.input += request(self.sent[number], self.wanted[number][self.sent[number]])
+                        self.unsent[number] += request(self.sent[number], self.wanted[number][self.sent[number]])
                         self.sent[number] += 1
+            unsent = self.unsent[number]
+            piece = self.random.randrange(len(unsent) + 1) if self.cuts else len(unsent)
+            socket.input += unsent[:piece]
+            self.unsent[number] = unsent[piece:]
             if self.random.random() < 0.5:
                 socket.room += self.random.randrange(60)
 
@@ -146,6 +156,17 @@ def test_limits_on_unanswered_requests_do_not_stop_a_connection_for_good(
     play.run()
 
     assert [len(answers(socket.taken)) for socket in play.sockets] == [12, 12]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_memory_for_one_large_frame_is_enough_for_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_queue, "LARGE_FRAME_BYTES", 10)
+    play = Play(seed, monkeypatch, clients=3, requests=5, max_bytes=10)
+
+    play.run()
+
+    assert [[number for number, _ in answers(socket.taken)] for socket in play.sockets] == [list(range(5))] * 3
+    assert play.stage.queue._charged_bytes == 0
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,4 +1,4 @@
-"""What bounds a client's requests: the queue's length, its memory, turns, unanswered requests; and who runs next."""
+"""What bounds a client's requests: the queue's length, turns, unanswered requests; and who runs next."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -12,9 +12,6 @@ from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.network_stage import Stage, answers, request
 from tests.support.partition_logs import batch_of
-
-LARGE = 300_000
-"""More than fits into what is received at once."""
 
 
 def test_a_held_connection_runs_nothing_until_its_answer(stage: Stage) -> None:
@@ -226,76 +223,6 @@ def test_connections_that_waited_for_room_go_on_when_the_last_turn_ends_held() -
     stage.loop.settle()
 
     assert waiting.reading
-
-
-def test_a_large_frame_waits_until_the_memory_pool_has_room() -> None:
-    stage = Stage(max_bytes=int(1.5 * LARGE))
-    (_, first), (waiting, second) = stage.connect(), stage.connect()
-    whole = request(1, "now", pad=LARGE)
-    first.input += whole[:-10]
-    stage.loop.settle()
-    second.input += whole
-    stage.loop.settle()
-    assert not waiting.reading
-    assert len(second.input) >= LARGE // 2
-
-    first.input += whole[-10:]
-    stage.settle()
-
-    assert len(answers(first.taken)) == len(answers(second.taken)) == 1
-    assert stage.queue._charged_bytes == 0
-
-
-def test_a_frame_larger_than_the_whole_pool_is_read_when_it_is_alone() -> None:
-    stage = Stage(max_bytes=10)
-    _, socket = stage.connect()
-    socket.input += request(1, "now", pad=LARGE)
-    stage.settle()
-
-    assert len(answers(socket.taken)) == 1
-
-
-def test_a_pool_of_zero_bytes_is_no_limit() -> None:
-    stage = Stage(max_bytes=0)
-    clients = [stage.connect() for _ in range(3)]
-    whole = request(1, "now", pad=LARGE)
-    for _, socket in clients:
-        socket.input += whole[:-10]
-        stage.loop.settle()
-
-    assert all(connection.reading for connection, _ in clients)
-
-
-@pytest.mark.parametrize("what", ["now", "later", "hold", "fail", "crash", "silent"])
-def test_the_memory_of_a_large_request_is_given_back_once(what: str) -> None:
-    stage = Stage(max_bytes=1 << 30)
-    _, socket = stage.connect()
-    for number in range(3):
-        socket.input += request(number, what, pad=LARGE)
-        stage.settle()
-        if stage.promises:
-            stage.promises.pop().complete(HeartbeatResponse(error_code=0))
-
-    assert stage.queue._charged_bytes == 0
-    assert len(stage.ran) == 3
-
-
-@pytest.mark.parametrize("unread", [0, 10])
-def test_closing_gives_back_what_waited(unread: int) -> None:
-    stage = Stage(max_bytes=1 << 30)
-    connection, socket = stage.connect()
-    socket.input += request(0, "hold")
-    stage.settle()
-    whole = request(1, pad=LARGE)
-    socket.input += request(2) + whole + whole[: len(whole) - unread]
-    stage.loop.settle()
-    assert stage.queue._charged_bytes > 0
-
-    connection.close("test")
-    stage.settle()
-
-    assert (stage.queue._charged_bytes, stage.queue.depth, stage.limits.total) == (0, 0, 0)
-    assert socket.closed
 
 
 def test_a_frame_beyond_the_limit_closes_the_connection(stage: Stage) -> None:
