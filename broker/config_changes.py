@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kavka.broker.config_answers import BROKER, GROUP, TOPIC, own_broker_id
-from kavka.broker.dynamic_config import check_broker_change, layer
+from kavka.broker.dynamic_config import PendingChange, check_broker_change, layer
 from kavka.broker.promise import Promise
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.config.broker_config import BrokerConfig
@@ -54,9 +54,10 @@ def change(
         )
     if resource_type == BROKER:
         broker_id = own_broker_id(name, services)
-        checked = _checked_broker_change(broker_id, new_settings, services, validate_only=validate_only)
+        pending = PendingChange(services.config)
+        checked = _checked_broker_change(broker_id, new_settings, services, None if validate_only else pending)
         stored = services.controller.alter_configs(ConfigEntity.broker(broker_id), checked, validate_only)
-        stored.add_done_callback(lambda done: services.config.abandon() if done.exception() else None)
+        stored.add_done_callback(lambda _: pending.end())
         return stored
     if resource_type == GROUP:
         if not name:
@@ -116,8 +117,10 @@ def _checked(
 
 
 def _checked_broker_change(
-    broker_id: int | None, new_settings: Change, services: "Services", *, validate_only: bool
+    broker_id: int | None, new_settings: Change, services: "Services", pending: PendingChange | None
 ) -> Change:
+    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at."""
+
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)
         current = services.config.current
@@ -128,8 +131,8 @@ def _checked_broker_change(
             else:
                 changed = check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
             _refuse_what_has_no_effect(new, stored)
-            if not validate_only:
-                services.config.prepare(changed)
+            if pending is not None:
+                pending.prepare(changed)
         except ConfigError as error:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource: {error}") from error
         return new

@@ -9,7 +9,7 @@ keep a broker down, unless it is a limit of connections. It stays stored, and co
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -40,15 +40,21 @@ class ChangingParts(Protocol):
     """What has to be told of a change of the broker's settings: first to make ready what may fail, then to follow."""
 
     def prepare(self, config: BrokerConfig) -> None:
-        """Open and start what `config` needs beyond what is there. Raises OSError, with nothing changed."""
+        """Open and start what `config` needs beyond what is there, and apply nothing of it yet.
 
-    def abandon(self, config: BrokerConfig) -> None:
-        """Take back what was prepared: `config` stays."""
+        Raises OSError; what could be opened is there then, until `keep_only`.
+        """
 
-    def changed(self, old: BrokerConfig, new: BrokerConfig, names: frozenset[str]) -> None:
+    def keep_only(self, configs: Sequence[BrokerConfig]) -> None:
+        """Take back what was prepared and none of these needs."""
+
+    def changed(
+        self, old: BrokerConfig, new: BrokerConfig, names: frozenset[str], pending: Sequence[BrokerConfig] = ()
+    ) -> None:
         """`new` counts from now on, and was prepared; `names` are the settings that differ.
 
-        Every part is told, whatever becomes of the others; then a failure is raised.
+        What was prepared for those that are `pending` stays. Every part is told, whatever becomes of the others; then a
+        failure is raised.
         """
 
 
@@ -68,6 +74,7 @@ class DynamicConfig:
         self._lock = threading.Lock()
         self._topic_listeners: list[TopicListener] = []
         self._parts: ChangingParts | None = None
+        self._pending: dict[PendingChange, BrokerConfig] = {}
         self._topic_overrides: dict[str, Mapping[str, str]] = {}
         self._groups: dict[str, GroupConfig] = {}
         self._plain_group = GroupConfig(static, {})
@@ -82,23 +89,28 @@ class DynamicConfig:
         with self._lock:
             self._parts = parts
 
-    def prepare(self, config: BrokerConfig) -> None:
-        """Do what may fail of a change to `config`, before it is stored: all or nothing.
-
-        `broker_changed` follows when it has been stored, else `abandon`. Raises ConfigError.
-        """
+    def prepare(self, change: "PendingChange", config: BrokerConfig) -> None:
+        """See `PendingChange.prepare`."""
         with self._lock:
-            if self._parts is not None:
-                try:
-                    self._parts.prepare(config)
-                except OSError as failure:
-                    raise ConfigError(None, None, f"it cannot be applied: {failure.strerror}") from failure
+            if self._parts is None:
+                return
+            try:
+                self._parts.prepare(config)
+            except OSError as failure:
+                self._keep_only_wanted()
+                raise ConfigError(None, None, f"it cannot be applied: {failure.strerror}") from failure
+            self._pending[change] = config
 
-    def abandon(self) -> None:
-        """Take back what was prepared for a change that was not stored."""
+    def end(self, change: "PendingChange") -> None:
+        """See `PendingChange.end`."""
         with self._lock:
-            if self._parts is not None:
-                self._parts.abandon(self.current)
+            if self._pending.pop(change, None) is not None:
+                self._keep_only_wanted()
+
+    def _keep_only_wanted(self) -> None:
+        """Take back what neither the present settings nor a pending change needs. Lock held."""
+        if self._parts is not None:
+            self._parts.keep_only([self.current, *self._pending.values()])
 
     def broker_started(self, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
         """These were stored before the start. Both at once: either may need the other to be usable.
@@ -134,6 +146,7 @@ class DynamicConfig:
                 self._parts.prepare(new)
             except OSError as failure:
                 # Stored by another broker or tool: here it was prepared before.
+                self._keep_only_wanted()
                 names = ",".join(sorted(changed))
                 raise ConfigError(None, None, f"{names} cannot be applied: {failure.strerror}") from failure
         self.current = new
@@ -142,7 +155,7 @@ class DynamicConfig:
         self._topic_configs = {}
         log.info("settings changed names=%s", ",".join(sorted(changed)))
         if self._parts is not None:
-            self._parts.changed(old, new, changed)
+            self._parts.changed(old, new, changed, list(self._pending.values()))
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
         """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
@@ -197,6 +210,27 @@ class DynamicConfig:
                 # Changed meanwhile, maybe after the old one was removed from here.
                 configs.pop(topic, None)
         return config
+
+
+class PendingChange:
+    """A change of the broker's settings on its way to the registry. It is the only one that can take back its own.
+
+    Threads: any.
+    """
+
+    def __init__(self, config: DynamicConfig) -> None:
+        self._config = config
+
+    def prepare(self, changed: BrokerConfig) -> None:
+        """Do what may fail of a change to `changed`, before it is stored: all or nothing. Raises ConfigError.
+
+        Again where another writer was faster: then only the last one counts.
+        """
+        self._config.prepare(self, changed)
+
+    def end(self) -> None:
+        """It has been stored and applied, or it will not be: what was prepared and nobody needs goes."""
+        self._config.end(self)
 
 
 def layer(config: BrokerConfig, source: Source) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """What a change of settings does to the running broker: what may fail first, the rest when the change counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -35,21 +35,27 @@ class RunningParts:
         self._announce: Final = announce
 
     def prepare(self, config: "BrokerConfig") -> None:
-        """Open the addresses and start the threads that `config` adds. Raises OSError, with nothing changed."""
+        """Open the addresses and start the threads that `config` adds, and change nothing else.
+
+        Raises OSError; what could be opened is there then, until `keep_only`.
+        """
         self._sockets.prepare(config)
-        try:
-            self._cleaner.reconfigure(config)
-        except OSError:
-            self._sockets.abandon()
-            raise
+        self._cleaner.prepare(config)
 
-    def abandon(self, config: "BrokerConfig") -> None:
-        """Close and end them again: `config` stays."""
-        self._sockets.abandon()
-        self._cleaner.reconfigure(config)
+    def keep_only(self, configs: "Sequence[BrokerConfig]") -> None:
+        """Close the addresses and end the threads that none of these has."""
+        with ExitStack() as stack:
+            stack.callback(self._cleaner.keep_only, configs)
+            stack.callback(self._sockets.keep_only, configs)
 
-    def changed(self, old: "BrokerConfig", new: "BrokerConfig", names: frozenset[str]) -> None:
-        """`new` counts from now on, and has been prepared.
+    def changed(
+        self,
+        old: "BrokerConfig",
+        new: "BrokerConfig",
+        names: frozenset[str],
+        pending: "Sequence[BrokerConfig]" = (),
+    ) -> None:
+        """`new` counts from now on, and has been prepared; so have those that are `pending`, and they stay so.
 
         Every part is told, whatever becomes of the others: half of a change is worse than one part that has missed it.
         Raises what one part raised, with other parts' failures as its context.
@@ -57,9 +63,9 @@ class RunningParts:
         with ExitStack() as stack:  # it runs what was entered last first, and each step although another failed
             if names & ENDPOINTS:
                 stack.callback(self._announce, new)
-            stack.callback(self._sockets.reconfigure, new)
+            stack.callback(self._sockets.reconfigure, new, pending)
             stack.callback(self._scheduler.intervals_changed)
             if "background.threads" in names:
                 stack.callback(self._scheduler.resize, new.background_threads)
-            stack.callback(self._cleaner.reconfigure, new)
+            stack.callback(self._cleaner.reconfigure, new, pending)
             stack.callback(self._logs.update_broker_config, new)

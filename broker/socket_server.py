@@ -31,9 +31,9 @@ class SocketServer:
 
     Order of use: `bind` and `start` (both raise OSError), `listen`, `stop_accepting`, `stop`. While it listens, other
     settings come in two steps: `prepare` does what may fail, and only adds; `reconfigure` takes away what is no longer
-    wanted.
+    wanted, and `keep_only` what was prepared in vain.
 
-    Threads: one starts and stops it. Whichever changes settings calls `prepare`, `abandon` and `reconfigure`;
+    Threads: one starts and stops it. Whichever changes settings calls `prepare`, `keep_only` and `reconfigure`;
     `_lock` keeps them apart, and guards `_listening`, without which they leave everything alone.
     """
 
@@ -115,34 +115,33 @@ class SocketServer:
     def prepare(self, config: "BrokerConfig") -> None:
         """Open the listeners and start the threads that `config` has and the present configuration has not.
 
-        They serve at once; what shall go stays until `reconfigure`. `abandon` takes back what was prepared. Raises
-        OSError, with everything as it was before.
+        They serve at once; what shall go stays until `reconfigure`. Raises OSError: what could be opened and started
+        is there then, until `keep_only`.
         """
         with self._lock:
             if not self._listening:
                 return
             limits = _connection_settings(config, self._overrides_of(config))
-            try:
-                self._grow(config)
-                self._open(config.listeners)
-            except OSError:
-                self._shrink(self._config)
-                raise
+            self._grow(config)
+            self._open(config.listeners)
             self._prepared_limits = limits
 
-    def abandon(self) -> None:
-        """Close and end what was prepared: the present configuration stays."""
+    def keep_only(self, configs: "Sequence[BrokerConfig]") -> None:
+        """Close the listeners and end the threads that none of these configurations has."""
         with self._lock:
             if self._listening:
-                self._shrink(self._config)
+                self._shrink(configs)
 
-    def reconfigure(self, config: "BrokerConfig") -> None:
-        """Apply a configuration that has been prepared: limits, numbers of threads, listeners."""
+    def reconfigure(self, config: "BrokerConfig", pending: "Sequence[BrokerConfig]" = ()) -> None:
+        """Apply the configuration that was prepared last: limits, numbers of threads, listeners.
+
+        What those that are `pending` have stays open.
+        """
         with self._lock:
             self._config = config
             if self._listening:
                 self.limits.settings = self._prepared_limits
-                self._shrink(config)
+                self._shrink([config, *pending])
 
     def bound_port(self, listener_name: str) -> int:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
@@ -241,17 +240,18 @@ class SocketServer:
             self._io_threads.append(runner)
             self._io_count += 1
 
-    def _shrink(self, config: "BrokerConfig") -> None:
-        """Take away what `config` does not have."""
-        self._close_others(config.listeners)
-        removed = self.network_threads[config.num_network_threads :]
+    def _shrink(self, configs: "Sequence[BrokerConfig]") -> None:
+        """Take away what none of these has."""
+        self._close_others([listener for config in configs for listener in config.listeners])
+        most = max(config.num_network_threads for config in configs)
+        removed = self.network_threads[most:]
         # The acceptors see the shorter list before the threads that left it stop.
-        self.network_threads = self.network_threads[: config.num_network_threads]
+        self.network_threads = self.network_threads[:most]
         for thread in removed:
             # Not waited for: what it still has to answer may be the request for this very change.
             self._retired.append(thread)
             thread.retire()
-        self._end_io_threads(config.num_io_threads)
+        self._end_io_threads(max(config.num_io_threads for config in configs))
         self._forget_ended()
 
     def _end_io_threads(self, left: int) -> None:

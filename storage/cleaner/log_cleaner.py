@@ -9,13 +9,14 @@ import errno
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import BrokerError
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.cleaner.jobs import CleanedLog
+from kavka.storage.cleaner.round_report import tell
 from kavka.storage.cleaner.rounds import Outcome, Round, clean
 from kavka.storage.cleaner.selection import CleanableLog, filthiest, look_at
 from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError, WorkerProcess
@@ -78,8 +79,12 @@ class LogCleaner:
         self._pause: Final = pause
         self._changed: Final = threading.Condition()
         self._config = config
+        self._most_threads = config.log_cleaner_threads
+        """Those beyond `log.cleaner.threads` are there for a change that was not decided yet, and look at no log."""
         self._started = self._stopping = False
         self._threads: dict[int, threading.Thread] = {}
+        self._leaving: list[threading.Thread] = []
+        """Surplus ones on their last steps, whose numbers are free for others."""
         self._workers: dict[int, Worker] = {}
         """By number of the thread; those that are at work are in `_busy`."""
         self._busy: set[int] = set()
@@ -105,21 +110,34 @@ class LogCleaner:
             self._changed.notify_all()
         for worker in workers:
             worker.stop()
-        for thread in list(self._threads.values()):
+        for thread in (*self._threads.values(), *self._leaving):
             thread.join()
 
-    def reconfigure(self, config: BrokerConfig) -> None:
-        """The settings have changed: rates at once, the rest with the next round.
+    def prepare(self, config: BrokerConfig) -> None:
+        """Start the threads that `config` adds; they do nothing before it counts.
 
-        Raises OSError where there cannot be so many threads, with the settings as they were.
+        Raises OSError where there cannot be so many; those that could be started are there until `keep_only`.
         """
         with self._changed:
-            before, self._config = self._config, config
+            self._most_threads = max(self._most_threads, config.log_cleaner_threads)
+            self._start_threads()
+
+    def keep_only(self, configs: Sequence[BrokerConfig]) -> None:
+        """End the threads that none of these configurations has."""
+        with self._changed:
+            self._most_threads = max(config.log_cleaner_threads for config in configs)
+            self._changed.notify_all()
+
+    def reconfigure(self, config: BrokerConfig, pending: Sequence[BrokerConfig] = ()) -> None:
+        """The settings have changed: rates at once, the rest with the next round. What is `pending` keeps its threads.
+
+        Raises OSError where there cannot be so many threads: those that are there follow.
+        """
+        self.keep_only([config, *pending])
+        with self._changed:
+            self._config = config
             try:
                 self._start_threads()
-            except OSError:
-                self._config = before
-                raise
             finally:
                 self._changed.notify_all()
         self._share_rate()
@@ -166,10 +184,11 @@ class LogCleaner:
     # The threads
 
     def _start_threads(self) -> None:
-        """As many as are configured; `_changed` held. Surplus ones end by themselves. Raises OSError."""
+        """As many as are configured or prepared; `_changed` held. Surplus ones end by themselves. Raises OSError."""
         if self._stopping or not self._started:
             return
-        for number in range(self._config.log_cleaner_threads):
+        self._leaving = [thread for thread in self._leaving if thread.is_alive()]
+        for number in range(self._most_threads):
             thread = self._threads.get(number)
             if thread is None or not thread.is_alive():
                 name = f"log-cleaner-{number}"
@@ -187,14 +206,13 @@ class LogCleaner:
             _log.critical("a cleaner thread dies thread=%d", number, exc_info=error)
             if self._on_death is not None:
                 self._on_death(error)
-            raise
-        finally:
             self._end_worker(number)
+            raise
 
     def _work(self, number: int) -> None:
         idle_since_s = time.monotonic()
-        while self._goes_on(number):
-            found = self._take_filthiest()
+        while not self._leaves(number):
+            found = self._take_filthiest() if number < self._config.log_cleaner_threads else None
             if found is not None:
                 self._clean(number, found)
                 idle_since_s = time.monotonic()
@@ -205,8 +223,20 @@ class LogCleaner:
                 if self._goes_on(number):
                     self._changed.wait(max(self._config.log_cleaner_backoff_ms, 1) / 1000)
 
+    def _leaves(self, number: int) -> bool:
+        """Whether the thread ends now, with its worker."""
+        with self._changed:
+            if self._goes_on(number):
+                return False
+            if not self._stopping:
+                self._leaving.append(self._threads.pop(number))
+            worker = self._workers.pop(number, None)
+        if worker is not None:
+            worker.stop()
+        return True
+
     def _goes_on(self, number: int) -> bool:
-        return not self._stopping and number < self._config.log_cleaner_threads
+        return not self._stopping and number < self._most_threads
 
     def _take_filthiest(self) -> CleanableLog | None:
         """The log to clean now; nobody else is given it until `_clean` has ended."""
@@ -284,7 +314,7 @@ class LogCleaner:
             with self._changed:
                 self._failures.pop(key, None)
                 self._last_rounds[number] = LastRound(seconds, ended.result)
-            _told(log, found.first_dirty_offset, ended.result, seconds)
+            tell(log, found.first_dirty_offset, ended.result, seconds)
             return
         if ended.outcome is Outcome.GONE:
             return
@@ -347,28 +377,3 @@ class LogCleaner:
 
 def _key(log: PartitionLog) -> TopicPartition:
     return log.topic, log.partition
-
-
-def _told(log: PartitionLog, first_dirty_offset: int, result: CleanedLog, seconds: float) -> None:
-    _log.info(
-        "log compacted partition=%s-%d from=%d to=%d records_read=%d records_kept=%d bytes_read=%d bytes_written=%d "
-        "keys=%d map_full=%.1f%% seconds=%.3f",
-        log.topic,
-        log.partition,
-        first_dirty_offset,
-        result.clean_offset,
-        result.records_read,
-        result.records_kept,
-        result.bytes_read,
-        result.bytes_written,
-        result.map_entries,
-        100 * result.map_entries / max(1, result.map_most_entries),
-        seconds,
-    )
-    if result.keyless_records:
-        _log.warning(
-            "records without key were dropped partition=%s-%d records=%d",
-            log.topic,
-            log.partition,
-            result.keyless_records,
-        )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.dynamic_config import PendingChange, check_broker_change
 from kavka.broker.server import StartError
 from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.config.values import Source
@@ -284,6 +285,27 @@ def test_a_change_that_cannot_be_stored_is_taken_back(running: RunningBroker, mo
     wait_until(lambda: threads("io-") == 2 and not answers(HOST, port), 10, "it is still there")
     assert running.alter(change).error_code == ErrorCode.NONE
     assert answers(HOST, port)
+
+
+def test_a_change_that_fails_closes_nothing_of_one_that_is_on_its_way(running: RunningBroker) -> None:
+    config = running.broker.services.config
+    ports = [free_port(), free_port()]
+    changes = [PendingChange(config), PendingChange(config)]
+    for change, port in zip(changes, ports, strict=True):
+        listeners = with_listener(running, f"OTHER://{HOST}:{port}")
+        change.prepare(check_broker_change(config.current, {}, {**listeners, "log.cleaner.threads": "2"}))
+    failed, on_its_way = changes
+
+    failed.end()
+
+    wait_until(lambda: not answers(HOST, ports[0]), 10, "it is still there")
+    assert answers(HOST, ports[1])
+    assert threads("log-cleaner-") == 2
+    assert running.alter({"log.retention.ms": "1000000"}).error_code == ErrorCode.NONE
+    assert answers(HOST, ports[1])
+    on_its_way.end()
+    wait_until(lambda: threads("log-cleaner-") == 1 and not answers(HOST, ports[1]), 10, "it is still there")
+    assert answers(HOST, running.port)
 
 
 def test_a_listeners_own_limits_hold_beside_the_brokers(running: RunningBroker) -> None:

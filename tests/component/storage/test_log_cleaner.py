@@ -1,6 +1,7 @@
 """Which log is compacted when, what becomes of one that can't be, and how the threads share work and rate."""
 
 import errno
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from tests.support.compaction import InlineWorker, records_of, roll
 from tests.support.log_managers import ID, ManagerRig
 from tests.support.partition_logs import batch_of, spoil
 from tests.support.processes import wait_until
+from tests.support.running_broker import threads
 
 NOW_MS = 1_700_000_000_000
 TIMEOUT_S = 20.0
@@ -335,6 +337,50 @@ def test_threads_end_when_fewer_are_wanted(tmp_path: Path) -> None:
     assert stage.cleaner.dead_threads == 0
     stage.cleaner.stop()
     stage.manager.close()
+
+
+def test_what_is_prepared_counts_only_when_it_is_applied(stage: Stage) -> None:
+    more = stage.rig.broker_config(
+        "log.cleaner.threads=2", "log.cleaner.backoff.ms=20", "log.cleaner.io.max.bytes.per.second=77"
+    )
+    log = stage.log("t")
+    stage.cleaner.start()
+
+    stage.cleaner.prepare(more)
+
+    fill(log)
+    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
+    [worker] = stage.workers
+    assert 77.0 not in [*worker.rates, *(job.bytes_per_second for job in worker.jobs)]
+    stage.cleaner.keep_only([stage.rig.broker_config()])
+    wait_until(lambda: not threads("log-cleaner-1"), TIMEOUT_S, "still there")
+    stage.cleaner.prepare(more)
+    assert threads("log-cleaner-1")
+    stage.cleaner.reconfigure(more)
+    fill(log)
+    wait_until(lambda: log.clean_offset == 12, TIMEOUT_S, "not compacted")
+    assert {job.bytes_per_second for each in stage.workers for job in each.jobs[-1:]} & {77.0}
+
+
+def test_a_thread_that_is_wanted_again_while_it_ends_is_there(stage: Stage) -> None:
+    more, fewer = (stage.rig.broker_config(f"log.cleaner.threads={count}") for count in (2, 1))
+    stage.cleaner.start()
+    for _ in range(200):
+        stage.cleaner.keep_only([fewer])
+        stage.cleaner.prepare(more)
+    stage.cleaner.reconfigure(more)
+    assert threads("log-cleaner-1")
+    stage.cleaner.stop()
+    assert not threads("log-cleaner-1")
+
+
+def test_a_round_is_logged_with_what_its_passes_took(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    log = stage.log("t")
+    fill(log)
+    stage.cleaner.start()
+    line = re.compile(r"log compacted partition=t-0 from=0 to=6 .* map_seconds=\d+\.\d{3} clean_seconds=\d+\.\d{3}\n")
+    wait_until(lambda: line.search(caplog.text) is not None, TIMEOUT_S, "nothing is logged")
 
 
 def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from kavka.broker import dynamic_config
-from kavka.broker.dynamic_config import DynamicConfig, check_broker_change
+from kavka.broker.dynamic_config import DynamicConfig, PendingChange, check_broker_change
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.topic_config import TopicConfig
@@ -61,6 +61,41 @@ def test_what_was_stored_and_cannot_be_applied_does_not_count(config: DynamicCon
 
     assert config.current.num_io_threads == 4
     assert parts.told == []
+
+
+def test_a_change_that_comes_to_nothing_takes_back_its_own_and_no_others(config: DynamicConfig) -> None:
+    parts = NotingParts()
+    config.follow(parts)
+    refused, other, never_prepared = PendingChange(config), PendingChange(config), PendingChange(config)
+    wanted = BrokerConfig({"num.io.threads": "8"})
+    refused.prepare(BrokerConfig({"num.io.threads": "6"}))
+    other.prepare(wanted)
+
+    never_prepared.end()
+    assert parts.kept == []
+    refused.end()
+    refused.end()
+    assert parts.kept == [[config.current, wanted]]
+
+    config.broker_changed(1, {"log.retention.ms": "9"})
+    assert parts.pending == [[wanted]]
+    config.broker_changed(1, {"num.io.threads": "8"})
+    other.end()
+    assert parts.kept[-1] == [config.current]
+
+
+def test_a_change_that_cannot_be_prepared_costs_no_other_what_it_has(config: DynamicConfig) -> None:
+    parts = NotingParts()
+    config.follow(parts)
+    wanted = BrokerConfig({"num.io.threads": "8"})
+    PendingChange(config).prepare(wanted)
+    parts.refuses = OSError(98, "the port is taken")
+    refused = PendingChange(config)
+
+    with pytest.raises(ConfigError, match="the port is taken"):
+        refused.prepare(BrokerConfig({"num.io.threads": "6"}))
+
+    assert parts.kept == [[config.current, wanted]]
 
 
 def test_a_topic_keeps_its_settings_when_the_brokers_no_longer_fit_them(config: DynamicConfig) -> None:
