@@ -114,7 +114,7 @@ def test_a_client_that_says_nothing_does_not_hold_up_others_and_is_dropped(
 
 
 def test_connections_beyond_the_limit_wait_their_turn(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_server, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(metrics_server, "WORKERS", 2)
     server = MetricsServer("127.0.0.1", 0, render=health.render, failure=lambda: None, is_ready=lambda: True)
     port = server.start()
     try:
