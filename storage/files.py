@@ -10,7 +10,7 @@ Nothing is ever mapped: a store to a mapped file on a full disk is a SIGBUS that
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -232,6 +232,20 @@ def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, c
 def cut_file(files: Files, path: AnyPath, size_bytes: int) -> None:
     """End the file there; made if missing. Raises OSError."""
     append_to_file(files, path, b"", size_bytes, cut=True)
+
+
+def unlink_all(files: Files, paths: Iterable[AnyPath]) -> None:
+    """Unlink the files, each although others can't be; those that are gone don't matter. Raises OSError."""
+    failure: OSError | None = None
+    for path in paths:
+        try:
+            files.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 def storage_error(what: str, error: OSError) -> BrokerError:

@@ -82,8 +82,14 @@ class LoadedLog:
         self.saved_epochs = epochs.entries if epochs is not None and leader_epochs.FILE_NAME in names else None
         """What the file holds; None: there is none, or none that can be read."""
         self.end_offset = self.segments[0].base_offset if self.segments else log_start_offset
-        self._load_segments(self._actions(names))
-        self._settle(log_start_offset)
+        try:
+            self._load_segments(self._actions(names))
+            self._settle(log_start_offset)
+        except BaseException:
+            for segment in self.segments:
+                segment.unpin()
+                segment.file.retire()
+            raise
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self._directory, base_offset, self._environment.pool)
@@ -236,10 +242,10 @@ class LoadedLog:
         if not self.segments:
             self.end_offset = log_start_offset
             segment = Segment(self._directory, log_start_offset, self._environment.pool)
+            self.segments.append(segment)
             segment.create()
             self.changed = True
             segment.created_ms = self._environment.now_ms()
-            self.segments.append(segment)
         self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
         self.recovery_point = self.end_offset if self._clean else min(self.recovery_point, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)

@@ -13,7 +13,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
-from kavka.storage.files import PASSING, Files, FinalDiskError
+from kavka.storage.files import PASSING, Files, FinalDiskError, unlink_all
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
 from kavka.storage.log_slice import LogSlice
 from kavka.storage.producer_snapshots import SnapshotFiles
@@ -161,13 +161,19 @@ class LogState:
             # Empty, but closed all the same: its relative offsets or its index can't take the batch.
             self.publish(base_offset, 0, (*segments[:-1], self.new_segment(base_offset, now_ms)))
             old.unpin()
+            old.offset_index.forget()
+            old.file.retire()
             return self.published[2][-1]
         old.finish_time_index()
         old.save_indexes()
         self.producers.map_end_offset = end_offset
         self.snapshots.take(self.producers.entries(), end_offset)
         new = self.new_segment(base_offset, now_ms)
-        old.seal()
+        try:
+            old.seal()
+        except OSError:
+            self._take_back(new)
+            raise
         self.sealed.append(old)
         self.publish(base_offset, 0, (*segments, new))
         return new
@@ -186,12 +192,22 @@ class LogState:
         try:
             segment.create()
         except OSError:
-            segment.unpin()
-            segment.file.retire()
+            self._take_back(segment)
             raise
         segment.created_ms = now_ms
         segment.govern(self.roll_rules, self.jitter_ms())
         return segment
+
+    def _take_back(self, new: Segment) -> None:
+        """Leave nothing of a segment that could not be begun, nor its file: the next start would end the log there."""
+        new.unpin()
+        new.file.retire()
+        if new.base_offset in self.published[3]:
+            return  # the file is the empty active segment's
+        try:
+            unlink_all(self.files, new.paths())
+        except OSError as error:
+            self.give_up("a segment that could not be begun can't be taken back", error)
 
     def drop_segments(self, dropped: Iterable[Segment]) -> None:
         """Rename the files of segments that are no longer published, unlink them later. Lock held.
@@ -237,7 +253,7 @@ class LogState:
         segment.unpin()
         segment.offset_index.forget()
         segment.file.retire()
-        self.environment.run_later(self.config.file_delete_delay_ms, partial(_unlink, self.files, renamed))
+        self.environment.run_later(self.config.file_delete_delay_ms, partial(unlink_all, self.files, renamed))
 
     def save_indexes(self, segment: Segment) -> None:
         """Write what the index files lack. Lock held. A full disk is no error: the next time writes it all."""
@@ -314,10 +330,3 @@ class LogState:
         except OSError as error:
             # The file holds bytes that nobody was promised: the next start will tell, this run can't go on here.
             self.give_up("a write can't be undone", error)
-
-
-def _unlink(files: Files, paths: Iterable[str]) -> None:
-    for path in paths:
-        # The folder may have been renamed or deleted meanwhile.
-        with contextlib.suppress(FileNotFoundError):
-            files.unlink(path)

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kavka.storage.files import Files
+from kavka.storage.files import Files, unlink_all
 
 _MAX_FOLDER_NAME: Final = 255
 _MAX_TOPIC_LENGTH: Final = 249
@@ -73,10 +73,8 @@ def delete_folder(folder: Path, files: Files) -> None:
     What a crash leaves is deleted at the next start. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        for name in files.listdir(folder):
-            # A delayed deletion of a segment may come first.
-            with contextlib.suppress(FileNotFoundError):
-                files.unlink(folder / name)
+        # A delayed deletion of a segment may come first.
+        unlink_all(files, [folder / name for name in files.listdir(folder)])
         files.rmdir(folder)
 
 

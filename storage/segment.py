@@ -192,11 +192,12 @@ class Segment:
         return any(saved)
 
     def seal(self) -> None:
-        """No more appends: the last time index entry is added, indexes are saved. Raises OSError."""
+        """No more appends: the last time index entry is added, indexes are saved. Raises OSError: still active."""
         self.finish_time_index()
+        self.save_indexes()
+        # Nothing is left to be written: half of a segment is never sealed.
         self.offset_index.seal()
         self.time_index.seal()
-        self.transaction_index.save()
         self.recent_positions = {}
         self.unpin()
 

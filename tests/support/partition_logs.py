@@ -1,5 +1,6 @@
 """A partition's log in a test: opened with a clock that stands still and configurations by name."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,15 @@ def spoil(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 0xFF
     path.write_bytes(data)
+
+
+def open_files_in(directory: Path) -> list[str]:
+    """What this process has open below the directory."""
+    links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are wanted
+    opened = []
+    for link in links:
+        try:
+            opened.append(str(link.readlink()))
+        except FileNotFoundError:
+            continue
+    return [path for path in opened if path.startswith(f"{directory}/")]

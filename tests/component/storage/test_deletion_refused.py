@@ -1,7 +1,6 @@
 """Deletions that the disk refuses, or that somebody was faster with; what a stop finds of those that wait."""
 
 import errno
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.deferred_jobs import RETRY_DELAY_MS
 from tests.support.compaction import compact, roll
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
-from tests.support.partition_logs import append_batch, batch_of
+from tests.support.partition_logs import append_batch, batch_of, open_files_in
 
 KEY = ("visits", 0)
 
@@ -86,6 +85,25 @@ def test_a_folder_that_cannot_be_deleted_for_want_of_descriptors_goes_later(
     assert list(tmp_path.glob("*/*-delete")) == []
 
 
+def test_a_file_that_cannot_be_unlinked_keeps_no_other_from_it_and_goes_later(
+    rig: ManagerRig, files: FailingFiles, tmp_path: Path
+) -> None:
+    log = rig.manager.get_or_create(*KEY, ID)
+    append(log, b"gone")
+    log.flush()
+    rig.manager.delete([KEY])
+    files.fail("unlink", ".log", errno.EIO)
+    rig.now_ms += 60_000
+    rig.manager.delete_pending()
+    assert [path.suffix for path in tmp_path.glob("*/*-delete/*")] == [".log"]
+    files.heal()
+
+    rig.now_ms += RETRY_DELAY_MS
+    rig.manager.delete_pending()
+
+    assert list(tmp_path.glob("*/*-delete")) == []
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_stop_closes_the_files_of_logs_that_wait_for_their_deletion(rig: ManagerRig, clean: bool) -> None:
     log = rig.manager.get_or_create(*KEY, ID)
@@ -119,15 +137,3 @@ def test_a_deletion_closes_segments_that_a_compaction_could_not_set_aside(rig: M
     rig.manager.delete_pending()
     assert not log.directory.exists()
     assert open_files_in(log.directory) == []
-
-
-def open_files_in(directory: Path) -> list[str]:
-    """What this process has open below the directory."""
-    links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are wanted
-    opened = []
-    for link in links:
-        try:
-            opened.append(str(link.readlink()))
-        except FileNotFoundError:
-            continue
-    return [path for path in opened if path.startswith(f"{directory}/")]

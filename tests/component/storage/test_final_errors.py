@@ -132,10 +132,10 @@ def test_retention_that_a_full_disk_refuses_goes_on_from_there(tmp_path: Path, n
 def test_a_roll_that_fails_keeps_no_file_open(tmp_path: Path, files: FailingFiles) -> None:
     log = open_log(tmp_path, files=files, segment_bytes=100)
     append(log, b"x" * 20)
-    (tmp_path / f"{1:020d}.log").write_bytes(b"left over")
     files.fail("ftruncate", ".log", errno.ENOSPC)
     opened = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
+        (tmp_path / f"{1:020d}.log").write_bytes(b"left over")
         with pytest.raises(AppendError):
             append(log, b"x" * 20)
     assert len(list(Path("/proc/self/fd").iterdir())) == opened
