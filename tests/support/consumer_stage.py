@@ -119,8 +119,8 @@ class PlayedMember:
     ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
         """A heartbeat, and what follows from its answer: a member that is fenced gives up all and joins anew."""
         asked = self.send(full=full, **fields)
-        if asked.errors:
-            code = asked.error
+        code = asked.error if asked.errors else ErrorCode(asked.answer.error_code)
+        if code is not ErrorCode.NONE:
             if code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
                 self.owned, self.told, self.epoch = {}, None, 0
             return code

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.group.consumer import records
-from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED
+from kavka.coordinator.group.consumer.assignment import NOTHING_ASSIGNED, Assignment, AssignmentEpochs, together
 from kavka.coordinator.group.consumer.assignors.subscriber import Subscriber
 from kavka.coordinator.group.consumer.member import JOINING, LEFT_FOR_A_WHILE, Member
 from kavka.coordinator.group.consumer.reconciliation import Surroundings, next_step
@@ -21,10 +21,24 @@ if TYPE_CHECKING:
     from kavka.protocol.messages.consumer_group_heartbeat import TopicPartitions
 
 
+LAST_EPOCH: Final = (1 << 31) - 1
+"""Of a group; its record has no room for another."""
+
+
 class Change:
     """Lives for one operation. Without records `after` is the group's own, and not to be changed."""
 
-    __slots__ = ("_assignors", "_is_copy", "_known", "after", "before", "looked_at_topics", "records", "topics_version")
+    __slots__ = (
+        "_assignors",
+        "_is_copy",
+        "_known",
+        "after",
+        "before",
+        "looked_at_topics",
+        "records",
+        "starts_over",
+        "topics_version",
+    )
 
     def __init__(self, logged: LoggedState, known: "KnownTopics", assignors: "Mapping[str, Assignor]") -> None:
         self.records: list[CoordinatorRecord] = []
@@ -35,6 +49,8 @@ class Change:
         """Of the cluster's topics before any was read: they may change while this is being decided."""
         self.looked_at_topics = False
         """Whether the subscribed topics have been compared with the cluster's."""
+        self.starts_over = False
+        """Whether the epochs begin anew, so that all who were members before must join again."""
         self._is_copy = False
         self._known = known
         self._assignors = assignors
@@ -78,7 +94,7 @@ class Change:
 
     def leave_for_a_while(self, member: Member) -> None:
         """Remember that a static member has gone and means to come back: it keeps what it has."""
-        since = {topic_id: dict.fromkeys(partitions, JOINING) for topic_id, partitions in member.assigned.items()}
+        since = _since_joining(member.assigned)
         gone = member._replace(epoch=LEFT_FOR_A_WHILE, revoking=NOTHING_ASSIGNED, assignment_epochs=since)
         self.write(records.current_assignment(self.after.group_id, gone))
 
@@ -90,7 +106,29 @@ class Change:
             self.write(records.subscribed_topics(self.after.group_id, topics))
             bump = True
         if bump:
-            self.write(records.group_epoch(self.after.group_id, self.after.epoch + 1))
+            epoch = self.after.epoch
+            if epoch >= LAST_EPOCH:
+                self._start_over()
+                epoch = 0
+            self.write(records.group_epoch(self.after.group_id, epoch + 1))
+
+    def _start_over(self) -> None:
+        """No epoch is left: have the group begin anew with what its members hold.
+
+        Their own epochs are later than the group's then, so each of them is fenced, and joins again; nobody is given
+        what another holds. Otherwise nothing could be written of this group any more, not even that a member has left.
+        (Kafka goes on with negative epochs, for which no assignment is ever computed.)
+        """
+        self.starts_over = True
+        group_id = self.after.group_id
+        self.write(
+            *(
+                records.current_assignment(group_id, _joining_again(member))
+                for member in self.after.members.values()
+                if member.epoch != LEFT_FOR_A_WHILE
+            ),
+            records.target_epoch(group_id, 0),
+        )
 
     def assign(self) -> None:
         """Compute the targets, if the group has an epoch that they are not for."""
@@ -138,6 +176,16 @@ class Change:
         if new != member:
             self.write(records.current_assignment(state.group_id, new))
         return new
+
+
+def _joining_again(member: Member) -> Member:
+    """The member with what it has, and without an epoch of its own."""
+    since = _since_joining(together(member.assigned, member.revoking))
+    return member._replace(epoch=JOINING, previous_epoch=JOINING, assignment_epochs=since)
+
+
+def _since_joining(assignment: Assignment) -> AssignmentEpochs:
+    return {topic_id: dict.fromkeys(partitions, JOINING) for topic_id, partitions in assignment.items()}
 
 
 def preferred_assignor(members: "Iterable[Member]", assignors: "Mapping[str, Assignor]") -> "Assignor":

@@ -69,19 +69,31 @@ class Heartbeats:
         member_id = request.member_id or new_member_id()
         before = self._member(change, member_id, request)
         after = self._step(change, before, wishes(before, request, client), request.topic_partitions)
+        response = self._response(request, change, before, after)
+        afterwards = partial(self._afterwards, before, after, entered.replaced)
+        reason = _reason(before, after, entered.replaced)
+        return self._decisions.decided(change, ((reply, response),), reason, afterwards, first=entered.first)
+
+    def _response(
+        self, request: ConsumerGroupHeartbeatRequest, change: "Change", before: Member, after: Member
+    ) -> ConsumerGroupHeartbeatResponse:
+        if change.starts_over and request.member_epoch != JOINING:
+            return ConsumerGroupHeartbeatResponse(
+                error_code=ErrorCode.FENCED_MEMBER_EPOCH,
+                error_message="The group's epochs begin anew. The member must abandon all its partitions and rejoin.",
+                member_epoch=0,
+                heartbeat_interval_ms=0,
+            )
         told = None
         if request.member_epoch == JOINING or is_full(request) or after.assigned != before.assigned:
             told = answered(after.assigned)
-        response = ConsumerGroupHeartbeatResponse(
+        return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.NONE,
-            member_id=member_id,
+            member_id=after.member_id,
             member_epoch=after.epoch,
             heartbeat_interval_ms=self._decisions.context.group_config(request.group_id).consumer_heartbeat_interval_ms,
             assignment=told,
         )
-        afterwards = partial(self._afterwards, before, after, entered.replaced)
-        reason = _reason(before, after, entered.replaced)
-        return self._decisions.decided(change, ((reply, response),), reason, afterwards, first=entered.first)
 
     def _step(
         self, change: "Change", before: Member, wanted: Member, owned: Sequence[TopicPartitions] | None
