@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kavka.config.topic_config import TopicConfig
 from kavka.config.values import LONG_MAX
@@ -15,6 +15,7 @@ from kavka.storage.appending import AppendError
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import PASSING, Files, FinalDiskError, unlink_all
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs
+from kavka.storage.log_answers import FoundOffset
 from kavka.storage.log_slice import LogSlice
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
@@ -22,6 +23,17 @@ from kavka.storage.segment import DELETED_SUFFIX, Segment
 
 Published: TypeAlias = tuple[int, int, tuple[Segment, ...], tuple[int, ...]]
 """(log end offset, size of the active segment, segments, their base offsets)"""
+
+
+class NewestKnown(NamedTuple):
+    """What a scan of the segment that the log starts in has found (`reading.find_newest`)."""
+
+    segment: Segment
+    truncations: int
+    start_offset: int
+    end_position: int
+    """How far the scan came."""
+    found: FoundOffset | None
 
 
 class LogState:
@@ -60,6 +72,7 @@ class LogState:
         "lock",
         "log_start_offset",
         "lowest_leader_epoch",
+        "newest_known",
         "partition",
         "producers",
         "published",
@@ -124,6 +137,7 @@ class LogState:
         """Those that it was made of, as far as their files are still there."""
         self.sealed: list[Segment] = []
         """Closed since the last flush: their last index entries aren't fsynced, wherever the recovery point is."""
+        self.newest_known: NewestKnown | None = None
         self.truncations = 0
         self.changes = 0
         """How often files were made, cut or renamed; where `durable_changes` is behind, a close has to fsync."""

@@ -1,4 +1,4 @@
-"""Finding what a reader asks for: by offset, by time. No lock is taken."""
+"""Finding what a reader asks for: by offset, by time. No lock is taken, but for a moment where a search was long."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -7,9 +7,10 @@ from typing import Final, TypeVar
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.storage.log_answers import AbortedTransaction, FoundOffset
 from kavka.storage.log_slice import LogSlice
-from kavka.storage.log_state import LogState
+from kavka.storage.log_state import LogState, NewestKnown
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.segment import Segment
+from kavka.storage.time_index import NO_TIMESTAMP
 
 T = TypeVar("T")
 
@@ -108,31 +109,67 @@ def find_newest(log: LogState) -> FoundOffset | None:
     """See PartitionLog.max_timestamp_offset."""
 
     def look() -> FoundOffset | None:
+        # In this order: see `_newest_of_first`.
+        truncations, known = log.truncations, log.newest_known
         _, end_position, segments, bases = log.published
         start_offset = log.log_start_offset
         # Those below the start wait for the next retention pass.
         first = max(0, bisect_right(bases, start_offset) - 1)
-        found = _newest_in(segments[first:], end_position, start_offset)
-        if found is not None or bases[first] >= start_offset:
-            return found
-        # The newest of all was deleted, and its segment holds others still.
-        limits = [segment.size_bytes for segment in segments[:-1]] + [end_position]
-        rest = segments[first].newest_since(start_offset, limits[first])
-        others = _newest_in(segments[first + 1 :], end_position, start_offset)
-        if rest < 0 or (others is not None and others.timestamp_ms > rest):
-            return others
-        return segments[first].find_by_time(rest, start_offset, limits[first])
+        if bases[first] >= start_offset:
+            return _newest_in(segments[first:], end_position, start_offset)
+        # The newest of all may have been deleted, where its segment holds others still.
+        others = segments[first + 1 :]
+        others_ms = max((segment.largest_timestamp()[0] for segment in others), default=NO_TIMESTAMP)
+        if segments[first].largest_timestamp()[0] >= others_ms:
+            limit = segments[first].size_bytes if others else end_position
+            found = segments[first].find_newest(start_offset, limit)
+            if found is None:
+                if known is not None and (known.truncations != truncations or log.truncations != truncations):
+                    known = None
+                found = _newest_of_first(log, segments, segments[first], start_offset, limit, known)
+            if found is not None and found.timestamp_ms >= others_ms:
+                return found
+        return _newest_in(others, end_position, start_offset)
 
     return _guarded(log, look)
 
 
+def _newest_of_first(
+    log: LogState,
+    segments: tuple[Segment, ...],
+    segment: Segment,
+    start_offset: int,
+    end_position: int,
+    known: NewestKnown | None,
+) -> FoundOffset | None:
+    """The newest record from the log's start on, in the segment that the start lies in. No index tells.
+
+    What was found is remembered, for the next request would scan the same batches: it goes on behind them. `known` was
+    read before the log's state, and no truncation had begun since; it is stored under the lock, if none has since
+    `segments` were read. So it never tells of bytes that were cut.
+    """
+    found, position = None, segment.offset_index.lookup(start_offset)
+    if known is not None and known.segment is segment and known.end_position <= end_position:
+        is_newest = known.found is None or known.found.offset >= start_offset
+        if known.start_offset <= start_offset and is_newest:
+            found, position = known.found, known.end_position
+    if position < end_position:
+        found = segment.newest_since(start_offset, position, end_position, found)
+        with log.lock:
+            if log.published[2] is segments:
+                log.newest_known = NewestKnown(segment, log.truncations, start_offset, end_position, found)
+    return found
+
+
 def _newest_in(segments: Sequence[Segment], end_position: int, start_offset: int) -> FoundOffset | None:
-    """The newest record of the log's last segments; None where none has a timestamp, or it lies below the start."""
+    """The newest record of the log's last segments, none of which begins below the start; None if none is dated."""
     newest = max(segments, key=lambda segment: segment.largest_timestamp()[0], default=None)
     if newest is None or newest.largest_timestamp()[0] < 0:
         return None
     limit = end_position if newest is segments[-1] else newest.size_bytes
-    return newest.find_by_time(newest.largest_timestamp()[0], start_offset, limit)
+    found = newest.find_newest(start_offset, limit)
+    # An index that isn't of our making may name another offset.
+    return found or newest.find_by_time(newest.largest_timestamp()[0], start_offset, limit)
 
 
 def _guarded(log: LogState, look: Callable[[], T]) -> T:
@@ -150,7 +187,7 @@ def _guarded(log: LogState, look: Callable[[], T]) -> T:
 def _has_changed(log: LogState, segments: tuple[Segment, ...]) -> bool:
     """Whether retention, compaction or a truncation took a file meanwhile: the log as it is now has the answer.
 
-    Waits for who is at it; the only place where a reader takes the lock.
+    Waits for who is at it.
     """
     with log.lock:
         return log.published[2] is not segments

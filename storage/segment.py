@@ -256,9 +256,17 @@ class Segment:
         """The first record at or behind `start_offset` that is as new. Raises OSError, DecodeError."""
         _, from_offset = self.time_index.lookup(timestamp_ms - 1)
         position = self.offset_index.lookup(max(from_offset, start_offset))
+        return self._first_since(timestamp_ms, start_offset, position, end_position)
+
+    def _first_since(
+        self, timestamp_ms: int, start_offset: int, position: int, end_position: int, last_offset: int = _NEVER
+    ) -> FoundOffset | None:
+        """The first record that is as new, in a batch between the positions that begins at or before `last_offset`."""
         fd = self.file.acquire()
         try:
             for batch in scan_batches(self._files, fd, position, end_position):
+                if batch.header.base_offset > last_offset:
+                    break
                 if batch.header.max_timestamp_ms >= timestamp_ms and batch.header.last_offset >= start_offset:
                     found = batch.first_record_since(timestamp_ms, start_offset)
                     if found is not None:
@@ -267,22 +275,43 @@ class Segment:
         finally:
             self.file.release()
 
-    def newest_since(self, start_offset: int, end_position: int) -> int:
-        """The largest timestamp of the records at or behind `start_offset`; -1 if none has one. A scan of them all.
+    def find_newest(self, start_offset: int, end_position: int) -> FoundOffset | None:
+        """The first record with the segment's largest timestamp; None where that lies below `start_offset`.
 
-        Raises OSError, DecodeError.
+        Only the batch that the time index names is looked at. Raises OSError, DecodeError.
         """
-        newest = NO_TIMESTAMP
+        timestamp_ms, batch_end = self.largest_timestamp()
+        if timestamp_ms < 0 or batch_end < start_offset:
+            return None
+        position = self.offset_index.lookup(batch_end)
+        return self._first_since(timestamp_ms, start_offset, position, end_position, batch_end)
+
+    def newest_since(
+        self, start_offset: int, position: int, end_position: int, known: FoundOffset | None
+    ) -> FoundOffset | None:
+        """The first record with the largest timestamp of those at or behind `start_offset`; None if none has one.
+
+        A scan of all batches from `position` on; `known` is what the scan until there has found. Raises OSError,
+        DecodeError.
+        """
+        newest_ms = NO_TIMESTAMP if known is None else known.timestamp_ms
+        found = None
         fd = self.file.acquire()
         try:
-            for batch in scan_batches(self._files, fd, self.offset_index.lookup(start_offset), end_position):
+            for batch in scan_batches(self._files, fd, position, end_position):
                 header = batch.header
+                if header.last_offset < start_offset or header.max_timestamp_ms <= newest_ms:
+                    continue
                 if header.base_offset >= start_offset:
-                    newest = max(newest, header.max_timestamp_ms)
-                elif header.last_offset >= start_offset:
-                    kept = (record.timestamp_ms for record in batch.records() if record.offset >= start_offset)
-                    newest = max(newest, max(kept, default=NO_TIMESTAMP))
-            return newest
+                    newest_ms, found = header.max_timestamp_ms, batch
+                else:
+                    kept = [record.timestamp_ms for record in batch.records() if record.offset >= start_offset]
+                    if kept and max(kept) > newest_ms:
+                        newest_ms, found = max(kept), batch
+            record = None if found is None else found.first_record_since(newest_ms, start_offset)
+            if found is None or record is None:
+                return known
+            return FoundOffset(record.timestamp_ms, record.offset, found.header.partition_leader_epoch)
         finally:
             self.file.release()
 
