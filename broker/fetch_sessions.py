@@ -8,9 +8,9 @@ epoch -1          no session; with an id, that session ends
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -23,6 +23,19 @@ EVICTION_AGE_MS: Final = 120_000
 
 Key = tuple[str, bytes, int]
 """A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic."""
+
+
+Asked = list[tuple[Key, FetchPartition]]
+"""All partitions that a fetch asks for, in the order in which they are read."""
+
+
+class Changes(NamedTuple):
+    """What a request says of its partitions: all of them in a full fetch, in an incremental one what is different."""
+
+    asked: Sequence[tuple[Key, FetchPartition]] = ()
+    forgotten: Iterable[Key] = ()
+    names: Mapping[bytes, str] | None = None
+    """Those of topic ids, for topics that were asked for before this broker had heard of them."""
 
 
 def epoch_after(epoch: int) -> int:
@@ -59,44 +72,57 @@ class FetchedPartition:
 class FetchSession:
     """One client's session: its partitions, in the order in which they are read.
 
-    Threads: any, as a client may use its session on two connections; `_lock` guards the partitions, and that of the
-    cache the other attributes.
+    Threads: any, as a client may use its session on two connections; `_lock` guards the partitions and the epoch, and
+    that of the cache `last_used_ms`.
     """
 
     __slots__ = ("_lock", "created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
 
-    def __init__(self, session_id: int, *, from_follower: bool, uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(
+        self,
+        session_id: int,
+        asked: Iterable[tuple[Key, FetchPartition]],
+        *,
+        from_follower: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> None:
         self.id: Final = session_id
-        self.from_follower = from_follower
-        self.uses_topic_ids = uses_topic_ids
+        self.from_follower: Final = from_follower
+        self.uses_topic_ids: Final = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
-        self.epoch = INITIAL_EPOCH
-        self.partitions: OrderedDict[Key, FetchedPartition] = OrderedDict()
+        self.epoch = INITIAL_EPOCH + 1
+        self.partitions = OrderedDict([(key, FetchedPartition(partition)) for key, partition in asked])
         self._lock = Lock()
 
-    def update(
-        self,
-        asked: Iterable[tuple[Key, FetchPartition]],
-        forgotten: Iterable[Key],
-        names: Mapping[bytes, str] | None = None,
-    ) -> list[tuple[Key, FetchPartition]]:
-        """Take in what an incremental request changes: all that is asked for now.
+    def go_on(self, epoch: int, uses_topic_ids: bool, changes: Changes) -> Asked:
+        """Take in an incremental request: all that is asked for now; with nothing left the session is over.
 
-        `names` are those of topic ids, for topics that were asked for before this broker had heard of them.
+        Looking at the epoch and changing the partitions are one step, so that of two requests on two connections the
+        earlier one never undoes what the later one said. Raises BrokerError FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; then nothing has changed.
         """
         with self._lock:
+            if self.epoch == FINAL_EPOCH:
+                raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if self.epoch != epoch:
+                raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if self.uses_topic_ids != uses_topic_ids:
+                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             partitions = self.partitions
-            for key, partition in asked:
+            for key, partition in changes.asked:
                 known = partitions.get(key)
                 if known is None:
                     partitions[key] = FetchedPartition(partition)
                 else:
                     known.asked = partition
-            for key in forgotten:
+            for key in changes.forgotten:
                 partitions.pop(key, None)
+            names = changes.names
             if names is not None:
                 for key in [key for key in partitions if not key[0] and key[1] in names]:
                     partitions.setdefault((names[key[1]], key[1], key[2]), partitions.pop(key))
+            self.epoch = epoch_after(epoch) if partitions else FINAL_EPOCH
             return [(key, known.asked) for key, known in partitions.items()]
 
     def news(self, answers: Iterable[tuple[Key, PartitionData, int]], epoch: int) -> list[tuple[Key, PartitionData]]:
@@ -144,48 +170,47 @@ class FetchSessions:
         with self._lock:
             return sum(len(session.partitions) for session in self._sessions.values())
 
-    def resume(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession | None:
-        """The session that the request goes on with; None for a full fetch, which ends the session it names.
+    def resume(
+        self, request: FetchRequest, uses_topic_ids: bool, changes: Changes
+    ) -> tuple[FetchSession | None, Asked]:
+        """The session that the request goes on with, and all partitions that it asks for.
 
-        Raises BrokerError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        None for a full fetch, which ends the session it names, and where no partition is left. Raises BrokerError
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         epoch = request.session_epoch
-        with self._lock:
-            if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-                if request.session_id != NO_SESSION:
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                with self._lock:
                     self._sessions.pop(request.session_id, None)
-                return None
-            session = self._sessions.get(request.session_id)
-            if session is None:
-                raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            if session.epoch != epoch:
-                raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-            if session.uses_topic_ids != uses_topic_ids:
-                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-            session.epoch = epoch_after(epoch)
-            session.last_used_ms = self._now_ms()
-            self._sessions.move_to_end(session.id)
-            return session
-
-    def end(self, session: FetchSession) -> None:
-        """Forget a session."""
+            return None, list(changes.asked)
         with self._lock:
-            self._sessions.pop(session.id, None)
+            session = self._sessions.get(request.session_id)
+        if session is None:
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        asked = session.go_on(epoch, uses_topic_ids, changes)
+        with self._lock:
+            if not asked:
+                self._sessions.pop(session.id, None)
+                return None, asked
+            session.last_used_ms = self._now_ms()
+            # It may have been ended, or evicted, meanwhile.
+            if session.id in self._sessions:
+                self._sessions.move_to_end(session.id)
+        return session, asked
 
-    def open(self, size: int, *, from_follower: bool, uses_topic_ids: bool) -> FetchSession | None:
-        """A new session for `size` partitions, or None when there is no room: the client then goes on without."""
+    def open(self, asked: Asked, *, from_follower: bool, uses_topic_ids: bool) -> FetchSession | None:
+        """A new session for these partitions, or None when there is no room: the client then goes on without."""
         with self._lock:
             now_ms = self._now_ms()
-            if len(self._sessions) >= self._max_sessions and not self._evict_for(size, from_follower, now_ms):
+            if len(self._sessions) >= self._max_sessions and not self._evict_for(len(asked), from_follower, now_ms):
                 return None
             session_id = random.randrange(1, 2**31)
             while session_id in self._sessions:
                 session_id = random.randrange(1, 2**31)
-            session = FetchSession(
-                session_id, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+            session = self._sessions[session_id] = FetchSession(
+                session_id, asked, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
             )
-            session.epoch = INITIAL_EPOCH + 1
-            self._sessions[session_id] = session
             return session
 
     def _evict_for(self, size: int, privileged: bool, now_ms: int) -> bool:

@@ -20,7 +20,7 @@ from typing import Final
 
 from kavka.broker.delayed_fetch import DelayedFetch
 from kavka.broker.down_conversion import convert_down
-from kavka.broker.fetch_sessions import FINAL_EPOCH, FetchedPartition, FetchSession, Key, epoch_after
+from kavka.broker.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
 from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
@@ -106,15 +106,12 @@ class _Fetch:
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         # Kafka keeps partitions in a map: the last entry counts, in the first one's place.
         asked = list(dict(self._asked(request)).items())
-        session = services.fetch_sessions.resume(request, uses_topic_ids) if version >= 7 else None
-        self._opens_session = version >= 7 and session is None and request.session_epoch != FINAL_EPOCH
-        if session is not None:
-            names = services.metadata.current.names_by_id if uses_topic_ids else None
-            asked = session.update(asked, self._forgotten(request), names)
-            if not asked:
-                services.fetch_sessions.end(session)
-                session = None
-        self.session: FetchSession | None = session
+        names = services.metadata.current.names_by_id if uses_topic_ids else None
+        changes = Changes(asked, self._forgotten(request), names)
+        # Before v7 the epoch is always that of a fetch that wants no session.
+        self.session: FetchSession | None
+        self.session, asked = services.fetch_sessions.resume(request, uses_topic_ids, changes)
+        self._opens_session = request.session_epoch == INITIAL_EPOCH
         self._session_epoch = epoch_after(request.session_epoch)
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
@@ -129,15 +126,10 @@ class _Fetch:
         session = self.session
         if self._opens_session:
             session = self._services.fetch_sessions.open(
-                len(self._keys),
+                [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
                 from_follower=self.limits.is_follower,
                 uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
             )
-            if session is not None:
-                session.partitions.update(
-                    (key, FetchedPartition(reading.asked))
-                    for key, reading in zip(self._keys, self.readings, strict=True)
-                )
         for key, reading in zip(self._keys, self.readings, strict=True):
             # What has to be converted has to be read.
             size = reading.attach(by_descriptor=self._version >= MAGIC_2_SINCE)
@@ -154,7 +146,7 @@ class _Fetch:
         shown = [(key, answer) for key, answer, _ in answers]
         if session is not None:
             try:
-                news = session.news(answers, session.epoch if self.session is None else self._session_epoch)
+                news = session.news(answers, self._session_epoch)
             except BrokerError as failure:
                 for _, answer in shown:
                     if isinstance(answer.records, FilePart):

@@ -1,11 +1,16 @@
 """KIP-227: who gets a session, what it remembers, what an incremental answer shows, and whom it makes room for."""
 
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
+from kavka.broker import fetch_sessions
 from kavka.broker.fetch_sessions import (
     EVICTION_AGE_MS,
+    Asked,
+    Changes,
     FetchedPartition,
     FetchSession,
     FetchSessions,
@@ -15,7 +20,9 @@ from kavka.broker.fetch_sessions import (
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, PartitionData
 from kavka.protocol.schema import ZERO_UUID
+from tests.support.interleaving import Interleaving, TurnLock
 
+NO_CHANGES = Changes()
 LAST_EPOCH = 2**31 - 1
 
 
@@ -35,12 +42,17 @@ class Sessions:
         self.cache = FetchSessions(size, self.clock)
 
     def open(self, size: int = 1, *, follower: bool = False) -> FetchSession | None:
-        session = self.cache.open(size, from_follower=follower, uses_topic_ids=False)
-        if session is not None:
-            session.update([(key(number), asked(number)) for number in range(size)], [])
-        return session
+        partitions = [(key(number), asked(number)) for number in range(size)]
+        return self.cache.open(partitions, from_follower=follower, uses_topic_ids=False)
 
-    def resume(self, session_id: int, epoch: int, *, topic_ids: bool = False) -> FetchSession | None:
+    def resume(
+        self, session_id: int, epoch: int, changes: Changes = NO_CHANGES, *, topic_ids: bool = False
+    ) -> FetchSession | None:
+        return self.ask(session_id, epoch, changes, topic_ids=topic_ids)[0]
+
+    def ask(
+        self, session_id: int, epoch: int, changes: Changes, *, topic_ids: bool = False
+    ) -> tuple[FetchSession | None, Asked]:
         request = FetchRequest(
             session_id=session_id,
             session_epoch=epoch,
@@ -51,7 +63,7 @@ class Sessions:
             topics=[],
             forgotten_topics_data=[],
         )
-        return self.cache.resume(request, topic_ids)
+        return self.cache.resume(request, topic_ids, changes)
 
 
 def key(index: int, topic: str = "visits", topic_id: bytes = ZERO_UUID) -> Key:
@@ -129,9 +141,10 @@ def test_a_full_fetch_ends_the_session_it_names(epoch: int) -> None:
 
 
 def test_updates_add_replace_and_forget() -> None:
-    session = opened(Sessions(), 3)
+    sessions = Sessions()
+    session = opened(sessions, 3)
 
-    session.update([(key(1), asked(1, 50)), (key(9), asked(9))], [key(0), key(77)])
+    sessions.resume(session.id, 1, Changes([(key(1), asked(1, 50)), (key(9), asked(9))], [key(0), key(77)]))
 
     assert list(session.partitions) == [key(1), key(2), key(9)]
     assert session.partitions[key(1)].asked.fetch_offset == 50
@@ -159,11 +172,12 @@ def test_an_answer_in_an_epoch_that_is_over_is_refused() -> None:
 
 
 def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
-    session = opened(Sessions())
+    sessions = Sessions()
+    session = opened(sessions)
     topic_id = b"\7" * 16
-    session.update([(key(4, "", topic_id), asked(4))], [])
+    sessions.resume(session.id, 1, Changes([(key(4, "", topic_id), asked(4))]))
 
-    session.update([], [], {topic_id: "late"})
+    sessions.resume(session.id, 2, Changes(names={topic_id: "late"}))
 
     assert list(session.partitions) == [key(0), key(4, "late", topic_id)]
 
@@ -249,7 +263,49 @@ def test_sizes_are_told() -> None:
     session = opened(sessions, 3)
     assert (sessions.cache.size, sessions.cache.partition_count) == (2, 5)
 
-    sessions.cache.end(session)
-    sessions.cache.end(session)
+    for _ in range(2):
+        sessions.resume(session.id, -1)
 
     assert (sessions.cache.size, sessions.cache.partition_count) == (1, 2)
+
+
+def test_a_session_without_partitions_is_over() -> None:
+    sessions = Sessions()
+    session = opened(sessions)
+
+    assert sessions.ask(session.id, 1, Changes(forgotten=[key(0)])) == (None, [])
+
+    assert sessions.cache.size == 0
+    with pytest.raises(BrokerError) as late:
+        session.go_on(2, False, Changes([(key(0), asked(0))]))
+    assert late.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not session.partitions
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_request_that_is_overtaken_by_the_next_one_does_not_undo_it(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that has lost a connection may ask on by another one, before the first request was looked at."""
+    turns = Interleaving(seed, [fetch_sessions], chance=0.3)
+    monkeypatch.setattr(fetch_sessions, "Lock", partial(TurnLock, turns))
+    sessions = Sessions()
+    session = opened(sessions, 2)
+    asks: dict[int, Asked] = {}
+
+    def ask(epoch: int, changes: Changes) -> None:
+        # The later one comes as often as it takes until the earlier one has begun.
+        while epoch not in asks:
+            with suppress(BrokerError):
+                asks[epoch] = sessions.ask(session.id, epoch, changes)[1]
+            turns.pass_on()
+
+    turns.run(
+        partial(ask, 1, Changes([(key(0), asked(0, 10)), (key(2), asked(2, 10))])),
+        partial(ask, 2, Changes([(key(0), asked(0, 20)), (key(1), asked(1, 20))], [key(2)])),
+    )
+
+    assert [(each[2], partition.fetch_offset) for each, partition in asks[1]] == [(0, 10), (1, 0), (2, 10)]
+    assert [(each[2], partition.fetch_offset) for each, partition in asks[2]] == [(0, 20), (1, 20)]
+    assert [(each, known.asked) for each, known in session.partitions.items()] == asks[2]
+    assert session.epoch == 3
