@@ -13,7 +13,7 @@ what they need inside `run`: `kavka broker` must not pay for the other commands.
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -31,8 +31,11 @@ class Verb(Protocol):
     def run(self, args: argparse.Namespace) -> int: ...
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads."""
+def main(argv: Sequence[str] | None = None, *, on_ready: Callable[[], object] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 141 nobody reads.
+
+    `on_ready` is called just before the command does anything. Raises KeyboardInterrupt.
+    """
     try:
         args = _parsed(argv)
     except OutputError as error:
@@ -41,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What the commands import needs Linux's system calls, so this comes first.
         return complain("kavka", f"Linux is required, and this is {sys.platform}; a Linux container or VM will do")
     try:
+        if on_ready is not None:
+            on_ready()
         code = cast(Verb, args.verb).run(args)
         flush()
-    except KeyboardInterrupt:
-        return 130
     except OutputError as error:
         return _without_output(error)
     return code

@@ -2,6 +2,6 @@
 
 import sys
 
-from kavka.cli.main import main
+from kavka.cli.entry import main
 
 sys.exit(main())

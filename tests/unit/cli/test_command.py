@@ -118,3 +118,41 @@ def test_another_system_than_linux_is_refused_before_anything_is_imported(verb: 
     assert done.stdout == "1 []\n"
     assert done.stderr.startswith("kavka: Linux is required, and this is darwin")
     assert len(done.stderr.splitlines()) == 1
+
+
+INTERRUPTED_AT = """
+import os, sys
+
+interrupted_at, sys.argv[1:] = sys.argv[1], ["broker", "no/such.properties"]
+sys.modules.pop(interrupted_at, None)  # what else is installed may have had it imported already
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == interrupted_at:
+            for _ in range(2):
+                os.kill(os.getpid(), 2)
+
+sys.meta_path.insert(0, Interrupting())
+import kavka.__main__
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["signal", "kavka.cli.main", "typing", "argparse", "kavka.cli.verbs.storage_settings", "kavka.broker.main"],
+)
+def test_an_interruption_while_the_command_loads_is_quiet(module: str) -> None:
+    """Two at once, as `timeout` sends them: to the process and then to its group."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_AT, module], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr, done.stdout) == (130, "", "")
+
+
+def test_an_interruption_that_is_ignored_stays_ignored() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT, "argparse"]
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert "no/such.properties" in done.stderr
