@@ -111,18 +111,20 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         key = (GROUP_METADATA_TOPIC, group_partition)
         partition = self._services.replicas.partitions.get(key)
         log = None if partition is None else partition.log
+        if log is None:
+            # Without a guard it would be refused for good, should the partition come here in the meantime.
+            done(ErrorCode.NOT_COORDINATOR, NOT_VERIFIED)
+            return
         if not adds and not self._services.config.current.transaction_partition_verification_enable:
             done(ErrorCode.NONE, NEEDS_NO_VERIFICATION)
             return
-        if log is not None and log.producers.has_open_transaction(*producer):
+        if log.producers.has_open_transaction(*producer):
             done(ErrorCode.NONE, NOT_VERIFIED)
             return
-        guard = NOT_VERIFIED
-        if log is not None:
-            guard = log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
+        guard = log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
 
         def answered(codes: Codes) -> None:
-            if codes[key] is not ErrorCode.NONE and log is not None:
+            if codes[key] is not ErrorCode.NONE:
                 log.withdraw(producer.producer_id, guard)
             done(told_to_producer(codes[key], api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT), guard)
 

@@ -106,6 +106,16 @@ def test_offsets_are_admitted_as_each_version_knows_it(
     assert len(core.log(GROUP_METADATA_TOPIC).producers.verifications) == (told is ErrorCode.NONE)
 
 
+def test_no_transaction_is_joined_for_offsets_whose_coordinator_is_elsewhere(core: BrokerCore) -> None:
+    coordinator = Coordinator(core.services)
+    answers: list[ErrorCode] = []
+
+    for version in (4, 5):
+        coordinator.admit_offsets("t", ME, 0, version, lambda code, _guard: answers.append(code))
+
+    assert (answers, coordinator.asked) == ([ErrorCode.NOT_COORDINATOR] * 2, [])
+
+
 def commit_offsets(core: BrokerCore, guard: int) -> None:
     """As the group coordinator does it."""
     partition = core.replicas.partitions[GROUP_METADATA_TOPIC, 0]
