@@ -4,6 +4,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -107,16 +108,9 @@ class KRaftKafka(KafkaProcess):
     name = "kafka-4.3"
     bundle = "kafka-4.3"
 
-    def __init__(
-        self,
-        directory: Path,
-        overrides: Mapping[str, str] | None = None,
-        *,
-        heap: str = "512m",
-        jvm: Sequence[str] = QUICK_JVM,
-    ) -> None:
-        super().__init__(directory, overrides, heap=heap, jvm=jvm)
-        self._controller_port = free_port()
+    @cached_property
+    def _controller_port(self) -> int:
+        return free_port()
 
     def prepare(self) -> None:
         if (self.log_dir / "meta.properties").exists():
@@ -150,16 +144,9 @@ class ZooKeeperKafka(KafkaProcess):
     name = "kafka-3.9"
     bundle = "kafka-3.9"
 
-    def __init__(
-        self,
-        directory: Path,
-        overrides: Mapping[str, str] | None = None,
-        *,
-        heap: str = "512m",
-        jvm: Sequence[str] = QUICK_JVM,
-    ) -> None:
-        super().__init__(directory, overrides, heap=heap, jvm=jvm)
-        self._zookeeper = ZooKeeperProcess(directory / "zookeeper")
+    @cached_property
+    def _zookeeper(self) -> "ZooKeeperProcess":
+        return ZooKeeperProcess(self.directory / "zookeeper")
 
     @property
     def zookeeper_connect(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.oracle.answers.comparing import Met, unexpected, unneeded
-from tests.integration.oracle.answers.scenarios import comparable_kavka, scenarios_for
+from tests.integration.oracle.answers.scenarios import scenarios_for
 from tests.integration.oracle.answers.stage import KAFKA_43, Scenario
 from tests.support.kafka_process import KRaftKafka
 from tests.support.wire import Wire
@@ -14,20 +14,9 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def kavka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
-    with comparable_kavka(tmp_path_factory.mktemp("kavka")) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def kafka(kafka43: KRaftKafka) -> Iterator[Wire]:
     with Wire(kafka43.host, kafka43.port) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def met() -> Met:
-    return Met()
 
 
 @pytest.mark.parametrize("scenario", scenarios_for(KAFKA_43))
