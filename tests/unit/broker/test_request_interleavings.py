@@ -141,6 +141,29 @@ def test_a_request_that_comes_while_a_turn_ends_is_not_left_behind(seed: int, mo
         assert answers(socket.taken) == [(0, 0), (1, 0)]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_large_frame_that_begins_while_a_turn_ends_is_read_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_queue, "LARGE_FRAME_BYTES", 10)
+    for attempt in range(30):
+        turns = Interleaving(100 * seed + attempt, MODULES, chance=0.015)
+        locks = SimpleNamespace(Lock=partial(TurnLock, turns))
+        for module in (connection, request_queue):
+            monkeypatch.setattr(module, "threading", locks)
+        stage = Stage(max_bytes=10)
+        _, socket = stage.connect()
+        socket.input += request(0)
+        stage.loop.turn()
+        whole = request(1)
+        socket.input += whole[:-5]
+
+        turns.run(partial(stage.run_one, 0), stage.loop.turn)
+
+        stage.settle()
+        socket.input += whole[-5:]
+        stage.settle()
+        assert answers(socket.taken) == [(0, 0), (1, 0)]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_limits_on_unanswered_requests_do_not_stop_a_connection_for_good(
     seed: int, monkeypatch: pytest.MonkeyPatch
