@@ -1,7 +1,7 @@
 """Long Python work in short slices, so that a request never waits for it longer than a slice.
 
 The interpreter lets one thread run at a time, and a thread that only computes keeps it until the switch interval is up;
-every request would pay that once per hand-over. Work that takes longer than a slice gives the interpreter up by itself.
+every request would pay that once per hand-over. Work that takes longer than a slice yields the GIL by itself.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 
 SLICE_NS: Final = 500_000
 PAUSE_S: Final = 0.00005
-"""Long enough for a thread that waits for the interpreter to get it."""
+"""Long enough for a thread that waits for the GIL to get it."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,7 +23,7 @@ def in_slices(
     now_ns: Callable[[], int] = time.perf_counter_ns,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[T]:
-    """Give the items one by one, and the interpreter to others whenever a slice is up. Items should be short work."""
+    """Give the items one by one, and yield the GIL to others whenever a slice is up. Items should be short work."""
     slice_end_ns = now_ns() + slice_ns
     for item in items:
         yield item

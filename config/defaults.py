@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 KAVKA_DEFAULTS: Final[dict[str, tuple[object, str]]] = {
-    "num.network.threads": (1, "measured: one loop feeds the I/O threads; more only hand the interpreter around"),
+    "num.network.threads": (1, "measured: one loop feeds the I/O threads; more only contend for the GIL"),
     "num.io.threads": (2, "measured: a second thread overlaps system calls; beyond that they wait for each other"),
     "socket.send.buffer.bytes": (-1, "measured: sized by the kernel, a megabyte leaves in one sendfile, not in ten"),
     "socket.receive.buffer.bytes": (-1, "measured: sized by the kernel, large requests cost a fifth less CPU"),

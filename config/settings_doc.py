@@ -23,10 +23,11 @@ _WITHOUT_EFFECT: Final = (
 _SCOPES: Final = {READ_ONLY: "at start", PER_BROKER: "one broker", CLUSTER_WIDE: "cluster or one broker"}
 _INTRODUCTION: Final = """# Settings
 
-Names, types and values are Kafka's. A value is taken from the command line (`--override name=value`), else the
-environment (`KAFKA_LOG_RETENTION_MS` for `log.retention.ms`; `__` stands for an underscore, `___` for a dash), else the
-file, else the default. "Changes" says whether a setting can be changed while the broker runs: only at start, for one
-broker, or for the cluster too. This page is made by `python -m kavka.config.settings_doc` from the rows in `config/`.
+Names, types and values are Kafka's. Precedence, highest first: what was changed while the broker ran, the command line
+(`--override name=value`), the environment (`KAFKA_LOG_RETENTION_MS` for `log.retention.ms`; `__` stands for an
+underscore, `___` for a dash), the file, the default. "Changes" says whether a setting can be changed while the broker
+runs: only at start, for one broker, or for the cluster too. This page is made by
+`python -m kavka.config.settings_doc` from the rows in `config/`.
 """
 
 

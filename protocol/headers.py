@@ -70,7 +70,7 @@ def decode_request_header(data: Buffer, position: int = 0) -> RequestHeader:
 
 
 def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """The header that goes before a request's body."""
+    """The header in front of a request's body."""
     head = pack(">hhi", api_key, api_version, correlation_id)
     if api_version == 0 and api_key == _CONTROLLED_SHUTDOWN:
         return head
@@ -80,7 +80,7 @@ def encode_request_header(api_key: int, api_version: int, correlation_id: int, c
 
 
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """The header that goes before a response's body."""
+    """The header in front of a response's body."""
     if api_version >= _FLEXIBLE_SINCE.get(api_key, 32_768) and api_key != _API_VERSIONS:
         return _RESPONSE_V1(correlation_id, 0)
     return _RESPONSE_V0(correlation_id)

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting that wins over the file and the environment; may be repeated",
+        help="a setting; takes precedence over the environment and the file; may be repeated",
     )
 
 

@@ -1,7 +1,7 @@
 """`kavka storage settings [server.properties] [--delete NAME ...]`.
 
-Of a stopped broker: the settings that were changed while it ran. They count before the file and the command line, so
-that one that keeps the broker from starting (an address that is gone) has to be deleted here.
+Of a stopped broker: the settings that were changed while it ran. They take precedence over the file and the command
+line, so that one that keeps the broker from starting (an address that is gone) has to be deleted here.
 """
 
 import argparse

@@ -34,7 +34,7 @@ from kavka.protocol.records.keyed import RECORDS_AT_ONCE, KeyedRecord, keys_and_
 
 SLICE_NS: Final = 500_000
 PAUSE_S: Final = 0.00005
-"""Long enough for a thread that waits for the interpreter to get it."""
+"""Long enough for a thread that waits for the GIL to get it."""
 RECORDS_BETWEEN_LOOKS: Final = 32
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Loaded(NamedTuple):
 
 
 class Slices:
-    """Gives the interpreter to other threads whenever a slice is up. Owned by one thread."""
+    """Yields the GIL to other threads whenever a slice is up. Owned by one thread."""
 
     __slots__ = ("_end_ns", "_now_ns", "_pause")
 

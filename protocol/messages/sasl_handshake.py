@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17): choose a SASL mechanism. Never flexible: it goes before authentication.
+"""SaslHandshake (key 17): choose a SASL mechanism. Never flexible: it precedes authentication.
 
 v0 raw tokens follow · v1 tokens follow in SaslAuthenticate (KIP-152)
 """
