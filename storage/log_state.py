@@ -234,11 +234,12 @@ class LogState:
             renamed: list[str] = []
             try:
                 renamed = self.set_aside(segment)
-                if segment.base_offset in self.snapshots.offsets:
-                    self.snapshots.remove(segment.base_offset)
             except OSError as error:
                 failure = failure or error
-            self.let_go(segment, renamed)
+            try:
+                self.let_go(segment, renamed)
+            except OSError as error:
+                failure = failure or error
         if failure is not None:
             self.give_up("a segment can't be deleted", failure)
             raise FinalDiskError(failure.errno, failure.strerror or str(failure)) from failure
@@ -262,12 +263,18 @@ class LogState:
                     renamed.append(index + DELETED_SUFFIX)
         return renamed
 
-    def let_go(self, segment: Segment, renamed: Sequence[str]) -> None:
-        """Close what was set aside, once nobody reads it, and unlink its files later. Lock held."""
+    def let_go(self, segment: Segment, renamed: Sequence[str], *, snapshot_stays: bool = False) -> None:
+        """Close what was set aside, once nobody reads it, and unlink its files later, its snapshot now. Lock held.
+
+        However a segment leaves the log, it is set aside and let go; what a failure means is the caller's to say.
+        Raises OSError where the snapshot can't be unlinked; the rest is done then.
+        """
         segment.unpin()
         segment.offset_index.forget()
         segment.file.retire()
         self.environment.run_later(self.config.file_delete_delay_ms, partial(unlink_all, self.files, renamed))
+        if not snapshot_stays and segment.base_offset in self.snapshots.offsets:
+            self.snapshots.remove(segment.base_offset)
 
     def save_indexes(self, segment: Segment) -> None:
         """Write what the index files lack. Lock held. A full disk is no error: the next time writes it all."""

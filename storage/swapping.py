@@ -60,10 +60,8 @@ def _drop_replaced(log: LogState, new: Segment) -> None:
             # It would be taken for the new segment's.
             if log.files.exists(index):
                 log.files.unlink(index)
-        if segment.base_offset in log.snapshots.offsets and segment.base_offset != new.base_offset:
-            log.snapshots.remove(segment.base_offset)
-        log.let_go(segment, renamed)
         del log.replaced[0]
+        log.let_go(segment, renamed, snapshot_stays=segment.base_offset == new.base_offset)
 
 
 def take_names(log: LogState, new: Segment) -> None:

@@ -160,10 +160,10 @@ def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
     # Who missed a file meanwhile waits for the lock, and finds another tuple.
     log.publish(end_offset, position, segments[count:])
     for segment, renamed in dropped:
-        log.let_go(segment, renamed)
-    for segment, _ in dropped:
-        if segment.base_offset in log.snapshots.offsets:
-            log.snapshots.remove(segment.base_offset)
+        try:
+            log.let_go(segment, renamed)
+        except OSError as error:
+            failure = failure or error
     if failure is not None:
         raise failure
     return [segment for segment, _ in dropped]

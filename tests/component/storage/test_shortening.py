@@ -115,13 +115,17 @@ def test_old_segments_go_and_their_files_after_the_delay(tmp_path: Path) -> None
 def test_old_segments_go_even_if_a_snapshot_of_producers_stays(tmp_path: Path) -> None:
     jobs, files = Jobs(), FailingFiles()
     log = filled(tmp_path, 10, jobs=jobs, files=files, retention_ms=100)
-    files.fail("unlink", ".snapshot", errno.ENOMEM)
+    stays, goes = tmp_path / f"{3:020d}.snapshot", tmp_path / f"{6:020d}.snapshot"
+    assert stays.exists()
+    assert goes.exists()
+    files.fail("unlink", stays.name, errno.ENOMEM)
 
     with pytest.raises(AppendError):
         log.delete_old_segments(START_MS + 100 + 9)
 
     jobs.run_all()
     assert (log.log_start_offset, log.segment_count) == (9, 1)
+    assert (stays.exists(), goes.exists()) == (True, False)
     assert not list(tmp_path.glob("*.deleted"))
 
 
