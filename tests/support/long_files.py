@@ -23,6 +23,7 @@ SECONDS: Final = {
     "tests/integration/robustness/test_failing_disks.py": 30,
     "tests/integration/transactions/test_streams.py": 25,
     "tests/integration/test_wheel.py": 25,
+    "tests/integration/docs/test_moving_back.py": 20,
     "tests/integration/groups/test_group_tools.py": 20,
     "tests/integration/test_dynamic_settings.py": 20,
     "tests/integration/robustness/test_limits.py": 20,

@@ -85,13 +85,6 @@ KNOWN: Final = [
         "offsets_are_found_by_time", "level 2", HAS_NOTHING, "Kafka stumbles over unknown levels; to Kavka they are 0"
     ),
     Known("old_versions_get_old_formats", "written old", "records: ", "Kafka stops within the size before conversion"),
-    Known(
-        "pipelined_.*",
-        "answer 3",
-        r"(high_watermark|last_stable_offset): kavka 6, kafka 5$|records: kavka \[.*\], kafka \[\]$",
-        "a parked fetch lets the next request run, and so may see what it wrote",
-        sometimes=True,
-    ),
     # Metadata and the like
     Known(
         "topics_are_created_when_asked_for",
