@@ -120,7 +120,11 @@ def read_all(log: PartitionLog) -> list[tuple[int, bytes | None]]:
     found: list[tuple[int, bytes | None]] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        data = log.read(offset, 1 << 20, min_one=True, end_offset=log.log_end_offset).read_bytes()
+        piece = log.read(offset, 1 << 20, min_one=True, end_offset=log.log_end_offset)
+        try:
+            data = piece.read_bytes()
+        except FileNotFoundError:
+            continue  # compacted meanwhile; the log has it in another file, as a fetch would find
         if not data:
             break
         for position, header in iter_batch_headers(data, allow_truncated_tail=True):
