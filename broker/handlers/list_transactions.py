@@ -7,9 +7,10 @@ Behaviour
 
 Versions
 - v1: transactions that have lasted longer than a time (KIP-994). v2: ids that match a pattern as a whole (KIP-1152), in
-  a linear-time engine, of RE2's syntax as in Kafka.
+  a linear-time engine, of RE2's syntax as in Kafka; within the bounds of `kavka.coordinator.regular_expressions`.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,9 @@ def _refused(_request: ListTransactionsRequest, code: ErrorCode, _message: str |
 def list_transactions(
     request: ListTransactionsRequest, context: Context, services: "Services"
 ) -> ListTransactionsResponse | Promise[ListTransactionsResponse]:
-    from kavka.coordinator.transaction.listing import check_pattern, unknown_states
+    from kavka.coordinator.transaction.listing import id_filter, unknown_states
 
-    check_pattern(request.transactional_id_pattern)
+    matches = id_filter(request.transactional_id_pattern)
     unknown = unknown_states(request)
     promise: Promise[ListTransactionsResponse] = Promise()
 
@@ -67,12 +68,14 @@ def list_transactions(
     for place, partition in enumerate(partitions):
         assert runtime is not None
         reply = partial(gathering.put, place)
-        runtime.run(partition, partial(_list, request, reply), partial(_not_listed, reply))
+        runtime.run(partition, partial(_list, request, matches, reply), partial(_not_listed, reply))
     return promise
 
 
-def _list(request: ListTransactionsRequest, reply: "Reply", shard: "TransactionShard") -> "Result":
-    return shard.list(request, reply)
+def _list(
+    request: ListTransactionsRequest, matches: Callable[[str], bool], reply: "Reply", shard: "TransactionShard"
+) -> "Result":
+    return shard.list(request, matches, reply)
 
 
 def _not_listed(reply: "Reply", error: BrokerError) -> None:

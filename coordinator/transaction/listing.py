@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import itemgetter
 
+from kavka.coordinator.regular_expressions import InvalidExpressionError, compile_expression
 from kavka.coordinator.transaction.metadata import TransactionMetadata
 from kavka.coordinator.transaction.states import BY_TEXT
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -47,12 +48,14 @@ def not_described(transactional_id: str, code: ErrorCode) -> Described:
 
 
 def list_transactions(
-    request: ListTransactionsRequest, transactions: Iterable[TransactionMetadata], now_ms: int
+    request: ListTransactionsRequest,
+    matches: Callable[[str], bool],
+    transactions: Iterable[TransactionMetadata],
+    now_ms: int,
 ) -> list[Listed]:
-    """Those that pass all filters. Raises BrokerError INVALID_REGULAR_EXPRESSION."""
+    """Those that pass all filters. `matches`: the request's pattern, as an `id_filter`."""
     states = {BY_TEXT[text] for text in request.state_filters if text in BY_TEXT}
     producer_ids = set(request.producer_id_filters)
-    matches = _matcher(request.transactional_id_pattern)
     longer_than_ms = request.duration_filter
     return [
         Listed(
@@ -73,21 +76,15 @@ def unknown_states(request: ListTransactionsRequest) -> list[str]:
     return [text for text in request.state_filters if text not in BY_TEXT]
 
 
-def check_pattern(pattern: str | None) -> None:
-    """Raises BrokerError INVALID_REGULAR_EXPRESSION."""
-    _matcher(pattern)
+def id_filter(pattern: str | None) -> Callable[[str], bool]:
+    """Whether an id matches the client's pattern as a whole; any does where there is none.
 
-
-def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    Made once a request: to compile takes far longer than to match. Raises BrokerError INVALID_REGULAR_EXPRESSION.
+    """
     if not pattern:
         return lambda _: True
-    # A linear-time engine: the pattern is the client's.
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as error:
-        raise BrokerError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
-    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
+        compiled = compile_expression(pattern)
+    except InvalidExpressionError as error:
+        raise BrokerError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"the pattern is refused: {error}") from None
+    return lambda transactional_id: compiled.fullmatch(transactional_id.encode()) is not None

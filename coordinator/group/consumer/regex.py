@@ -1,7 +1,6 @@
 """Subscriptions by regular expression: checked when they come, resolved in slices, off the heartbeat's path.
 
-The expressions are clients', so they run in RE2, in time linear in the topic's name whatever they say, with bounds on
-their length and on the memory they may take; never in Python's own `re`, where one of them could run for ever.
+The expressions are clients': `kavka.coordinator.regular_expressions` has the bounds.
 """
 
 import logging
@@ -9,19 +8,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.coordinator.regular_expressions import InvalidExpressionError, compile_expression
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.consumer.state import LoggedState
 
-MAX_LENGTH: Final = 2_000
-MAX_MEMORY_BYTES: Final = 256 * 1024
-"""Of a compiled expression with its automaton."""
 MATCHES_PER_SLICE: Final = 128
 """About half a millisecond."""
 PATTERNS_AT_ONCE: Final = 8
 """Compiled and matched together: each of a large group's members may bring one of its own, which takes a fraction of
-a millisecond and up to `MAX_MEMORY_BYTES`."""
+a millisecond and up to a quarter of a MiB."""
 NEW_REGEX_INTERVAL_MS: Final = 1_000
 """Between two looks at the topics, where a member has brought an expression that nobody has resolved yet."""
 REFRESH_INTERVAL_MS: Final = 10_000
@@ -104,21 +101,10 @@ def is_due(logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, v
 
 
 def _compile(regex: str) -> Any:
-    if len(regex) > MAX_LENGTH:
-        raise _invalid(regex, f"it is longer than {MAX_LENGTH} characters")
-    import re2
-
-    options = re2.Options()
-    options.max_mem = MAX_MEMORY_BYTES
-    options.never_capture = True
-    options.log_errors = False
     try:
-        return re2.compile(regex.encode(), options)
-    except UnicodeEncodeError:
-        raise _invalid(regex, "it is not Unicode text") from None
-    except re2.error as error:
-        reason = error.args[0] if error.args else b""
-        raise _invalid(regex, reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+        return compile_expression(regex)
+    except InvalidExpressionError as error:
+        raise _invalid(regex, str(error)) from None
 
 
 def _invalid(regex: str, reason: str) -> BrokerError:

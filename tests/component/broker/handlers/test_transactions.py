@@ -15,7 +15,9 @@ from kavka.broker.handlers import (
     write_txn_markers,
 )
 from kavka.broker.security.acl import Operation
+from kavka.coordinator.regular_expressions import compile_expression
 from kavka.coordinator.runtime.result import Producer
+from kavka.coordinator.transaction import listing
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kavka.protocol.messages.add_partitions_to_txn import (
@@ -282,6 +284,31 @@ def test_transactions_are_listed_to_those_who_may_know(broker: Broker, version: 
 
     assert [(each.transactional_id, each.transaction_state) for each in answer.transaction_states] == [("t", "Empty")]
     assert answer.unknown_state_filters == ["Odd"]
+
+
+@pytest.mark.parametrize("pattern", ["[a-z]{1,9}" * 3_000, "t" * 2_001, r"(?:\pN|\pL)" * 181])
+def test_a_pattern_that_would_take_long_to_compile_is_refused(broker: Broker, pattern: str) -> None:
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern=pattern)
+
+    assert broker.ask(request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_pattern_is_compiled_once_for_all_partitions(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage_of(broker).init("t")
+    monkeypatch.setattr(staged(broker), "states", lambda: dict.fromkeys(range(3), "active"))
+    made: list[str] = []
+
+    def compile_one(text: str) -> Any:
+        made.append(text)
+        return compile_expression(text)
+
+    monkeypatch.setattr(listing, "compile_expression", compile_one)
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern="[t]")
+
+    answer = broker.ask(request, 2)
+
+    assert [each.transactional_id for each in answer.transaction_states] == ["t"] * 3
+    assert made == ["[t]"]
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -9,7 +9,8 @@ import pytest
 
 from kavka.coordinator.group.consumer import records, regex
 from kavka.coordinator.group.consumer.member import Member
-from kavka.coordinator.group.consumer.regex import MAX_LENGTH, Resolution, check_regex
+from kavka.coordinator.group.consumer.regex import Resolution, check_regex
+from kavka.coordinator.regular_expressions import MAX_LENGTH
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import ConsumerGroupRegularExpressionKey

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kavka.coordinator.transaction.listing import unknown_states
-from kavka.protocol.errors import ErrorCode
+from kavka.coordinator.regular_expressions import MAX_LENGTH
+from kavka.coordinator.transaction.listing import id_filter, unknown_states
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_transactions import TopicData
 from kavka.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.support.transaction_stage import FIRST_PRODUCER_ID, TransactionStage
@@ -27,7 +28,9 @@ def stage() -> TransactionStage:
 
 def listed(stage: TransactionStage, **fields: Any) -> set[str]:
     request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **fields})
-    return {each.transactional_id for each in stage.ask(lambda shard, reply: shard.list(request, reply)).answer}
+    matches = id_filter(request.transactional_id_pattern)
+    found = stage.ask(lambda shard, reply: shard.list(request, matches, reply)).answer
+    return {each.transactional_id for each in found}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,7 @@ def listed(stage: TransactionStage, **fields: Any) -> set[str]:
         ({"duration_filter": 2000, "state_filters": ["Ongoing"]}, set()),
         ({"transactional_id_pattern": ".*i.*"}, {"ongoing", "committed"}),
         ({"transactional_id_pattern": "ongo"}, set()),
+        ({"transactional_id_pattern": "[oé]ngoing|\\pLmpty"}, {"ongoing", "empty"}),
         ({"transactional_id_pattern": ""}, {"empty", "ongoing", "committed"}),
     ],
 )
@@ -50,13 +54,12 @@ def test_ids_are_listed_by_filters(stage: TransactionStage, fields: dict[str, An
     assert listed(stage, **fields) == expected
 
 
-@pytest.mark.parametrize("pattern", ["(", "a**", "(?=x)", r"(a)\1"])
-def test_a_pattern_that_is_none_is_refused(stage: TransactionStage, pattern: str) -> None:
-    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern=pattern)
+@pytest.mark.parametrize("pattern", ["(", "a**", "(?=x)", r"(a)\1", "x" * (MAX_LENGTH + 1), "\ud800"])
+def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
+    with pytest.raises(BrokerError) as refused:
+        id_filter(pattern)
 
-    asked = stage.ask(lambda shard, reply: shard.list(request, reply))
-
-    assert asked.error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 def test_names_that_are_no_states_are_told() -> None:
