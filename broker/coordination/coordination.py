@@ -4,16 +4,18 @@ The modules of the state machines are imported when the first shard is loaded or
 without groups and transactions starts without them.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
 from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.coordinator.partitioning import partition_for
 
 if TYPE_CHECKING:
+    from kavka.broker.metadata_cache import TopicMetadata
     from kavka.broker.partition import Partition
     from kavka.broker.services import Services
     from kavka.coordinator.ports import Shard, Surroundings
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Shard")
 
+log = logging.getLogger(__name__)
+
 
 class Coordination(Generic[S]):
     """One coordinator. `make_runtime(surroundings)` is called once, when it is first needed.
 
-    Threads: any. `_lock` guards the making of the runtime, and `_logs`: the log of each partition that was ever led.
+    Threads: any. `_lock` guards the making of the runtime, `_logs` (the log of each partition that was ever led) and
+    changes of `_counted`: the topic's id, and how many partitions it had when this broker first knew it.
     """
 
     def __init__(
@@ -44,6 +49,8 @@ class Coordination(Generic[S]):
         self._make_runtime = make_runtime
         self._lock = threading.Lock()
         self._logs: dict[int, CoordinatedLog] = {}
+        self._counted: _Counted = _Counted(b"", 0)
+        self._grown_to = 0
         self._runtime: CoordinatorRuntime[S] | None = None
         self._stopped = False
 
@@ -78,11 +85,37 @@ class Coordination(Generic[S]):
         return partition_for(key, self.partition_count())
 
     def partition_count(self) -> int:
-        """Of the topic as it is, or as it would be created."""
+        """Of the topic as this broker first knew it, or as it would be created.
+
+        Partitions that it is given later are not used until the next start, as in Kafka: with another count nearly
+        every group and transactional id would belong to another shard, which knows nothing of it.
+        """
         topic = self._services.metadata.current.topics.get(self.topic.name)
-        if topic is not None and len(topic):
-            return len(topic)
-        return self.topic.partition_count(self._services.config.current)
+        if topic is None:
+            return self.topic.partition_count(self._services.config.current)
+        counted = self._counted
+        return counted.partitions if counted.topic_id == topic.topic_id else self._count(topic)
+
+    def _count(self, topic: "TopicMetadata") -> int:
+        with self._lock:
+            if self._counted.topic_id != topic.topic_id:
+                self._counted = _Counted(topic.topic_id, len(topic))
+            return self._counted.partitions
+
+    def _note_growth(self) -> None:
+        """Count the topic as soon as it is known; say so when it gets partitions that are not used yet."""
+        count = self.partition_count()
+        topic = self._services.metadata.current.topics.get(self.topic.name)
+        if topic is not None and len(topic) not in (count, self._grown_to):
+            self._grown_to = len(topic)
+            log.error(
+                "partitions were added to an internal topic: its keys keep to the first ones until the next start,"
+                " which looks for most of them elsewhere and does not find what they have"
+                " topic=%s used=%d partitions=%d",
+                self.topic.name,
+                count,
+                len(topic),
+            )
 
     def create_topic(self) -> "Future[None]":
         """Have the topic created, unless somebody is about it; ask only while it does not exist.
@@ -124,6 +157,7 @@ class Coordination(Generic[S]):
 
     def topics_changed(self) -> None:
         """Topics came, went or grew. Never waits."""
+        self._note_growth()
         runtime = self._runtime
         if runtime is not None:
             runtime.topics_changed()
@@ -135,6 +169,13 @@ class Coordination(Generic[S]):
             runtime = self._runtime
         if runtime is not None:
             runtime.stop()
+
+
+class _Counted(NamedTuple):
+    """How many partitions a topic had when this broker first knew it."""
+
+    topic_id: bytes
+    partitions: int
 
 
 AnyCoordination = Coordination[Any]

@@ -9,7 +9,7 @@ from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.gauges import register_coordination_gauges
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
 from kavka.broker.coordination.topics import KnownTopics
-from kavka.broker.metadata_cache import MetadataCache
+from kavka.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from kavka.broker.metrics import Metrics
 from kavka.coordinator.partitioning import partition_for
 from kavka.coordinator.ports import Surroundings
@@ -96,6 +96,33 @@ def test_requests_reach_the_shard_of_their_key(scene: Scene) -> None:
 
     assert (here.replies, here.errors) == ([None], [])
     assert (elsewhere.replies, elsewhere.errors) == ([], [ErrorCode.NOT_COORDINATOR])
+
+
+def test_keys_keep_their_partitions_when_the_topic_grows(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.broker.metadata.on_change(lambda old, new: scene.coordination.topics_changed())
+    scene.broker.metadata.apply(update_metadata({TOPIC: [BROKER_ID] * 3}))
+
+    # Nobody has asked for a partition by now.
+    scene.broker.metadata.apply(update_metadata({TOPIC: [BROKER_ID] * 5}))
+    scene.broker.metadata.apply(update_metadata({"other": [BROKER_ID]}))
+
+    keys = [f"g{number}" for number in range(20)]
+    assert [scene.coordination.partition_of(key) for key in keys] == [partition_for(key, 3) for key in keys]
+    (told,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "used=3 partitions=5" in told.getMessage()
+
+
+def test_a_topic_that_was_made_anew_is_counted_anew(scene: Scene) -> None:
+    scene.broker.metadata.apply(update_metadata({TOPIC: [BROKER_ID] * 3}))
+    assert scene.coordination.partition_count() == 3
+    scene.broker.metadata.apply(update_metadata({TOPIC: [LEADER_DURING_DELETE] * 3}))
+    assert scene.coordination.partition_count() == 7
+
+    anew = update_metadata({TOPIC: [BROKER_ID] * 5})
+    anew.topic_states[0].topic_id = bytes(15) + b"\2"
+    scene.broker.metadata.apply(anew)
+
+    assert scene.coordination.partition_count() == 5
 
 
 def test_a_partition_that_was_made_anew_has_another_log(scene: Scene) -> None:
