@@ -104,7 +104,7 @@ class Verification:
         producer_id, epoch, sequence = _PRODUCER(records, _PRODUCER_POSITION)
         if log.producers.has_open_transaction(producer_id, epoch):
             return NOT_VERIFIED
-        return log.verify(producer_id, epoch, sequence, self._services.now_ms(), starts_at_zero=adds)
+        return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)
 
     def ask(
         self, transactional_id: str, done: Callable[[Unverified, ErrorCode], None], end: Callable[[], None]

@@ -136,7 +136,7 @@ class PartitionLog(ManagedLog):
                     self.epochs.assign(leader_epoch, base_offset)
                 save_due = segment.note_batch(base_offset, last_offset, position, size, max_timestamp_ms)
                 if producer_id >= 0:
-                    self._note_producer(segment, batch, marker, base_offset, last_offset)
+                    self._note_producer(segment, batch, marker, base_offset, last_offset, transaction_version)
                 self.published = (last_offset + 1, position + size, segments, bases)
                 if save_due:
                     self.save_indexes(segment)
@@ -147,10 +147,10 @@ class PartitionLog(ManagedLog):
         at_ms = now_ms if self.rules.log_append_time else -1
         return _new_tuple(AppendResult, (base_offset, last_offset, at_ms, self.log_start_offset, False))
 
-    def verify(self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool) -> int:
+    def verify(self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, has_own_epoch: bool) -> int:
         """A guard for a batch that begins a transaction, to be taken before the coordinator is asked (KIP-890)."""
         with self.lock:
-            return self.producers.verifications.begin(producer_id, epoch, sequence, starts_at_zero, now_ms)
+            return self.producers.verifications.begin(producer_id, epoch, sequence, has_own_epoch, now_ms)
 
     def withdraw(self, producer_id: int, guard: int) -> None:
         """The coordinator said that the partition takes no part in the producer's transaction."""
@@ -262,7 +262,13 @@ class PartitionLog(ManagedLog):
         return self.producers.check(producer_id, epoch, sequence, last_delta + 1, transactional, guard), None
 
     def _note_producer(
-        self, segment: Segment, batch: CheckedBatch, marker: tuple[bool, int] | None, first: int, last: int
+        self,
+        segment: Segment,
+        batch: CheckedBatch,
+        marker: tuple[bool, int] | None,
+        first: int,
+        last: int,
+        transaction_version: int,
     ) -> None:
         _, attributes, _, timestamp_ms, producer_id, epoch, sequence = batch
         if not attributes & CONTROL_BIT:
@@ -270,7 +276,9 @@ class PartitionLog(ManagedLog):
             self.producers.record(producer_id, epoch, sequence, first, last, timestamp_ms, transactional)
         elif marker is not None:
             aborted, coordinator_epoch = marker
-            completed = self.producers.complete(producer_id, epoch, coordinator_epoch, first, timestamp_ms, aborted)
+            completed = self.producers.complete(
+                producer_id, epoch, coordinator_epoch, first, timestamp_ms, aborted, transaction_version
+            )
             if completed is not None and aborted:
                 self.note_aborted(segment, completed)
 

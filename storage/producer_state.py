@@ -222,7 +222,14 @@ class ProducerStates:
             self.verifications.end(producer_id)
 
     def complete(
-        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp_ms: int, aborted: bool
+        self,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        offset: int,
+        timestamp_ms: int,
+        aborted: bool,
+        transaction_version: int = 0,
     ) -> CompletedTransaction | None:
         """An end marker was written at `offset`; the transaction that it ended, None if it ended nothing here.
 
@@ -237,7 +244,7 @@ class ProducerStates:
         first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_TRANSACTION
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
-        self.verifications.end(producer_id)
+        self.verifications.revoke(producer_id, epoch, is_bumped=transaction_version >= STRICT_SINCE)
         if first_offset < 0:
             return None
         del self._ongoing[bisect_left(self._ongoing, first_offset)]
@@ -334,7 +341,7 @@ class ProducerStates:
         """Check the batch that begins a transaction here."""
         known = self._verification(producer_id, epoch, guard)
         is_new = producer_id not in self._producers
-        if first_sequence > known.lowest_sequence or (is_new and known.starts_at_zero and first_sequence != 0):
+        if first_sequence > known.lowest_sequence or (is_new and known.has_own_epoch and first_sequence != 0):
             raise AppendError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins with sequence {first_sequence}, {known.lowest_sequence} comes first",

@@ -2,8 +2,8 @@
 
 A producer's first transactional batch must not come into the log when the transaction has ended meanwhile: no marker
 would ever end what it begins. So the batch's sender takes a guard before it asks the coordinator, and the append
-checks that the guard still holds. An end marker takes all guards of its producer away. It is the same for the offsets
-of a TxnOffsetCommit, which a group coordinator appends.
+checks that the guard still holds. An end marker takes its producer's guards away, but for those of the next
+transaction. It is the same for the offsets of a TxnOffsetCommit, which a group coordinator appends.
 """
 
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ class Verification(NamedTuple):
     epoch: int
     lowest_sequence: int
     """Of all batches that wait: they must not come in before it."""
-    starts_at_zero: bool
+    has_own_epoch: bool
     """Each of its transactions has an epoch of its own (transactions of version 2), and so begins with sequence 0."""
     since_ms: int
     holders: int = 1
@@ -46,7 +46,7 @@ class Verifications:
     def __len__(self) -> int:
         return len(self._by_producer)
 
-    def begin(self, producer_id: int, epoch: int, sequence: int, starts_at_zero: bool, now_ms: int) -> int:
+    def begin(self, producer_id: int, epoch: int, sequence: int, has_own_epoch: bool, now_ms: int) -> int:
         """A guard, above 0. Batches that wait side by side share one; an older epoch gets one that never holds."""
         known = self._by_producer.get(producer_id)
         if known is not None and epoch == known.epoch:
@@ -59,7 +59,7 @@ class Verifications:
         self._by_producer.pop(producer_id, None)
         if len(self._by_producer) >= MAX_VERIFICATIONS:
             self._forget(next(iter(self._by_producer)))
-        self._by_producer[producer_id] = Verification(self._last_guard, epoch, sequence, starts_at_zero, now_ms)
+        self._by_producer[producer_id] = Verification(self._last_guard, epoch, sequence, has_own_epoch, now_ms)
         return self._last_guard
 
     def find(self, producer_id: int, guard: int) -> Verification | None:
@@ -72,8 +72,18 @@ class Verifications:
         return NOT_VERIFIED < guard <= self._last_forgotten
 
     def end(self, producer_id: int) -> None:
-        """The transaction has begun, and needs no guard any more; or a marker has come, and its guards are void."""
+        """The transaction has begun, and needs no guard any more."""
         self._by_producer.pop(producer_id, None)
+
+    def revoke(self, producer_id: int, epoch: int, *, is_bumped: bool) -> None:
+        """A marker has come: the guards of what it ended are void.
+
+        `is_bumped`: its epoch is later than that of what it ended. The client was given it with the answer, which may
+        leave before the markers do: what waits with it is the next transaction (KAFKA-18654).
+        """
+        known = self._by_producer.get(producer_id)
+        if known is not None and not (is_bumped and known.has_own_epoch and known.epoch == epoch):
+            del self._by_producer[producer_id]
 
     def withdraw(self, producer_id: int, guard: int) -> None:
         """The coordinator said no to one of those who hold it; others it may tell otherwise."""

@@ -121,7 +121,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         if log.producers.has_open_transaction(*producer):
             done(ErrorCode.NONE, NOT_VERIFIED)
             return
-        guard = log.verify(*producer, 0, self._services.now_ms(), starts_at_zero=False)
+        guard = log.verify(*producer, 0, self._services.now_ms(), has_own_epoch=adds)
 
         def answered(codes: Codes) -> None:
             if codes[key] is not ErrorCode.NONE:

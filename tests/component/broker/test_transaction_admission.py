@@ -15,7 +15,6 @@ from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage import verification
-from kavka.storage.appending import Origin
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.partition_logs import batch_of
@@ -123,9 +122,10 @@ def commit_offsets(core: BrokerCore, guard: int) -> None:
     log.append(batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True), 0, guard=guard)
 
 
-def end_offsets(core: BrokerCore) -> None:
-    marker = end_marker(ME, 5, NOW_MS, committed=True)
-    core.log(GROUP_METADATA_TOPIC).append_as_leader(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+def end_offsets(core: BrokerCore, transaction_version: int = 0) -> None:
+    partition = core.replicas.partitions[GROUP_METADATA_TOPIC, 0]
+    log = CoordinatedLog(partition, core.services.purgatory, lambda: NOW_MS, lambda: 5_000, at_once)
+    log.append(end_marker(ME, 5, NOW_MS, committed=True), 0, transaction_version)
 
 
 def admit(core: BrokerCore, coordinator: Coordinator) -> int:
@@ -155,7 +155,7 @@ def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(
 
     end_offsets(core)
     for producer_id in range(others):
-        log.verify(100 + producer_id, 0, 0, NOW_MS, starts_at_zero=False)
+        log.verify(100 + producer_id, 0, 0, NOW_MS, has_own_epoch=False)
 
     with pytest.raises(BrokerError) as caught:
         commit_offsets(core, guard)
@@ -173,13 +173,33 @@ def test_offsets_whose_admission_was_forgotten_are_admitted_anew(
     coordinator = Coordinator(core.services, ErrorCode.NONE, ErrorCode.NONE)
     guard = admit(core, coordinator)
     for producer_id in (100, 101):
-        core.log(GROUP_METADATA_TOPIC).verify(producer_id, 0, 0, NOW_MS, starts_at_zero=False)
+        core.log(GROUP_METADATA_TOPIC).verify(producer_id, 0, 0, NOW_MS, has_own_epoch=False)
 
     with pytest.raises(BrokerError) as caught:
         commit_offsets(core, guard)
     assert told_to_clients(caught.value).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     commit_offsets(core, admit(core, coordinator))
     assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
+
+
+@pytest.mark.parametrize("version", [5, 4])
+def test_a_late_marker_leaves_the_next_transactions_offsets_their_guard(core: BrokerCore, version: int) -> None:
+    """Only from v5 on has each transaction an epoch of its own, so that it is seen whom the marker means."""
+    core.create(GROUP_METADATA_TOPIC)
+    coordinator = Coordinator(core.services, *[ErrorCode.CONCURRENT_TRANSACTIONS] * (version == 5), ErrorCode.NONE)
+    guards: list[int] = []
+    coordinator.admit_offsets("t", ME, 0, version, lambda _code, guard: guards.append(guard))
+
+    end_offsets(core, transaction_version=2)
+    coordinator.pass_time()
+
+    (guard,) = guards
+    if version == 5:
+        commit_offsets(core, guard)
+    else:
+        with pytest.raises(BrokerError):
+            commit_offsets(core, guard)
+    assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME) == (version == 5)
 
 
 def test_offsets_need_no_verification_once_that_is_turned_off(core: BrokerCore) -> None:

@@ -15,16 +15,17 @@ class Log:
         self.states = ProducerStates()
         self.offset = 0
 
-    def begin(self, *, epoch: int = 0, sequence: int = 0, starts_at_zero: bool = False, producer_id: int = 1) -> int:
-        return self.states.verifications.begin(producer_id, epoch, sequence, starts_at_zero, 1000)
+    def begin(self, *, epoch: int = 0, sequence: int = 0, has_own_epoch: bool = False, producer_id: int = 1) -> int:
+        return self.states.verifications.begin(producer_id, epoch, sequence, has_own_epoch, 1000)
 
     def write(self, guard: int, *, epoch: int = 0, sequence: int = 0, transactional: bool = True) -> None:
         self.states.check(1, epoch, sequence, 1, transactional, guard)
         self.states.record(1, epoch, sequence, self.offset, self.offset, 1000, transactional)
         self.offset += 1
 
-    def end(self, *, epoch: int = 0, aborted: bool = False) -> None:
-        self.states.complete(1, epoch, 0, self.offset, 1000, aborted)
+    def end(self, *, epoch: int = 0, aborted: bool = False, version: int = 0) -> None:
+        self.states.check_marker(1, epoch, 0, version)
+        self.states.complete(1, epoch, 0, self.offset, 1000, aborted, version)
         self.offset += 1
 
     def refusal(self, guard: int, **fields: int) -> ErrorCode:
@@ -61,6 +62,42 @@ def test_a_marker_takes_the_guard_away() -> None:
     assert log.states.first_unstable_offset == -1
 
 
+def test_a_marker_that_comes_late_leaves_the_next_transaction_its_guard() -> None:
+    log = Log()
+    log.write(log.begin(has_own_epoch=True))
+    guard = log.begin(epoch=1, has_own_epoch=True)
+
+    log.end(epoch=1, version=2)
+    log.end(epoch=1, version=2)
+
+    log.write(guard, epoch=1)
+    assert log.states.has_open_transaction(1, 1)
+
+
+@pytest.mark.parametrize(("epoch", "version"), [(2, 2), (1, 1)], ids=["its own", "of an end without an epoch"])
+def test_a_marker_takes_the_guard_of_what_it_ends(epoch: int, version: int) -> None:
+    log = Log()
+    log.write(log.begin(has_own_epoch=True))
+    log.end(epoch=1, version=2)
+    guard = log.begin(epoch=1, has_own_epoch=True)
+
+    log.end(epoch=epoch, version=version)
+
+    with pytest.raises(AppendError):
+        log.write(guard, epoch=1)
+    assert not log.states.has_open_transaction(1, 1)
+    assert len(log.states.verifications) == 0
+
+
+def test_a_marker_takes_the_guard_of_a_producer_without_epochs_of_its_own() -> None:
+    log = Log()
+    guard = log.begin(epoch=1)
+
+    log.end(epoch=1, version=2)
+
+    assert log.refusal(guard, epoch=1) is ErrorCode.INVALID_TXN_STATE
+
+
 def test_a_guard_of_before_the_marker_does_not_hold_beside_a_new_one() -> None:
     log = Log()
     old = log.begin()
@@ -92,17 +129,17 @@ def test_a_batch_of_the_epoch_before_is_stale_whatever_its_guard() -> None:
 
 def test_with_an_epoch_of_its_own_a_transaction_begins_with_sequence_0() -> None:
     log = Log()
-    log.write(log.begin(starts_at_zero=True))
+    log.write(log.begin(has_own_epoch=True))
     log.end(epoch=1)
 
-    late = log.begin(epoch=1, sequence=1, starts_at_zero=True)
+    late = log.begin(epoch=1, sequence=1, has_own_epoch=True)
     assert log.refusal(late, epoch=1, sequence=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     log.write(late, epoch=1, sequence=0)
 
 
 def test_an_unknown_producer_begins_with_sequence_0_where_epochs_are_bumped() -> None:
     log = Log()
-    guard = log.begin(sequence=3, starts_at_zero=True)
+    guard = log.begin(sequence=3, has_own_epoch=True)
     assert log.refusal(guard, sequence=3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     old_style = Log()
     old_style.write(old_style.begin(sequence=3), sequence=3)
