@@ -25,12 +25,13 @@ T = TypeVar("T")
 
 ADDS_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
+CONCURRENT_SINCE: Final = 12
+"""Who begins a transaction right behind the last one's end is told so often, and knows what to do (KAFKA-18662)."""
 MAGIC_POSITION: Final = 16
 ATTRIBUTES_POSITION: Final = 22
 """Of the byte with the bits that are in use."""
 RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = frozenset(
     {
-        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -115,15 +116,13 @@ class Verification:
         """
         from kavka.coordinator.runtime.result import Producer
 
-        tells_abortable = self._version >= ABORTABLE_SINCE
-
         def answered(codes: Codes) -> None:
             for batch in self.unverified:
                 partition = batch.partition
                 code = codes[partition.topic, partition.index]
                 if code is not ErrorCode.NONE:
                     self._withdraw(batch)
-                    code = _told(code, tells_abortable)
+                    code = _told(code, self._version)
                 done(batch, code)
             end()
 
@@ -185,7 +184,9 @@ class LaterAnswer(Generic[T]):
             self.promise.complete(cast("T", answer))
 
 
-def _told(code: ErrorCode, tells_abortable: bool) -> ErrorCode:
+def _told(code: ErrorCode, version: int) -> ErrorCode:
     if code in RETRIED_AS_NOT_ENOUGH_REPLICAS:
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    return told_to_producer(code, tells_abortable)
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and version < CONCURRENT_SINCE:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return told_to_producer(code, version >= ABORTABLE_SINCE)

@@ -13,7 +13,8 @@ Versions
 - v0-2: message sets of magic 0 and 1, converted to batches; v3+: exactly one batch of magic 2 a partition.
 - v7: zstd (KIP-110). v8: the records at fault (KIP-467). v10: the leader, where it is another (KIP-951). v13: topic
   ids.
-- v11: TRANSACTION_ABORTABLE. v12: partitions join the transaction by themselves (KIP-890).
+- v11: TRANSACTION_ABORTABLE. v12: partitions join the transaction by themselves (KIP-890); CONCURRENT_TRANSACTIONS,
+  which was NOT_ENOUGH_REPLICAS.
 - Versions below 3 are served; ApiVersions shows 0 on (KAFKA-18659).
 """
 

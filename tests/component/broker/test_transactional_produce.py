@@ -123,23 +123,26 @@ def test_each_transaction_is_asked_about_anew(stand: Stand, version: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("said", "told", "told_in_v11"),
+    ("said", "told"),
     [
-        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE),
-        (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
-        (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS),
-        (ErrorCode.INVALID_PRODUCER_ID_MAPPING,) * 3,
+        (ErrorCode.TRANSACTION_ABORTABLE, {3: ErrorCode.INVALID_TXN_STATE, 11: ErrorCode.TRANSACTION_ABORTABLE}),
+        (ErrorCode.PRODUCER_FENCED, {3: ErrorCode.INVALID_PRODUCER_EPOCH}),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, {3: ErrorCode.NOT_ENOUGH_REPLICAS, 12: ErrorCode.CONCURRENT_TRANSACTIONS}),
+        (ErrorCode.NETWORK_EXCEPTION, {3: ErrorCode.NOT_ENOUGH_REPLICAS}),
+        (ErrorCode.NOT_COORDINATOR, {3: ErrorCode.NOT_ENOUGH_REPLICAS}),
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, {3: ErrorCode.NOT_ENOUGH_REPLICAS}),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, {3: ErrorCode.NOT_ENOUGH_REPLICAS}),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, {3: ErrorCode.INVALID_PRODUCER_ID_MAPPING}),
     ],
 )
 def test_what_the_coordinator_refuses_is_told_as_each_version_knows_it(
-    stand: Stand, said: ErrorCode, told: ErrorCode, told_in_v11: ErrorCode
+    stand: Stand, said: ErrorCode, told: dict[int, ErrorCode]
 ) -> None:
+    """`told`: from which version on it is told so."""
     stand.transactions.code = said
     for version in VERSIONS:
         (answer,) = partitions_of(version, stand.produce(version, batch()))
-        assert answer.error_code == (told_in_v11 if version >= 11 else told)
+        assert answer.error_code == told[max(since for since in told if since <= version)]
         assert answer.base_offset == -1
     assert stand.core.log("visits").log_end_offset == 0
     assert len(stand.core.log("visits").producers.verifications) == 0
