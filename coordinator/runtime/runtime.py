@@ -123,11 +123,7 @@ class CoordinatorRuntime(Generic[S]):
                 # It led before, and goes on: what memory says still is what the log says.
                 old.leader_epoch = leader_epoch
                 return
-            runner = ShardRunner[S](
-                partition, leader_epoch, internal_log, self._surroundings, codec=self._codec, broken=self._reload
-            )
-            runner.before = self._resigned.pop(partition, None) if old is None else old
-            self._runners = {**self._runners, partition: runner}
+            runner = self._new_runner(partition, leader_epoch, internal_log, old)
         self._retire(old)
         self._loader.load(runner)
 
@@ -177,13 +173,27 @@ class CoordinatorRuntime(Generic[S]):
             runner.gone = True
             self._surroundings.execute(runner.retire)
 
+    def _new_runner(
+        self, partition: int, leader_epoch: int, internal_log: InternalLog, old: ShardRunner[S] | None
+    ) -> ShardRunner[S]:
+        """Put another runner in the place of `old`; it is to be loaded. Under `_lock`."""
+        runner = ShardRunner[S](
+            partition, leader_epoch, internal_log, self._surroundings, codec=self._codec, broken=self._reload
+        )
+        runner.before = self._resigned.pop(partition, None) if old is None else old
+        self._runners = {**self._runners, partition: runner}
+        return runner
+
     def _reload(self, broken: ShardRunner[S]) -> None:
-        """A shard's memory can't be trusted: another one takes its place."""
+        """A shard's memory can't be trusted: another one takes its place, unless the leadership has gone on."""
+        runner = None
         with self._lock:
-            is_current = self._runners.get(broken.partition) is broken
+            # One step: a leadership that came or went between the look and the change would be undone by it.
+            if self._runners.get(broken.partition) is broken:
+                runner = self._new_runner(broken.partition, broken.leader_epoch, broken.log, broken)
         broken.retire()
-        if is_current:
-            self.leads(broken.partition, broken.leader_epoch, broken.log)
+        if runner is not None:
+            self._loader.load(runner)
 
     def _load(self, runner: ShardRunner[S]) -> None:
         """On the loader's thread."""

@@ -11,7 +11,7 @@ from kavka.coordinator.runtime import loading
 from kavka.coordinator.runtime.batches import batch_of, end_marker
 from kavka.coordinator.runtime.loading import Slices, replay_log
 from kavka.coordinator.runtime.record_decoding import RecordDecoder
-from kavka.coordinator.runtime.result import CoordinatorRecord, Producer, Result
+from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.internal.group_records import GROUP_RECORDS
@@ -193,6 +193,37 @@ def test_a_leader_that_goes_on_under_another_epoch_keeps_its_state_and_appends_w
     assert world.runtime.shards() == [shard]
     assert shard.context.leader_epoch == 4
     assert world.put("g", 2).replies == [2]
+
+
+@pytest.mark.parametrize("is_led_on", [True, False])
+def test_a_broken_shard_is_not_loaded_for_a_leadership_that_is_over(
+    world: TinyWorld, monkeypatch: pytest.MonkeyPatch, *, is_led_on: bool
+) -> None:
+    """The controller speaks while the shard, which is at something, is being replaced."""
+    log = log_of()
+    world.lead(log)
+    (shard,) = world.runtime.shards()
+    assert world.put("poison", 1).errors == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    world.poison = None
+
+    def unloaded() -> Result:
+        log.leader_epoch = 1
+        world.runtime.resigns(0)
+        if is_led_on:
+            world.runtime.leads(0, 1, log)
+        return NOTHING
+
+    monkeypatch.setattr(shard, "unloaded", unloaded)
+    world.run_jobs()
+
+    if is_led_on:
+        world.wait_for(ShardState.ACTIVE)
+        assert world.put("g", 5).replies == [5]
+    else:
+        told = threading.Event()
+        world.runtime.after_loads(told.set)
+        assert told.wait(10)
+        assert world.runtime.states() == {}
 
 
 def test_what_is_gone_appends_nothing_even_while_an_operation_decides(world: TinyWorld) -> None:
