@@ -87,7 +87,10 @@ class CoordinatedLog:
         """See InternalLog; REQUEST_TIMED_OUT after the time that a commit may take."""
         waiting = _AwaitedCommit(self, end_offset, done)
         self._purgatory.park(waiting, [self.partition.high_watermark_moved], self._timeout_ms())
-        self._flush_soon()
+        if not self._flush_soon():
+            # What was due when it was parked may have been flushed since by somebody who wakes nobody: the flush by
+            # time, that of a segment that is full, or a compaction's.
+            waiting.try_complete()
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """See InternalLog."""
@@ -120,9 +123,12 @@ class CoordinatedLog:
             return min(source.high_watermark, source.recovery_point)
         return source.high_watermark
 
-    def _flush_soon(self) -> None:
-        if self._begin_flushing():
+    def _flush_soon(self) -> bool:
+        """Whether a flush begins by that."""
+        begins = self._begin_flushing()
+        if begins:
             self._execute(self._flush)
+        return begins
 
     def _begin_flushing(self) -> bool:
         """Whether a flush is due that nobody else sees to; who is told so does it."""

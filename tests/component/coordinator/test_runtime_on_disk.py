@@ -2,7 +2,7 @@
 
 import errno
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ import pytest
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.partition import Partition
-from kavka.broker.purgatory import Purgatory
+from kavka.broker.purgatory import DelayedOperation, Purgatory, WatchList
 from kavka.broker.replica_manager import ReplicaManager
 from kavka.broker.timer import Timer
+from kavka.coordinator.runtime.batches import batch_of
 from kavka.coordinator.runtime.result import Producer, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.errors import ErrorCode
@@ -251,6 +252,30 @@ def test_with_more_messages_a_flush_only_the_last_of_them_waits(make: Callable[.
     assert [each.replies for each in answers] == [[0], [1], []]
     rig.world.run_jobs()
     assert answers[2].replies == [2]
+
+
+def test_who_waits_for_a_flush_is_answered_when_somebody_else_has_just_made_it(make: Callable[..., Rig]) -> None:
+    """As a marker, for which nobody has asked for a flush before it waits."""
+    rig = make(flush_messages="1")
+    rig.lead()
+    source = rig.partition.leader_log()
+
+    class PurgatoryAtFlush(Purgatory):
+        def park(self, operation: DelayedOperation, watching: Sequence[WatchList], timeout_ms: float) -> bool:
+            ended = super().park(operation, watching, timeout_ms)
+            source.flush()
+            return ended
+
+    purgatory = PurgatoryAtFlush(Timer(rig.world.died.append))
+    coordinated = CoordinatedLog(
+        rig.partition, purgatory, lambda: NOW_MS, lambda: COMMIT_TIMEOUT_MS, rig.world.jobs.append
+    )
+    end_offset = coordinated.append(batch_of([record_of("g", 1)], NOW_MS), rig.epoch)
+    answers = Answers()
+
+    coordinated.when_committed(end_offset, answers.end)
+
+    assert (answers.replies, answers.errors, rig.world.jobs, purgatory.size) == ([None], [], [], 0)
 
 
 def test_a_lost_leadership_answers_what_waits_and_a_regained_one_loads(make: Callable[..., Rig]) -> None:
