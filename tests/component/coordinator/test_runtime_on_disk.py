@@ -24,6 +24,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from kavka.protocol.records.header import NO_SEQUENCE
 from kavka.storage.environment import at_once
 from tests.support.broker_handlers import topic_id_of
 from tests.support.log_managers import FailingFiles, ManagerRig
@@ -367,7 +368,8 @@ def test_transactional_offsets_survive_with_their_fate(make: Callable[..., Rig])
     rig.lead()
     ended = Answers()
     for producer_id, group in ((1, "kept"), (2, "dropped"), (3, "open")):
-        result = Result([record_of(group, 5)], producer=Producer(producer_id, 0))
+        guard = rig.partition.leader_log().verify(producer_id, 0, NO_SEQUENCE, NOW_MS, has_own_epoch=False)
+        result = Result([record_of(group, 5)], producer=Producer(producer_id, 0), guard=guard)
         rig.world.runtime.run(0, partial(answer_with, result), not_refused)
     assert rig.partition.leader_log().last_stable_offset == 0
     rig.world.runtime.end_transaction(0, Producer(1, 0), 0, True, ended.end)
