@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kavka.broker.partition import Partition
+from kavka.broker.refused_orders import RefusedOrders, WantedLog
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -47,6 +48,7 @@ class ReplicaManager:
         self._logs = logs
         self._on_leadership = on_leadership
         self._lock = threading.Lock()
+        self._refused = RefusedOrders()
         self.controller_epoch = 0
         self.partitions: dict[tuple[str, int], Partition] = {}
 
@@ -57,19 +59,15 @@ class ReplicaManager:
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
-            logs = self._logs.create(
-                [
-                    (topic_state.topic_name, state.partition_index, bytes(topic_state.topic_id))
+            logs = self._make_logs(
+                {
+                    (topic_state.topic_name, state.partition_index): WantedLog(
+                        bytes(topic_state.topic_id), state.is_new
+                    )
                     for topic_state in request.topic_states
                     for state in topic_state.partition_states
                     if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
-                ],
-                new={
-                    (topic_state.topic_name, state.partition_index)
-                    for topic_state in request.topic_states
-                    for state in topic_state.partition_states
-                    if state.is_new
-                },
+                }
             )
             answers = []
             for topic_state in request.topic_states:
@@ -131,7 +129,7 @@ class ReplicaManager:
                 # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
                 partition.resign()
                 self._tell(partition, False)
-            refused |= {key: failure.code for key, failure in self._logs.delete(doomed).items()}
+            refused |= {key: failure.code for key, failure in self._delete_logs(doomed).items()}
         for partition in stopped:
             partition.wake_all()
         return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, refused))
@@ -151,6 +149,21 @@ class ReplicaManager:
             partition.wake_all()
         return hit
 
+    def retry_refused(self) -> bool:
+        """Try again what a disk refused for a reason that passes. True: there is less of it, so tell the controller.
+
+        Waits for the disk, as the controller's orders do: for a background thread.
+        """
+        if not self._refused:
+            return False
+        with self._lock:
+            before = len(self._refused)
+            for key, made in self._make_logs(dict(self._refused.creations)).items():
+                if isinstance(made, BrokerError) and key not in self._refused.creations:
+                    log.error("cannot host topic=%s partition=%d error=%r", *key, str(made))
+            self._delete_logs(list(self._refused.deletions))
+            return len(self._refused) < before
+
     @property
     def leader_count(self) -> int:
         """How many partitions this broker leads."""
@@ -165,6 +178,46 @@ class ReplicaManager:
     def under_replicated_count(self) -> int:
         """How many led partitions have fewer in-sync replicas than replicas."""
         return sum(p.is_leader and len(p.isr) < len(p.replicas) for p in self.partitions.values())
+
+    def _make_logs(
+        self, wanted: Mapping[TopicPartition, WantedLog]
+    ) -> "dict[TopicPartition, PartitionLog | BrokerError]":
+        """The logs, made where they are missing; remembers those that are to be tried again. Under the lock."""
+        owed = self._refused.creations
+        wanted = {
+            # What was new when it was refused still lies in no directory, whatever the controller has forgotten.
+            key: owed[key] if key in owed and owed[key].topic_id == each.topic_id else each
+            for key, each in wanted.items()
+        }
+        logs = self._logs.create(
+            [(*key, each.topic_id) for key, each in wanted.items()],
+            new={key for key, each in wanted.items() if each.is_new},
+        )
+        for key, made in logs.items():
+            if self._may_pass(key, made):
+                self._refused.refuse_creation(key, wanted[key])
+            else:
+                self._refused.forget(key)
+        return logs
+
+    def _delete_logs(self, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        """Delete the logs; remembers those that are to be tried again, and gives all failures. Under the lock."""
+        keys = list(doomed)
+        failures = self._logs.delete(keys)
+        for key in keys:
+            if self._may_pass(key, failures.get(key)):
+                self._refused.refuse_deletion(key)
+            else:
+                self._refused.forget(key)
+        return failures
+
+    def _may_pass(self, key: TopicPartition, result: object) -> bool:
+        """Whether the disk refused, and the directory is not lost."""
+        return (
+            isinstance(result, BrokerError)
+            and result.code is ErrorCode.KAFKA_STORAGE_ERROR
+            and not self._logs.is_offline(*key)
+        )
 
     def _apply(
         self,

@@ -17,6 +17,7 @@ from typing import Final
 
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
+from kavka.broker.disk_notices import DiskNotices
 from kavka.broker.dynamic_config import DynamicConfig, layer
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.fetch_sessions import FetchSessions
@@ -28,6 +29,7 @@ from kavka.broker.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics import Metrics
 from kavka.broker.producer_ids import ProducerIds
 from kavka.broker.purgatory import Purgatory
+from kavka.broker.refused_orders import RETRY_MS
 from kavka.broker.replica_manager import ReplicaManager
 from kavka.broker.request_log import RequestLog
 from kavka.broker.running_parts import RunningParts
@@ -280,6 +282,8 @@ class Broker:
         started = controller.start()
         self._undo.append(controller.stop)
         started.result(ELECTION_TIMEOUT_S)
+        self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
+        self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
         with self._fatal_lock:
             early, self._early_failures = self._early_failures, None
         for path in early or ():
@@ -352,6 +356,9 @@ class Broker:
 
     def _give_up_directory(self, path: Path) -> None:
         self.services.replicas.directory_failed([path])
+        self._disk_notices.tell()
+
+    def _publish_disk_notice(self) -> None:
         self.services.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(self.broker_id), sequential=True)
 
     def _take_back(self) -> None:

@@ -27,7 +27,8 @@ class BrokerPort(Protocol):
 
     A request whose controller epoch is below the last one seen is answered with STALE_CONTROLLER_EPOCH, one for another
     incarnation of the broker with STALE_BROKER_EPOCH (KIP-380). Failures of single partitions are error codes in the
-    response (KAFKA_STORAGE_ERROR takes the replica offline); a raised BrokerError stands for the whole request.
+    response (KAFKA_STORAGE_ERROR takes the replica offline until its broker announces a LogDirEvent, or restarts); a
+    raised BrokerError stands for the whole request.
     A call must not wait for anything that the controller does.
     """
 

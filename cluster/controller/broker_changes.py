@@ -39,7 +39,11 @@ def on_broker_change(term: Term, watch: Watch) -> None:
 
 
 def on_log_dir_events(term: Term, watch: Watch) -> None:
-    """Ask brokers that lost a directory to say which replicas they still have: the answers tell."""
+    """Ask brokers whose disks changed to say which replicas they have: the answers tell what is lost, or back.
+
+    Kafka's brokers send the notice when a directory failed. Kavka's send it too when they have made up for what a disk
+    refused for a while, so replicas that were given up, and deletions that are held back, are asked about as well.
+    """
     brokers = set()
     for name, data in term.store.take_notices(LogDirEvent.PARENT, watch).items():
         try:
@@ -47,11 +51,14 @@ def on_log_dir_events(term: Term, watch: Watch) -> None:
         except ZnodeError as error:
             log.error("ignored: %s", error)
     context = term.context
-    term.replicas.to_online(
-        each
-        for each in context.replicas_on(brokers & context.brokers.keys())
-        if each.topic not in context.deleting and each not in context.offline_replicas
-    )
+    asked = context.replicas_on(brokers & context.brokers.keys())
+    kept = [each for each in asked if each.topic not in context.deleting]
+    term.replicas.to_online(each for each in kept if each not in context.offline_replicas)
+    for replica in kept:
+        # It is online when the broker says so, and not before.
+        if replica in context.offline_replicas and replica.topic_partition in context.leaders:
+            term.batch.lead_and_follow([replica.broker_id], replica.topic_partition)
+    term.deletions.retry({each.topic for each in asked if each.topic in context.deleting})
     term.settle()
 
 

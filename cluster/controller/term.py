@@ -140,35 +140,36 @@ class Term:
             code = ErrorCode(response.error_code).name
             log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, code)
         if isinstance(request, LeaderAndIsrRequest) and isinstance(response, LeaderAndIsrResponse):
-            self._digest_leader_and_isr(answer.broker_id, request, response)
+            self._digest_leader_and_isr(answer.broker_id, response)
         elif isinstance(request, StopReplicaRequest):
             self._digest_stop_replica(answer.broker_id, request, response)
 
-    def _digest_leader_and_isr(self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
+    def _digest_leader_and_isr(self, broker: int, response: LeaderAndIsrResponse) -> None:
         """A replica whose directory failed is offline, one that is served is not any more."""
         if response.error_code != ErrorCode.NONE:
             return
-        failed = set()
+        failed: set[Replica] = set()
+        served: set[Replica] = set()
         for topic in response.topics:
             name = self.context.topic_of(topic.topic_id)
+            if name is None:
+                continue
             for partition in topic.partition_errors:
-                if name is not None and partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-                    failed.add(Replica(name, partition.partition_index, broker))
+                replica = Replica(name, partition.partition_index, broker)
+                if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    failed.add(replica)
+                elif partition.error_code == ErrorCode.NONE:
+                    served.add(replica)
         offline = self.context.offline_replicas
-        if offline:
-            told = [
-                Replica(topic.topic_name, partition.partition_index, broker)
-                for topic in request.topic_states
-                for partition in topic.partition_states
-            ]
-            recovered = [each for each in told if each in offline and each not in failed]
-            if recovered:
-                offline.difference_update(recovered)
-                self.replicas.to_online(recovered)
-                self.partitions.retry_leaderless()
+        recovered = sorted(offline & served)
+        if recovered:
+            log.info("broker %d serves %d replicas again, %s first", broker, len(recovered), recovered[0])
+            offline.difference_update(recovered)
+            self.replicas.to_online(each for each in recovered if each.topic not in self.context.deleting)
+            self.partitions.retry_leaderless()
         lost = sorted(failed - offline)
         if lost:
-            log.error("broker %d has no directory for %d replicas, %s first", broker, len(lost), lost[0])
+            log.error("broker %d cannot host %d replicas, %s first", broker, len(lost), lost[0])
             offline.update(lost)
             self.lose_replicas(lost)
 

@@ -1,7 +1,8 @@
 """Deleting topics: a wish in the tree, then every replica stopped and deleted, then the nodes removed.
 
-A replica that cannot be deleted now (dead broker, failed directory) holds its topic back until the broker returns; to
-clients the topic is gone at once. No topic has the name meanwhile: the wish must not meet a namesake.
+A replica that cannot be deleted now (dead broker, failed directory, a disk that refuses) holds its topic back until the
+broker returns, or says that its disk does; to clients the topic is gone at once. No topic has the name meanwhile: the
+wish must not meet a namesake.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class TopicDeletions:
             for each in context.replicas_in(context.partitions_of(topic))
             if context.replica_phase(each) not in _PASSING
         ]
-        reachable = [each for each in replicas if context.is_reachable(each.topic_partition, each.broker_id)]
+        # Also those that a broker could not host: it alone knows whether anything of them lies in a failed directory.
+        reachable = [each for each in replicas if each.broker_id in context.brokers]
         self._replicas.to_offline(
             [each for each in replicas if context.replica_phase(each) is not ReplicaPhase.OFFLINE]
         )

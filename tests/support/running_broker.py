@@ -11,6 +11,7 @@ from kavka.broker.server import Broker
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.values import Source
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kavka.storage.files import Files
 from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import free_port
 from tests.support.wire import BROKER, RawClient
@@ -25,7 +26,10 @@ class RunningBroker:
     What it logs as an error must be announced: `running.errors.expect(pattern)`.
     """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, *, files: Files | None = None
+    ) -> None:
+        self.files = files
         self.port = free_port()
         self.settings = {
             "broker.id": BROKER_ID,
@@ -52,7 +56,7 @@ class RunningBroker:
         self.errors.__exit__(kind, error, trace)
 
     def start(self) -> None:
-        self.broker = Broker(BrokerConfig(self.settings))
+        self.broker = Broker(BrokerConfig(self.settings), files=self.files)
         self.broker.start()
 
     def restart(self) -> None:

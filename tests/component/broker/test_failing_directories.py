@@ -48,7 +48,7 @@ def test_one_directory_of_several_is_missing_from_the_start(
     assert not all(there)
     running.broker.stop()
     breaks(tmp_path / "b")
-    running.errors.expect("goes offline", "cannot host topic=visits", "has no directory for . replicas")
+    running.errors.expect("goes offline", "cannot host topic=visits", "cannot host . replicas")
 
     running.start()
 

@@ -303,3 +303,79 @@ def test_a_leadership_that_begins_while_its_directory_fails_does_not_stand(rig: 
 
     assert rig.partition(0).is_offline
     assert rig.changes[-1] == (0, False)
+
+
+def test_what_a_disk_refused_is_made_by_a_retry(rig: Rig) -> None:
+    rig.files.fail("open", "visits-0", errno.ENOSPC)
+    assert codes(rig.order((0, ME, 0), (1, ME, 0))) == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert not rig.replicas.retry_refused()
+
+    rig.files.heal()
+
+    assert rig.replicas.retry_refused()
+    assert rig.logs.manager.get("visits", 0) is not None
+    assert not rig.replicas.retry_refused()
+    assert codes(rig.order((0, ME, 1))) == [0]
+    assert rig.partition(0).is_leader
+
+
+def test_what_a_disk_refused_is_not_made_when_the_controller_has_deleted_it(rig: Rig) -> None:
+    rig.files.fail("open", "visits-0", errno.ENOSPC)
+    rig.order((0, ME, 0))
+    assert rig.stop(0, -2).partition_errors[0].error_code == ErrorCode.NONE
+
+    rig.files.heal()
+
+    assert not rig.replicas.retry_refused()
+    assert rig.logs.manager.get("visits", 0) is None
+
+
+def test_what_was_given_up_and_not_deleted_is_still_made_by_a_retry(rig: Rig) -> None:
+    rig.files.fail("open", "visits-0", errno.ENOSPC)
+    rig.order((0, ME, 0))
+    # So a controller answers a refusal: the replica is offline.
+    rig.stop(0, 0, delete=False)
+    rig.files.heal()
+
+    assert rig.replicas.retry_refused()
+
+    assert rig.logs.manager.get("visits", 0) is not None
+
+
+def test_a_deletion_that_a_disk_refused_is_done_by_a_retry(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+    path = rig.directory_of(0) / "visits-0"
+    rig.files.fail("rename", "visits-0", errno.ENOSPC)
+    assert rig.stop(0, -2).partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not rig.replicas.retry_refused()
+
+    rig.files.heal()
+
+    assert rig.replicas.retry_refused()
+    assert not path.exists()
+    assert rig.stop(0, -2).partition_errors[0].error_code == ErrorCode.NONE
+
+
+def test_a_partition_that_is_to_be_hosted_again_is_not_deleted_by_a_retry(rig: Rig) -> None:
+    rig.order((0, ME, 0))
+    rig.files.fail("rename", "visits-0", errno.ENOSPC)
+    rig.stop(0, -2)
+    rig.order((0, ME, 1))
+    rig.files.heal()
+
+    assert not rig.replicas.retry_refused()
+
+    assert rig.logs.manager.get("visits", 0) is rig.partition(0).log
+
+
+def test_what_a_failed_directory_took_is_not_tried_again(rig: Rig) -> None:
+    rig.order((0, ME, 0), (1, ME, 0))
+    rig.fail(rig.directory_of(0))
+    assert codes(rig.order((0, ME, 1))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert rig.stop(0, -2).partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    before = dict(rig.files.calls)
+
+    assert not rig.replicas.retry_refused()
+
+    assert rig.files.calls == before
+    assert rig.partition(0).is_offline

@@ -1,0 +1,63 @@
+"""The controller's orders that a disk refused for a reason that passes: what is to be tried again.
+
+Without descriptors or room a log can't be made, nor its folder renamed. The controller hears of it as of a directory
+that failed, and gives the replica up. Kafka's brokers take the directory offline then, and only a restart brings it
+back; here it stays online, and the broker makes up for the order once the disk lets it. Then it asks the controller
+to look at its replicas again (`disk_notices.py`).
+"""
+
+import logging
+from typing import Final, NamedTuple
+
+RETRY_MS: Final = 5_000
+"""How long after a refusal it is tried again."""
+
+TopicPartition = tuple[str, int]
+
+log = logging.getLogger(__name__)
+
+
+class WantedLog(NamedTuple):
+    """A log that the controller wants here. `is_new`: nobody has one, for the partition was made just now."""
+
+    topic_id: bytes
+    is_new: bool
+
+
+class RefusedOrders:
+    """What the disks owe the controller. The latest order counts: who is to be hosted is not to be deleted any more.
+
+    Bounded by the partitions that are assigned to this broker. Threads: guarded by `ReplicaManager._lock`; whether
+    there are any may be read by all.
+    """
+
+    __slots__ = ("creations", "deletions")
+
+    def __init__(self) -> None:
+        self.creations: dict[TopicPartition, WantedLog] = {}
+        self.deletions: dict[TopicPartition, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.creations) + len(self.deletions)
+
+    def refuse_creation(self, key: TopicPartition, wanted: WantedLog) -> None:
+        self._announce()
+        self.deletions.pop(key, None)
+        self.creations[key] = wanted
+
+    def refuse_deletion(self, key: TopicPartition) -> None:
+        self._announce()
+        self.creations.pop(key, None)
+        self.deletions[key] = None
+
+    def forget(self, key: TopicPartition) -> None:
+        """It is done, or not wanted any more; harmless if it was not owed."""
+        was_owed = len(self)
+        self.creations.pop(key, None)
+        self.deletions.pop(key, None)
+        if was_owed and not len(self):
+            log.info("nothing is left of what the disks refused the controller")
+
+    def _announce(self) -> None:
+        if not len(self):
+            log.warning("a disk refused an order of the controller: such are tried again every %d ms", RETRY_MS)

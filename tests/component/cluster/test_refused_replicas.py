@@ -1,0 +1,98 @@
+"""Replicas that a broker could not host for a while, deletions that it could not do: its notice says to ask again."""
+
+import pytest
+
+from kavka.cluster.controller.controller import Controller
+from kavka.cluster.controller.requests import NewTopic
+from kavka.cluster.znodes.notifications import LogDirEvent
+from kavka.cluster.znodes.topic import PartitionState
+from tests.support.controller_stage import Stage, wait
+from tests.support.fake_brokers import Known
+
+
+def state(stage: Stage) -> PartitionState:
+    data, stat = stage.registry.get(PartitionState.path("t", 0))
+    return PartitionState.decode("t", 0, data, stat.version)
+
+
+def notice(stage: Stage, controller: Controller, broker: int) -> None:
+    stage.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(broker), sequential=True)
+    stage.settle(controller)
+
+
+def test_a_partition_that_was_refused_is_led_when_its_broker_can_host_it(stage: Stage) -> None:
+    broker = stage.brokers(1).brokers[1]
+    controller = stage.controller()
+    broker.failing.add(("t", 0))
+    wait(controller.create_topics([NewTopic("t", 1)]))
+    assert (state(stage).leader, broker.metadata[("t", 0)]) == (-1, -1)
+
+    broker.failing.clear()
+    notice(stage, controller, 1)
+
+    assert (state(stage).leader, broker.metadata[("t", 0)]) == (1, 1)
+    assert broker.hosted[("t", 0)] == Known(1, state(stage).leader_epoch, (1,), state(stage).version)
+    assert controller.stats().offline_partitions == 0
+
+
+def test_a_replica_among_others_that_was_refused_follows_when_its_broker_can_host_it(stage: Stage) -> None:
+    cluster = stage.brokers(1, 2)
+    controller = stage.controller(2)
+    cluster.brokers[1].failing.add(("t", 0))
+    wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
+    assert state(stage).leader == 2
+    assert ("t", 0) not in cluster.brokers[1].hosted
+
+    cluster.brokers[1].failing.clear()
+    notice(stage, controller, 1)
+
+    assert cluster.brokers[1].hosted[("t", 0)].leader == 2
+    assert state(stage).leader == 2
+
+
+def test_a_replica_that_is_still_refused_stays_offline(stage: Stage) -> None:
+    broker = stage.brokers(1).brokers[1]
+    controller = stage.controller()
+    broker.failing.add(("t", 0))
+    wait(controller.create_topics([NewTopic("t", 1)]))
+    for _ in range(2):
+        notice(stage, controller, 1)
+        assert state(stage).leader == -1
+        assert broker.metadata[("t", 0)] == -1
+
+    broker.failing.clear()
+    notice(stage, controller, 1)
+    assert state(stage).leader == 1
+
+
+def test_a_deletion_that_was_refused_is_finished_when_its_broker_can_do_it(stage: Stage) -> None:
+    broker = stage.brokers(1).brokers[1]
+    controller = stage.controller()
+    wait(controller.create_topics([NewTopic("t", 1)]))
+    broker.refusing_deletion = True
+    wait(controller.delete_topics(["t"]))
+    notice(stage, controller, 1)
+    assert stage.registry.children("/admin/delete_topics") == ["t"]
+
+    broker.refusing_deletion = False
+    notice(stage, controller, 1)
+
+    assert broker.deleted == [("t", 0)]
+    assert stage.registry.children("/admin/delete_topics") == []
+    assert wait(controller.create_topics([NewTopic("t", 1)]))[0].error is None
+
+
+@pytest.mark.parametrize("refuses_deletion", [False, True])
+def test_a_topic_that_could_not_be_hosted_is_deleted_unless_its_broker_refuses(
+    stage: Stage, refuses_deletion: bool
+) -> None:
+    broker = stage.brokers(1).brokers[1]
+    controller = stage.controller()
+    broker.failing.add(("t", 0))
+    wait(controller.create_topics([NewTopic("t", 1)]))
+    broker.refusing_deletion = refuses_deletion
+
+    wait(controller.delete_topics(["t"]))
+
+    assert stage.registry.children("/admin/delete_topics") == (["t"] if refuses_deletion else [])
+    assert ("t", 0) not in broker.metadata
