@@ -215,18 +215,23 @@ def final() -> Iterator[None]:
         raise FinalDiskError(error.errno, error.strerror or str(error)) from error
 
 
-def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, cut: bool) -> None:
+def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, cut: bool) -> bool:
     """Write `data` where the file ends, or with `cut`, where it is to end first; made if missing. No fsync.
 
-    Raises OSError: a part may be there then, and the next call is to cut.
+    A file that is to be written whole and holds just that is left as it is: what is on the disk stays there. Whether
+    anything was written. Raises OSError: a part may be there then, and the next call is to cut.
     """
     fd = files.open(path, create=True)
     try:
         if cut:
+            size = files.descriptor_size(fd)
+            if not position and size == len(data) and read_fully(files, fd, size, 0) == data:
+                return False
             files.ftruncate(fd, position)
         write_fully(files, fd, data, position)
     finally:
         files.close(fd)
+    return True
 
 
 def cut_file(files: Files, path: AnyPath, size_bytes: int) -> None:

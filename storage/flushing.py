@@ -27,7 +27,10 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
                 return
             chosen = _with(sealed, _segments_between(segments, log.recovery_point, target))
             if segments[-1] in chosen:
-                log.save_indexes(segments[-1])
+                try:
+                    segments[-1].save_indexes()
+                except OSError as error:
+                    raise log.disk_failed("flush failed", error) from error
             snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
             truncations, changes = log.truncations, log.changes
         if not fsync_segments(log, chosen, snapshots):
@@ -84,6 +87,7 @@ def note_durable(log: LogState) -> None:
         log.recovery_point = log.published[0]
         log.durable_changes = log.changes
         log.sealed = []
+        log.at_rest = True
     log.topic_id_saved = log.folder_saved = True
 
 

@@ -7,6 +7,7 @@ indexes, producers and epochs.
 
 import logging
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from kavka.protocol.records.errors import CorruptRecordsError
@@ -35,6 +36,7 @@ class LoadedLog:
         "_epochs_lost",
         "_files",
         "_kept_end_offset",
+        "_recovered",
         "_roll_rules",
         "changed",
         "cut_bytes",
@@ -72,6 +74,8 @@ class LoadedLog:
         self.changed = not clean
         """Whether files were made or changed that a clean stop must fsync."""
         self._kept_end_offset = log_start_offset
+        self._recovered: Segment | None = None
+        """The one that was recovered last."""
         self.producers = ProducerStates()
         names = frozenset(tidy_folder(directory, self._files))
         self.snapshots = SnapshotFiles(directory, self._files, names)
@@ -160,8 +164,8 @@ class LoadedLog:
                     self._rebuild(segment)
                 self.end_offset = self._kept_end_offset if is_last else segments[number + 1].base_offset
                 self._catch_up(segment)
-            self.changed |= action is not Action.KEEP
-            if not is_last and action is not Action.KEEP:
+            self.changed |= action is Action.RECOVER
+            if not is_last and action is Action.RECOVER:
                 segment.seal()
 
     def _load_producers(self, trusted_offset: int) -> None:
@@ -176,6 +180,7 @@ class LoadedLog:
     def _recover(self, segment: Segment) -> int:
         """Check and index it; the bytes that were cut."""
         segment.restart()
+        self._recovered = segment
         self.producers.map_end_offset = max(self.producers.map_end_offset, segment.base_offset)
         self.snapshots.take(self.producers.entries(), segment.base_offset)
 
@@ -192,7 +197,6 @@ class LoadedLog:
 
     def _rebuild(self, segment: Segment) -> None:
         logger.warning("indexes of %s are rebuilt", segment.file.path)
-        segment.restart()
         states = ProducerStates()
         loaded = self.snapshots.load_latest(-1, segment.base_offset)
         if loaded is not None:
@@ -201,7 +205,8 @@ class LoadedLog:
             before = [other for other in self.segments if other.base_offset < segment.base_offset]
             for earlier, batch in batches_from(self._files, before, states.map_end_offset):
                 replay(batch, states, earlier, index=False)
-        rebuild_indexes(segment, self._files, lambda batch: replay(batch, states, segment, index=True))
+        on_batch = partial(replay, producers=states, segment=segment, index=True)
+        rebuild_indexes(segment, self._files, self._directory, on_batch)
 
     def _drop_from(self, number: int) -> None:
         """Segments behind one that was cut: their batches have lost what stood before them."""
@@ -246,6 +251,7 @@ class LoadedLog:
             segment.create()
             self.changed = True
             segment.created_ms = self._environment.now_ms()
+        self._keep_vouched_indexes()
         self.log_start_offset = max(log_start_offset, self.segments[0].base_offset)
         self.recovery_point = self.end_offset if self._clean else min(self.recovery_point, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
@@ -255,3 +261,20 @@ class LoadedLog:
         if self.recovered_segments:
             self.snapshots.take(self.producers.entries(), self.end_offset)
         self.snapshots.remove_strays(segment.base_offset for segment in self.segments)
+
+    def _keep_vouched_indexes(self) -> None:
+        """Make durable what was indexed anew in a last segment that is all below the recovery point.
+
+        Should it be closed as it is, the next start takes its indexes for fsynced. What came out as it lies on the disk
+        costs next to nothing.
+        """
+        last = self.segments[-1]
+        if last is not self._recovered or not last.base_offset < self.end_offset <= self.recovery_point:
+            return
+        last.finish_time_index()
+        changed = last.save_indexes()
+        for path in last.paths()[1:]:
+            if self._files.exists(path):
+                self._files.fsync_file(path)
+        if changed:
+            self._files.fsync_directory(self._directory)

@@ -201,7 +201,7 @@ class LogDirectory:
                 self._write_clean_offsets(logs)
 
     def _write_recovery_points(self, logs: Sequence[PartitionLog]) -> None:
-        self.recovery_points.write({(log.topic, log.partition): log.recovery_point for log in logs})
+        self.recovery_points.write({(log.topic, log.partition): log.stored_recovery_point for log in logs})
         self._write_log_start_offsets(logs)
 
     def _write_log_start_offsets(self, logs: Sequence[PartitionLog]) -> None:

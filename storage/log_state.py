@@ -51,6 +51,7 @@ class LogState:
 
     __slots__ = (
         "abort_cleaning",
+        "at_rest",
         "broken",
         "changes",
         "clean_offset",
@@ -118,6 +119,8 @@ class LogState:
         self.closed = False
         self.broken = False
         """Closed because files may not be what is believed: set once, by who met the error, with or without `lock`."""
+        self.at_rest = False
+        """Closed cleanly: all of it is on the disk, and nothing changes any more."""
         self.deleting = False
         """The log is on its way out: no flush, compaction or retention begins any more."""
         self.abort_cleaning: Callable[[], None] | None = None
@@ -147,6 +150,20 @@ class LogState:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.topic}-{self.partition})"
+
+    @property
+    def stored_recovery_point(self) -> int:
+        """What a checkpoint may say: the next start believes the indexes of each segment that ends at it, or below.
+
+        So it lies one below where such a segment's last entries, which a roll adds, may not be on the disk yet. Any
+        thread, no lock.
+        """
+        point = self.recovery_point
+        # In this order: a segment that is closed meanwhile is met in one or the other.
+        end_offset, _, segments, _ = self.published
+        active = () if self.at_rest or point < end_offset else (segments[-1],)
+        unsure = any(segment.base_offset < point for segment in (*self.sealed, *active))
+        return point - 1 if unsure else point
 
     def configure(self, config: TopicConfig) -> None:
         """Work out what appends and rolls ask of the configuration."""

@@ -149,7 +149,7 @@ class OffsetIndex:
             self._active = None
 
     def save(self) -> bool:
-        """Write the entries that the file lacks, and end it there. Whether there were any. Raises OSError."""
+        """Write the entries that the file lacks, and end it there. Whether that changed it. Raises OSError."""
         if self._active is None:
             return False
         offsets, positions = self._active
@@ -158,10 +158,10 @@ class OffsetIndex:
             return False
         cut, self._ragged = self._ragged, True
         missing = _encode(offsets[start:count], positions[start:count])
-        append_to_file(self._files, self.path, missing, start * ENTRY_BYTES, cut=cut)
+        written = append_to_file(self._files, self.path, missing, start * ENTRY_BYTES, cut=cut)
         self._saved_count = count
         self._ragged = False
-        return True
+        return written
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""

@@ -12,7 +12,7 @@ every byte: what was fsynced and acknowledged is not thrown away because an inde
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from kavka.protocol.errors import DecodeError
 from kavka.protocol.records.batch import ControlType, control_type_of, coordinator_epoch_of, verify_crc
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.storage.batch_scan import ScannedBatch, scan_batches
-from kavka.storage.files import Files
+from kavka.storage.files import TEMPORARY_SUFFIX, Files
 from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.producer_state import ProducerStates
 from kavka.storage.segment import Segment
@@ -88,8 +88,16 @@ def recover_segment(segment: Segment, files: Files, next_offset: int, on_batch: 
     return next_offset, size - sound_bytes
 
 
-def rebuild_indexes(segment: Segment, files: Files, on_batch: OnBatch) -> None:
-    """Index an unsealed segment anew as far as its batches can be told apart; no byte of it is cut. Raises OSError."""
+def rebuild_indexes(segment: Segment, files: Files, folder: str, on_batch: OnBatch) -> None:
+    """Index a sealed segment anew as far as its batches can be told apart; no byte of it is cut. Raises OSError.
+
+    The recovery point vouches for the indexes already, so they are built beside the old ones, and the disk has them
+    before they take their place. That a transaction index is lost nothing tells, so it comes first: until it is sure,
+    the next start finds what was damaged, and builds all of them again.
+    """
+    for index in (segment.offset_index, segment.time_index, segment.transaction_index):
+        index.path += TEMPORARY_SUFFIX
+    segment.restart()
     size = segment.size_bytes
     with contextlib.suppress(CorruptRecordsError):
         for batch in scan_batches(files, segment.fd, 0, size):
@@ -101,6 +109,22 @@ def rebuild_indexes(segment: Segment, files: Files, on_batch: OnBatch) -> None:
             )
             on_batch(batch)
     segment.size_bytes = size
+    segment.seal()
+    segment.has_its_names(folder)
+    _, offset_index, time_index, transaction_index = segment.paths()
+    _install(files, [transaction_index])
+    files.fsync_directory(folder)
+    _install(files, [offset_index, time_index])
+    files.fsync_directory(folder)
+
+
+def _install(files: Files, paths: Iterable[str]) -> None:
+    for path in paths:
+        if files.exists(path + TEMPORARY_SUFFIX):
+            files.fsync_file(path + TEMPORARY_SUFFIX)
+            files.rename(path + TEMPORARY_SUFFIX, path)
+        elif files.exists(path):
+            files.unlink(path)
 
 
 def replay(batch: ScannedBatch, producers: ProducerStates, segment: Segment, *, index: bool) -> None:

@@ -122,7 +122,7 @@ class Segment:
         self._pin(create=False)
         self.offset_index.start_empty()
         self.time_index.start_empty()
-        self.transaction_index.reset()
+        self.transaction_index.start_empty()
         self.recent_positions = {}
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._bytes_since_index = 0
@@ -187,7 +187,7 @@ class Segment:
         return bool(self.size_bytes) and self._waited_ms(max_timestamp_ms, now_ms) > self._max_age_ms()
 
     def save_indexes(self) -> bool:
-        """Write the index entries that are only in memory. Whether there were any. Raises OSError."""
+        """Write the index entries that are only in memory. Whether a file changed. Raises OSError."""
         saved = (self.offset_index.save(), self.time_index.save(), self.transaction_index.save())
         return any(saved)
 

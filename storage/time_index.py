@@ -91,15 +91,16 @@ class TimeIndex:
             self._active = None
 
     def save(self) -> bool:
-        """Write the entries that the file lacks, and end it there. Whether there were any. Raises OSError."""
+        """Write the entries that the file lacks, and end it there. Whether that changed it. Raises OSError."""
         active = self._active
         if active is None or (len(active) == self._saved_bytes and not self._ragged):
             return False
         cut, self._ragged = self._ragged, True
-        append_to_file(self._files, self.path, bytes(active[self._saved_bytes :]), self._saved_bytes, cut=cut)
+        missing = bytes(active[self._saved_bytes :])
+        written = append_to_file(self._files, self.path, missing, self._saved_bytes, cut=cut)
         self._saved_bytes = len(active)
         self._ragged = False
-        return True
+        return written
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset` from an active index, and from its file. Raises OSError."""

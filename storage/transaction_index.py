@@ -53,17 +53,19 @@ class TransactionIndex:
         self._known().append(entry)
 
     def save(self) -> bool:
-        """Write the entries that the file lacks. Whether there were any. Raises OSError: the next call tries again."""
+        """Write the entries that the file lacks. Whether that changed it. Raises OSError: the next call tries again."""
         entries = self._entries
         if entries is None or (len(entries) == self._saved_count and not self._ragged):
             return False
         start, count = self._saved_count, len(entries)
+        if not count:
+            return self._remove()
         missing = b"".join(ENTRY.pack(VERSION, *entry) for entry in islice(entries, start, count))
         cut, self._ragged = self._ragged, True
-        append_to_file(self._files, self.path, missing, start * ENTRY.size, cut=cut)
+        written = append_to_file(self._files, self.path, missing, start * ENTRY.size, cut=cut)
         self._saved_count = count
         self._ragged = False
-        return True
+        return written
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(aborted transactions that touch the range, whether no later segment can have one)."""
@@ -89,13 +91,24 @@ class TransactionIndex:
             cut_file(self._files, self.path, kept * ENTRY.size)
             self._ragged = False
 
-    def reset(self) -> None:
-        """Forget everything, before the segment's batches are read anew. Raises OSError."""
+    def start_empty(self) -> None:
+        """Forget everything, before the segment's batches are read anew; the file is put right by `save`."""
         self._entries = []
         self._saved_count = 0
-        self._ragged = False
-        if self._files.exists(self.path):
+        self._ragged = True
+
+    def reset(self) -> None:
+        """Forget everything, and have no file: the segment is a new one. Raises OSError."""
+        self.start_empty()
+        self._remove()
+
+    def _remove(self) -> bool:
+        """An index without entries has no file. Whether it had one. Raises OSError."""
+        exists = self._files.exists(self.path)
+        if exists:
             self._files.unlink(self.path)
+        self._ragged = False
+        return exists
 
     def check(self, exists: bool) -> None:
         """Raises CorruptIndexError, OSError. `exists`: whether there is a file, as a list of the folder says."""

@@ -182,8 +182,11 @@ def _set_aside(log: LogState, segments: Sequence[Segment]) -> tuple[list[tuple[S
 
 
 def _lower_recovery_point(log: LogState, end_offset: int) -> None:
-    """What comes behind the log's new end was not fsynced; a restart must know that, too (as Kafka's truncateTo)."""
-    if log.recovery_point > end_offset:
+    """What comes behind the log's new end was not fsynced; a restart must know that, too (as Kafka's truncateTo).
+
+    Also where the log ends there now: what was cut from the indexes may come back.
+    """
+    if log.recovery_point >= end_offset:
         log.recovery_point = end_offset
         log.environment.on_recovery_point_lowered()
 

@@ -133,7 +133,7 @@ def test_a_directory_that_fails_keeps_what_its_checkpoints_know(tmp_path: Path) 
     directory.write_recovery_points(lambda: manager.logs_in(directory))
 
     path = directory.path
-    assert OffsetCheckpoint(path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 9}
+    assert OffsetCheckpoint(path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 8}
     assert OffsetCheckpoint(path / LOG_START_OFFSET_FILE, Files()).read() == {KEY: 5}
     manager.close()
 
@@ -143,6 +143,7 @@ def test_a_directory_that_fails_while_it_forgets_a_topic_keeps_what_its_checkpoi
     manager = rig.start()
     log = manager.get_or_create("orders", 0, ID)
     append(log, b"kept")
+    append(log, b"kept, too")
     log.flush()
     deleted_topic(rig)
     directory = manager.directory_of(log)
@@ -189,5 +190,6 @@ def test_a_truncation_lowers_the_checkpointed_recovery_point_at_once(tmp_path: P
     else:
         log.truncate_to(2)
 
-    assert OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 2}
+    # An empty log may be vouched for; else not for its last segment, which a roll would close here.
+    assert OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 2 if anew else 1}
     manager.close()
