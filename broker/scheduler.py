@@ -2,10 +2,13 @@
 
 The timer says when; the work, which may block on the disk, runs here. A job that repeats is scheduled again only
 when it has ended, so it never runs beside itself and nothing piles up. No exception keeps it from coming again.
+
+fsyncs that others asked for take half of the threads at most: on a slow disk there may be one for each partition.
 """
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,11 +27,18 @@ class Scheduler:
     Threads: any thread adds jobs; `_lock` guards all attributes.
     """
 
-    def __init__(self, timer: Timer, threads: int, on_death: Callable[[BaseException], None]) -> None:
-        """`on_death` hears of what is meant to end a thread: the pool would keep it to itself."""
+    def __init__(
+        self, timer: Timer, threads: int, on_death: Callable[[BaseException], None], name: str = "background"
+    ) -> None:
+        """`name`: of its threads. `on_death` hears of what is meant to end one: the pool would keep it to itself."""
         self._timer = timer
         self._on_death = on_death
-        self._executor = _pool(threads)
+        self._name = name
+        self._executor = self._pool(threads)
+        self._most_flushing = _most_flushing(threads)
+        self._flushing = 0
+        """Threads that run what waits in `_flushes`: one at least, where there is anything."""
+        self._flushes: deque[Callable[[], object]] = deque()
         self._replaced: list[ThreadPoolExecutor] = []
         """Pools that were too large or too small, and may still be at work."""
         self._lock = threading.Lock()
@@ -65,12 +75,24 @@ class Scheduler:
                 return
         job()
 
+    def flush_soon(self, job: Callable[[], object]) -> None:
+        """As `soon`, for what waits for an fsync: jobs that share half of the threads, and so leave the others free."""
+        with self._lock:
+            if not self._stopped:
+                self._flushes.append(job)
+                if self._flushing < self._most_flushing:
+                    self._flushing += 1
+                    self._submit(self._run_flushes)
+                return
+        job()
+
     def resize(self, threads: int) -> None:
         """Use that many threads from now on; what runs ends where it runs."""
         with self._lock:
             if self._stopped:
                 return
-            old, self._executor = self._executor, _pool(threads)
+            old, self._executor = self._executor, self._pool(threads)
+            self._most_flushing = _most_flushing(threads)
             self._replaced.append(old)
         old.shutdown(wait=False)
 
@@ -102,6 +124,15 @@ class Scheduler:
             if not self._stopped:
                 self._entries[name] = self._timer.schedule(due, delay_ms)
 
+    def _run_flushes(self) -> None:
+        while True:
+            with self._lock:
+                if not self._flushes or self._flushing > self._most_flushing:
+                    self._flushing -= 1
+                    return
+                job = self._flushes.popleft()
+            _logged("flush", job)
+
     def _submit(self, work: Callable[[], None]) -> None:
         """Under the lock."""
         try:
@@ -123,9 +154,12 @@ class Scheduler:
             if not self._stopped:
                 self._submit(_nothing)
 
+    def _pool(self, threads: int) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._name)
 
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="background")
+
+def _most_flushing(threads: int) -> int:
+    return max(1, threads // 2)
 
 
 def _next_ms(name: str, interval_ms: Callable[[], float]) -> float:

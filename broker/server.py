@@ -17,6 +17,7 @@ from typing import Final
 
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.disk_notices import DiskNotices
 from kavka.broker.dynamic_config import DynamicConfig, layer
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
@@ -65,6 +66,7 @@ from kavka.storage.log_manager import LogManager
 from kavka.storage.meta_properties import MetaProperties, MetaPropertiesError
 
 ELECTION_TIMEOUT_S: Final = 30
+COORDINATOR_THREADS: Final = 4
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +118,7 @@ class Broker:
         self.services: Final = Services()
         self._timer: Final = Timer(self._thread_died)
         self._scheduler: Final = Scheduler(self._timer, config.background_threads, self._thread_died)
+        self._operations: Final = Scheduler(self._timer, COORDINATOR_THREADS, self._thread_died, "coordinator")
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
         self._epoch = -1
@@ -243,7 +246,7 @@ class Broker:
         """The logs, and the threads that serve them."""
         services = self.services
         # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
-        self._undo.append(self._scheduler.stop)
+        self._undo += (self._scheduler.stop, self._operations.stop)
         services.logs.load()
         services.logs.claim(self.broker_id, services.cluster_id)
         known_producer_id = services.logs.highest_producer_id()
@@ -251,7 +254,8 @@ class Broker:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
         services.metadata.on_change(self._metadata_changed)
-        coordinators = self._coordinators = Coordinators(services, self._timer, self._scheduler.soon, self._thread_died)
+        workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
+        coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died)
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
         services.replicas = ReplicaManager(self.broker_id, services.logs, coordinators.leadership_changed)

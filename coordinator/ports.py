@@ -63,7 +63,7 @@ class Surroundings(NamedTuple):
     count_event: Callable[[str], None]
     delays: Delays
     execute: Callable[[Callable[[], None]], None]
-    """Runs a piece of work soon, on a thread that may wait for locks and the disk."""
+    """Runs a piece of work soon, on a thread that may wait for locks; the work waits for no fsync."""
     thread_died: Callable[[BaseException], None]
 
 

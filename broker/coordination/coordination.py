@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
 from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.coordination.workers import Workers
 from kavka.coordinator.partitioning import partition_for
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ class Coordination(Generic[S]):
         topic: InternalTopic,
         services: "Services",
         surroundings: "Callable[[], Surroundings]",
+        workers: Workers,
         make_runtime: "Callable[[Surroundings], CoordinatorRuntime[S]]",
     ) -> None:
         self.topic: Final = topic
         self.creation: Final = TopicCreation(topic, services)
+        self.workers: Final = workers
         self._services = services
         self._surroundings = surroundings
         self._make_runtime = make_runtime
@@ -151,7 +154,7 @@ class Coordination(Generic[S]):
                     services.purgatory,
                     services.now_ms,
                     lambda: services.config.current.offsets_commit_timeout_ms,
-                    self._surroundings().execute,
+                    self.workers.flushes,
                 )
         self.runtime.leads(partition.index, partition.leader_epoch, led)
 

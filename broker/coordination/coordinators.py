@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.groups import GroupCoordination
 from kavka.broker.coordination.topics import KnownTopics
 from kavka.broker.coordination.transactions import TransactionCoordination
+from kavka.broker.coordination.workers import Workers
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.coordination import AnyCoordination
@@ -27,16 +28,16 @@ class Coordinators:
         self,
         services: "Services",
         timer: "Timer",
-        execute: Callable[[Callable[[], None]], None],
+        workers: Workers,
         thread_died: Callable[[BaseException], None],
     ) -> None:
         self._services = services
         self._timer = timer
-        self._execute = execute
+        self._workers = workers
         self._thread_died = thread_died
         self._topics = KnownTopics(services.metadata)
-        services.groups = GroupCoordination(services, self._surroundings)
-        services.transactions = TransactionCoordination(services, self._surroundings)
+        services.groups = GroupCoordination(services, self._surroundings, workers)
+        services.transactions = TransactionCoordination(services, self._surroundings, workers)
         self._by_topic: Final[dict[str, AnyCoordination]] = {
             coordination.topic.name: coordination for coordination in (services.groups, services.transactions)
         }
@@ -70,6 +71,6 @@ class Coordinators:
             topics=self._topics,
             count_event=services.metrics.count,
             delays=self._timer,
-            execute=self._execute,
+            execute=self._workers.operations,
             thread_died=self._thread_died,
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
+from kavka.broker.coordination.workers import Workers
 from kavka.coordinator.group.group import Client
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class GroupCoordination(Coordination["GroupShard"]):
     """Consumer groups: `run(group_id, operation, refused)`. See Coordination."""
 
-    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]") -> None:
-        super().__init__(GROUP_METADATA, services, surroundings, _group_runtime)
+    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
+        super().__init__(GROUP_METADATA, services, surroundings, workers, _group_runtime)
 
 
 def client_of(context: "Context") -> Client:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
+from kavka.broker.coordination.workers import Workers
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
@@ -35,8 +36,8 @@ class TransactionCoordination(Coordination["TransactionShard"]):
     Threads: any. `_markers` is made on first use; two threads that make it at once do no harm.
     """
 
-    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]") -> None:
-        super().__init__(TRANSACTION_STATE, services, surroundings, self._make_transaction_runtime)
+    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
+        super().__init__(TRANSACTION_STATE, services, surroundings, workers, self._make_transaction_runtime)
         self._given_surroundings = surroundings
         self._markers: tuple[MarkerWriter, MarkerDispatch] | None = None
 
@@ -81,8 +82,8 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         def attempt(retries: int) -> None:
             def answered(code: ErrorCode) -> None:
                 if code is ErrorCode.CONCURRENT_TRANSACTIONS and retries > 0:
-                    around = self._given_surroundings()
-                    around.delays.schedule(lambda: around.execute(lambda: attempt(retries - 1)), RETRY_MS)
+                    execute, delays = self.workers.appends, self._given_surroundings().delays
+                    delays.schedule(lambda: execute(lambda: attempt(retries - 1)), RETRY_MS)
                 else:
                     done(dict.fromkeys(asked, code))
 
@@ -181,7 +182,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         if parts is None:
             from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 
-            writer = MarkerWriter(self._services, self._given_surroundings().execute)
+            writer = MarkerWriter(self._services, self.workers.flushes)
             channel = LocalMarkerChannel(self._services.broker_id, writer)
             parts = self._markers = (writer, MarkerDispatch(self._services, channel))
         return parts

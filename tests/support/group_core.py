@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kavka.broker.coordination.coordinators import Coordinators
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.timer import Timer
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.codec import encode
@@ -36,7 +37,9 @@ class GroupCore(BrokerCore):
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)
-        self.coordinators = Coordinators(self.services, Timer(lambda failure: None), execute, lambda failure: None)
+        self.coordinators = Coordinators(
+            self.services, Timer(lambda failure: None), Workers(execute, execute, execute), lambda failure: None
+        )
         self.coordinators.leadership_changed(self.replicas.partitions[OFFSETS, 0], True)
         states = self.services.groups.runtime.states
         wait_until(lambda: states() == {0: ShardState.ACTIVE}, 10, "not loaded")

@@ -9,6 +9,7 @@ from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.gauges import register_coordination_gauges
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
 from kavka.broker.coordination.topics import KnownTopics
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from kavka.broker.metrics import Metrics
 from kavka.coordinator.partitioning import partition_for
@@ -31,8 +32,13 @@ class Scene:
         self.broker.services.now_ms = lambda: NOW_MS
         self.world = TinyWorld()
         self.made: list[Surroundings] = []
+        execute = self.world.jobs.append
         self.coordination = Coordination[TinyShard](
-            GROUP_METADATA, self.broker.services, lambda: self.world.surroundings, self._make_runtime
+            GROUP_METADATA,
+            self.broker.services,
+            lambda: self.world.surroundings,
+            Workers(execute, execute, execute),
+            self._make_runtime,
         )
 
     def _make_runtime(self, surroundings: Surroundings) -> CoordinatorRuntime[TinyShard]:

@@ -9,6 +9,7 @@ import pytest
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
+from kavka.broker.coordination.workers import Workers
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import end_marker
@@ -39,8 +40,8 @@ class Coordinator(TransactionCoordination):
         self.asked: list[str] = []
         self.waiting: list[Callable[[], None]] = []
         delays = SimpleNamespace(schedule=lambda callback, _delay_ms: self.waiting.append(callback))
-        around: Any = SimpleNamespace(delays=delays, execute=lambda work: work())
-        super().__init__(services, lambda: around)
+        around: Any = SimpleNamespace(delays=delays)
+        super().__init__(services, lambda: around, Workers(at_once, at_once, at_once))
 
     def run(self, key: str, operation: Any, refused: Any) -> None:
         operation(self)

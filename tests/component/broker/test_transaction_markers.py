@@ -10,6 +10,7 @@ import pytest
 
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 from kavka.broker.coordination.transactions import TransactionCoordination
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.partition import Partition
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
@@ -264,7 +265,7 @@ def test_the_group_coordinator_takes_markers_for_offsets_in(
 
 def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) -> None:
     services: Any = core.services
-    coordinator = TransactionCoordination(services, lambda: None)  # type: ignore[arg-type,return-value]  # not asked for
+    coordinator = TransactionCoordination(services, lambda: None, Workers(at_once, at_once, at_once))  # type: ignore[arg-type,return-value]  # not asked for
     given: list[Any] = []
     shard = SimpleNamespace(
         producer_id_given=lambda _, producer_id: given.append(producer_id),

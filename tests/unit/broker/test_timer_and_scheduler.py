@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -192,6 +193,47 @@ def test_jobs_go_on_while_pools_are_resized(scheduler: Scheduler) -> None:
 
     until(lambda: len(ran) == 100)
     assert threading.current_thread().name not in ran
+
+
+@pytest.mark.parametrize(("threads", "at_once"), [(1, 1), (2, 1), (5, 2), (10, 5)])
+def test_fsyncs_leave_half_of_the_threads_to_others(timer: Timer, threads: int, at_once: int) -> None:
+    scheduler = Scheduler(timer, threads, died)
+    disk_answers, ran = threading.Event(), threading.Event()
+    flushing: list[int] = []
+
+    def flush() -> None:
+        flushing.append(1)
+        disk_answers.wait(10)
+
+    for _ in range(20):
+        scheduler.flush_soon(flush)
+    until(lambda: len(flushing) == at_once)
+    if threads > 1:
+        scheduler.soon(ran.set)
+        assert ran.wait(10)
+    assert len(flushing) == at_once
+
+    scheduler.resize(max(threads - 1, 1))
+    disk_answers.set()
+    scheduler.stop()
+    assert len(flushing) == 20, "who was told that it comes must not wait for ever"
+
+
+def test_fsyncs_come_in_the_order_in_which_they_were_asked_for_and_after_failures_too(timer: Timer) -> None:
+    scheduler = Scheduler(timer, 1, died)
+    ran: list[int] = []
+
+    def flush(number: int) -> None:
+        ran.append(number)
+        raise OSError(5, "input/output error")
+
+    for number in range(10):
+        scheduler.flush_soon(partial(flush, number))
+    until(lambda: len(ran) == 10)
+    scheduler.stop()
+    scheduler.flush_soon(lambda: ran.append(10))
+
+    assert ran == list(range(11))
 
 
 def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from kavka.broker.coordination.groups import GroupCoordination
 from kavka.broker.coordination.transactions import TransactionCoordination
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.handlers import find_coordinator
 from kavka.broker.security.acl import Operation
 from kavka.coordinator.partitioning import partition_for
@@ -25,8 +26,8 @@ class Scene(Broker):
     def __init__(self, *leaders: int, **settings: str) -> None:
         super().__init__({name.replace("_", "."): value for name, value in settings.items()})
         never: Any = pytest.fail
-        self.services.groups = GroupCoordination(self.services, never)
-        self.services.transactions = TransactionCoordination(self.services, never)
+        self.services.groups = GroupCoordination(self.services, never, Workers(never, never, never))
+        self.services.transactions = TransactionCoordination(self.services, never, Workers(never, never, never))
         if leaders:
             self.know(dict.fromkeys((GROUPS, TRANSACTIONS), leaders))
 
