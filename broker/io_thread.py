@@ -136,8 +136,6 @@ class IoThread:
         if runs:
             _write(connection, ready, runs, cells)
         connection.flush()
-        if self._queue.waiting_for_room:
-            self._queue.relieved()
 
     def _end_turn(self, connection: "Connection") -> None:
         pending = connection.pending
@@ -152,9 +150,7 @@ class IoThread:
             # A request, or room for its answer, may have come after the last look.
             if pending:
                 queue.wake(connection)
-        if queue.waiting_for_room:
-            queue.relieved()
-        if not connection.reading and connection.may_read_on:
+        if not connection.reading and connection.may_read_on and queue.has_room_for(connection):
             connection.thread.call(connection.thread.resume, connection)
 
 

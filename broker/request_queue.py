@@ -1,11 +1,16 @@
 """The one queue between network threads and I/O threads: connections that have a request to run.
 
-What is queued is the connection, not the request: it is in the queue at most once, so its requests run in order. The
-bounds, `queued.max.requests` and `queued.max.request.bytes`, are kept by counting where reading pauses and resumes.
+What is queued is the connection, not the request: it is in the queue at most once, so its requests run in order, and
+connections take turns.
+
+`queued.max.requests` bounds the connections in the queue, each for one request, which is what Kafka lets a connection
+have there. While there are so many, a connection with more than one request is not read on until its own turns have run
+them. It waits for nobody else's, and who brings one request at a time is always read. What a connection brings ahead
+of its turns is bounded by its own limits (`connection.py`).
+`queued.max.request.bytes` is kept by charging large frames before they are read.
 """
 
 import threading
-from collections import deque
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -32,7 +37,7 @@ class RequestQueue:
     """The shared queue and its bounds.
 
     Threads: any. The counts are kept by the threads that make them, each its own, and only added up here.
-    `_lock` guards the memory pool and the lists of connections that wait.
+    `_lock` guards the memory pool and the connections that wait for it.
     """
 
     def __init__(self, max_requests: int, max_bytes: int) -> None:
@@ -48,7 +53,6 @@ class RequestQueue:
         self.finishers: list[Finished] = []
         self._discarded_count = 0
         self._charged_bytes = 0
-        self.waiting_for_room: deque[Connection] = deque()
         self._waiting_for_memory: dict[Connection, None] = {}
 
     @property
@@ -58,31 +62,9 @@ class RequestQueue:
         finished = sum([finisher.finished_count for finisher in self.finishers])
         return received - finished - self._discarded_count
 
-    @property
-    def full(self) -> bool:
-        """Whether reading has to pause. Not when nothing is queued: what is left then waits for its connections' own
-        answers, within their limits, and must not keep others from being read."""
-        return self.depth >= self.max_requests and self._queue.qsize() > 0
-
-    def wait_for_room(self, connection: "Connection") -> None:
-        """Have a connection that has paused resumed when half of the queue is worked off."""
-        with self._lock:
-            self.waiting_for_room.append(connection)
-        if not self._queue.qsize() or self.depth <= self.max_requests // 2:
-            self.release_waiting()
-
-    def relieved(self) -> None:
-        """Called by an I/O thread after a turn while `waiting_for_room`: resume what waits, if there is room."""
-        if not self._queue.qsize() or self.depth <= self.max_requests // 2:
-            self.release_waiting()
-
-    def release_waiting(self) -> None:
-        """Resume every connection that waits for room."""
-        with self._lock:
-            waiting = list(self.waiting_for_room)
-            self.waiting_for_room.clear()
-        for connection in waiting:
-            connection.thread.call(connection.thread.resume, connection)
+    def has_room_for(self, connection: "Connection") -> bool:
+        """Whether a connection may bring more requests. If not, the end of its own next turn is when to ask again."""
+        return len(connection.pending) <= 1 or self.qsize() < self.max_requests
 
     def wake(self, connection: "Connection") -> None:
         """Queue a connection if it has requests, may run them, and nobody runs it."""

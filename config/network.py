@@ -83,7 +83,7 @@ class NetworkSettings(Settings):
         "queued.max.requests",
         INT,
         500,
-        "Requests that may wait for an I/O thread before the network threads stop reading.",
+        "Connections with requests that wait for an I/O thread; from so many on, none is read further ahead.",
         check=POSITIVE,
         importance=HIGH,
     )

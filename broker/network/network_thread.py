@@ -169,10 +169,7 @@ class NetworkThread:
         """Read again, where reading was paused and the reasons are gone. Whatever takes one away calls this."""
         if connection.reading or connection.closed or connection.closing:
             return
-        if connection.congested or not connection.may_read_on:
-            return
-        if self._queue.full:
-            self._queue.wait_for_room(connection)
+        if connection.congested or not connection.may_read_on or not self._queue.has_room_for(connection):
             return
         if connection.reader.buffer is not None and not connection.ended and not self._has_memory(connection):
             return
@@ -339,20 +336,16 @@ class NetworkThread:
         for frame in frames:
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes
-        count = len(frames)
-        self.received_count += count
+        self.received_count += len(frames)
         if has_turn or connection.running.acquire(False):
             self._queue.put(connection)
         if (
             len(pending) + len(answers.slots) >= MAX_UNANSWERED
             or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
             or connection.received_bytes - connection.taken_bytes >= MAX_PENDING_BYTES
+            or (self._queue.qsize() >= self._queue.max_requests and len(pending) > 1)
         ):
             self._pause_for_now(connection)
-        elif (count > 1 or self._queue.qsize() > 1) and self._queue.full:
-            # Adding up costs: where connections come one by one, their own limits bound the queue.
-            self._pause(connection)
-            self._queue.wait_for_room(connection)
 
     def _pause_for_now(self, connection: Connection) -> None:
         self._pause(connection)

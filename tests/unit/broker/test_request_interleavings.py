@@ -11,7 +11,6 @@ import pytest
 from kavka.broker import dispatcher, io_thread, promise, request_queue
 from kavka.broker.network import answers as answers_module
 from kavka.broker.network import connection, network_thread
-from kavka.broker.request_queue import RequestQueue
 from kavka.protocol.codec import encode
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.interleaving import Interleaving, TurnLock
@@ -228,26 +227,3 @@ def whole_answers(socket: FakeSocket) -> list[int]:
         found.append(int.from_bytes(data[position + 4 : position + 8], "big"))
         position += 4 + size
     return found
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_connection_that_pauses_while_others_are_resumed_is_not_forgotten(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns = Interleaving(seed, [request_queue], chance=0.4)
-    monkeypatch.setattr(request_queue, "threading", SimpleNamespace(Lock=lambda: TurnLock(turns)))
-    queue = RequestQueue(1, -1)
-    queue.receivers.append(SimpleNamespace(received_count=10))
-    busy: Any = SimpleNamespace()
-    queue.put(busy)
-    resumed: list[Any] = []
-    thread = SimpleNamespace(call=lambda _, connection: resumed.append(connection), resume=None)
-    pausing: list[Any] = [SimpleNamespace(thread=thread) for _ in range(4)]
-
-    def pause() -> None:
-        for each in pausing:
-            queue.wait_for_room(each)
-
-    turns.run(pause, queue.release_waiting, queue.release_waiting)
-
-    assert {id(each) for each in (*resumed, *queue.waiting_for_room)} == {id(each) for each in pausing}

@@ -178,18 +178,60 @@ def test_large_answers_that_wait_for_others_before_them_count_as_unsent(
     assert connection.reading
 
 
-def test_a_full_queue_pauses_reading_until_half_of_it_is_worked_off() -> None:
+def test_who_asks_one_thing_at_a_time_waits_one_turn_of_each_of_those_that_pipeline() -> None:
     stage = Stage(max_requests=8)
-    first, second = stage.connect(), stage.connect()
-    for _, socket in (first, second):
-        socket.input += b"".join([request(number) for number in range(6)])
+    greedy = [stage.connect()[1] for _ in range(3)]
+    victim, socket = stage.connect()
+    for number in range(5):
+        for other in greedy:
+            # More than is run meanwhile: they have requests waiting all the time.
+            other.input += b"".join([request(n) for n in range(40)])
+        stage.loop.settle()
+        socket.input += request(number)
+        stage.loop.settle()
+
+        for _ in range(len(greedy) + 1):
+            stage.run_one()
+            stage.loop.settle()
+
+        assert answers(socket.taken) == [(n, 0) for n in range(number + 1)]
+        assert victim.reading
+
+
+def test_while_the_queue_is_full_connections_are_read_on_when_their_own_requests_have_run() -> None:
+    stage = Stage(max_requests=2)
+    clients = [stage.connect() for _ in range(5)]
+    for _, socket in clients:
+        socket.input += b"".join([request(number) for number in range(TURN_REQUESTS + 2)])
         stage.loop.turn()
-    assert (stage.queue.depth, second[0].reading) == (12, False)
+    for _, socket in clients:
+        socket.input += request(TURN_REQUESTS + 2)
+    stage.loop.settle()
+    # The first one's next request found room; what the others bring beyond one read stays with the kernel.
+    assert not any(connection.reading for connection, _ in clients)
+    assert [bool(socket.input) for _, socket in clients] == [False, True, True, True, True]
+
+    for _ in clients:
+        stage.run_one()
+    stage.loop.settle()
+    assert not any(connection.reading for connection, _ in clients)
+    stage.settle()
+
+    assert [len(answers(socket.taken)) for _, socket in clients] == [TURN_REQUESTS + 3] * 5
+    assert all(connection.reading for connection, _ in clients)
+
+
+def test_any_number_of_connections_with_one_request_each_is_read() -> None:
+    stage = Stage(max_requests=2)
+    clients = [stage.connect() for _ in range(10)]
+    for _, socket in clients:
+        socket.input += request(1)
+    stage.loop.settle()
+    assert all(connection.reading for connection, _ in clients)
 
     stage.settle()
 
-    assert (stage.queue.depth, second[0].reading) == (0, True)
-    assert len(answers(first[1].taken)) == len(answers(second[1].taken)) == 6
+    assert [answers(socket.taken) for _, socket in clients] == [[(1, 0)]] * 10
 
 
 def test_requests_that_wait_for_their_own_connection_do_not_fill_the_queue_for_others() -> None:
@@ -208,21 +250,23 @@ def test_requests_that_wait_for_their_own_connection_do_not_fill_the_queue_for_o
     assert other.reading
 
 
-def test_connections_that_waited_for_room_go_on_when_the_last_turn_ends_held() -> None:
-    stage = Stage(max_requests=3)
+def test_a_connection_that_waits_for_room_and_ends_its_turn_held_is_read_on_when_it_is_answered() -> None:
+    stage = Stage(max_requests=1)
     _, first = stage.connect()
-    first.input += b"".join([request(number, "hold") for number in range(4)])
+    first.input += request(0, "hold")
     stage.loop.turn()
     waiting, second = stage.connect()
     second.input += request(10, "hold") + request(11)
-    stage.loop.turn()
+    stage.loop.settle()
     assert not waiting.reading
 
-    while stage.run_one():
-        pass
-    stage.loop.settle()
+    stage.settle()
+    while stage.promises:
+        stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+        stage.settle()
 
     assert waiting.reading
+    assert answers(second.taken) == [(10, 0), (11, 0)]
 
 
 def test_a_frame_beyond_the_limit_closes_the_connection(stage: Stage) -> None:
