@@ -60,6 +60,7 @@ class Files:
     rmdir: Callable[[AnyPath], None] = staticmethod(os.rmdir)
     exists: Callable[[AnyPath], bool] = staticmethod(os.path.exists)
     is_directory: Callable[[AnyPath], bool] = staticmethod(os.path.isdir)
+    is_link: Callable[[AnyPath], bool] = staticmethod(os.path.islink)
     stat: Callable[[AnyPath], os.stat_result] = staticmethod(os.stat)
 
     def open(self, path: AnyPath, *, create: bool = False, read_only: bool = False) -> int:

@@ -60,7 +60,8 @@ class LogFactory:
         )
 
     def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
-        """A new log in a new folder. Raises OSError; nothing is left then.
+        """A new log in a new folder, or in one that is there and empty. Raises OSError; nothing is left then.
+        BrokerError: something else lies under its name, and is left alone.
 
         Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
         flush of the log does), and then `fsync_topic_id` in the background.
@@ -68,7 +69,7 @@ class LogFactory:
         folder = directory.path / folder_name(*key)
         environment = self._environments[directory]
         config = self._config_of(key[0])
-        self._files.mkdir(folder)
+        self._make_folder(folder)
         try:
             if topic_id != partition_metadata.NO_TOPIC_ID:
                 self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
@@ -79,6 +80,16 @@ class LogFactory:
             raise
         log.folder_saved = False
         return log
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            self._files.mkdir(folder)
+        except FileExistsError:
+            # A crash between the folder and its first file leaves an empty one.
+            if not self._files.is_directory(folder) or self._files.listdir(folder):
+                raise BrokerError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} is there, and is not this partition's log: move it away"
+                ) from None
 
     def adopt(self, log: PartitionLog, topic_id: bytes) -> None:
         """Make sure that the log is this topic's. Raises BrokerError INCONSISTENT_TOPIC_ID.

@@ -12,7 +12,9 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kavka.storage.checkpoints import CHECKPOINT_FILES, CorruptCheckpointError, OffsetCheckpoint, TopicPartition
 from kavka.storage.files import Files
+from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
+from kavka.storage.log_file_names import holds_log
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
 
@@ -32,10 +34,13 @@ class DuplicatePartitionError(Exception):
 
 
 class FoundFolders(NamedTuple):
-    """The partition folders of one directory, as paths."""
+    """The partition folders of one directory, as paths, and the names of what is none of ours."""
 
     logs: dict[TopicPartition, Path]
     deleted: list[Path]
+    no_logs: list[str]
+    """Called as a partition's folder, but without a log's files."""
+    others: list[str]
 
 
 class StoredOffsets(NamedTuple):
@@ -48,23 +53,47 @@ class StoredOffsets(NamedTuple):
 
 
 def find_folders(directory: Path, files: Files) -> FoundFolders:
-    """The directory's partition folders. What isn't one is left alone. Raises OSError."""
-    found = FoundFolders({}, [])
-    left_alone = []
-    for name in files.listdir(directory):
+    """The directory's partition folders: those with such a name and a log's files in them. Raises OSError.
+
+    A link counts as what it leads to. An empty folder is none: `LogFactory.create` takes it where it needs the name.
+    """
+    found = FoundFolders({}, [], [], [])
+    for name in sorted(files.listdir(directory)):
         folder = parse_folder_name(name)
+        path = directory / name
         if folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
             if name not in _KNOWN_FILES and not name.startswith(_OWN_PREFIX) and not name.endswith(".tmp"):
-                left_alone.append(name)
-        elif not files.is_directory(path := directory / name):
-            left_alone.append(name)
-        elif folder.kind is FolderKind.DELETED:
+                found.others.append(name)
+        elif folder.kind is FolderKind.DELETED and files.is_directory(path):
             found.deleted.append(path)
-        else:
+        elif folder.kind is FolderKind.LOG and holds_log(path, files):
             found.logs[folder.topic, folder.partition] = path
-    if left_alone:
-        _log.info("left alone, for they are no logs: directory=%s names=%s", directory, sorted(left_alone)[:20])
+        else:
+            found.no_logs.append(name)
     return found
+
+
+def find_all_folders(directories: LogDirectories, files: Files) -> dict[LogDirectory, FoundFolders]:
+    """What each directory holds; one that can't be read goes offline. What is left alone is logged by name.
+
+    Raises DuplicatePartitionError.
+    """
+    found: dict[LogDirectory, FoundFolders] = {}
+    for directory in directories.online:
+        with directories.any_error_is_final(directory):
+            found[directory] = find_folders(directory.path, files)
+    for directory, folders in found.items():
+        if folders.no_logs:
+            _leave_alone(directory, "no log's files in them", folders.no_logs)
+        if folders.others:
+            _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
+    refuse_duplicates(found.values())
+    return found
+
+
+def _leave_alone(directory: LogDirectory, reason: str, names: Sequence[str]) -> None:
+    # One line for all, for lines beyond a hundred a minute are only counted.
+    _log.warning("folders left alone: directory=%s reason=%r names=%s", directory.path, reason, list(names))
 
 
 def read_stored_offsets(directory: LogDirectory) -> StoredOffsets:

@@ -25,13 +25,7 @@ from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import ListLogs, LogDirectory
 from kavka.storage.log_factory import LogFactory
-from kavka.storage.log_loading import (
-    FoundFolders,
-    find_folders,
-    load_logs,
-    refuse_duplicates,
-    run_all,
-)
+from kavka.storage.log_loading import FoundFolders, find_all_folders, load_logs, run_all
 from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name
@@ -121,11 +115,7 @@ class LogManager:
 
         Raises DuplicatePartitionError, NoLogDirectoryError.
         """
-        found: dict[LogDirectory, FoundFolders] = {}
-        for directory in self.directories.online:
-            with self.directories.any_error_is_final(directory):
-                found[directory] = find_folders(directory.path, self._files)
-        refuse_duplicates(found.values())
+        found = find_all_folders(self.directories, self._files)
         run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
         self.directories.require_one()
         self._loaded = True

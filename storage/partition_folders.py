@@ -5,21 +5,29 @@
     page_visits-3.0f6c...e1-future                  a copy that moves here from another directory
     page_visits-3.0f6c...e1-stray                   set aside by Kafka, whose registry didn't know it
 
-What has another name is none of ours: it is left alone.
+What has another name is none of ours: it is left alone, and so is a folder without a log's files (`log_file_names`).
 """
 
 import contextlib
 import enum
+import logging
 import os
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kavka.storage.files import Files, unlink_all
+from kavka.storage.log_file_names import is_log_file
 
+_log: Final = logging.getLogger(__name__)
 _MAX_FOLDER_NAME: Final = 255
 _MAX_TOPIC_LENGTH: Final = 249
 _MAX_PARTITION: Final = (1 << 31) - 1
 _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+_UNIQUE: Final = re.compile(r"[0-9a-f]{32}")
+"""A UUID without its dashes, as every Kafka and Kavka puts it there."""
 
 
 class FolderKind(enum.Enum):
@@ -51,7 +59,7 @@ def parse_folder_name(name: str) -> PartitionFolder | None:
     for kind in _SUFFIXES:
         if name.endswith(kind.value):
             stem, dot, unique = name[: -len(kind.value)].rpartition(".")
-            if dot and unique.isalnum():
+            if dot and _UNIQUE.fullmatch(unique):
                 return _partition_of(stem, kind)
     return _partition_of(name, FolderKind.LOG)
 
@@ -68,13 +76,21 @@ def deleted_folder_name(topic: str, partition: int) -> str:
 
 
 def delete_folder(folder: Path, files: Files) -> None:
-    """Delete a partition's folder with its files; harmless if it is gone, or goes meanwhile.
+    """Delete a partition's folder with the log's files; harmless if it is gone, or goes meanwhile.
 
-    What a crash leaves is deleted at the next start. Raises OSError.
+    What else lies in it stays, and the folder with it. Of a link only the link goes, as in Kafka: where the files lie
+    is for whoever made it to say. What a crash leaves is deleted at the next start. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
+        if files.is_link(folder):
+            files.unlink(folder)
+            return
+        names = files.listdir(folder)
         # A delayed deletion of a segment may come first.
-        unlink_all(files, [folder / name for name in files.listdir(folder)])
+        unlink_all(files, [folder / name for name in names if is_log_file(name)])
+        if others := sorted(name for name in names if not is_log_file(name)):
+            _log.warning("a deleted partition's folder stays, for it holds more: folder=%s names=%s", folder, others)
+            return
         files.rmdir(folder)
 
 

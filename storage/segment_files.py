@@ -15,6 +15,7 @@ from typing import Final
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.storage.batch_scan import last_batch
 from kavka.storage.files import TEMPORARY_SUFFIX, Files
+from kavka.storage.log_file_names import is_log_file
 from kavka.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SUFFIXES
 
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -25,7 +26,7 @@ _LEFT_OVER: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFF
 
 def tidy_folder(directory: str, files: Files) -> list[str]:
     """Finish or undo what a crash cut short; the names that are left. Raises OSError."""
-    names = kept = files.listdir(directory)
+    names = kept = [name for name in files.listdir(directory) if is_log_file(name)]
     if not any(name.endswith(_LEFT_OVER) for name in names):
         return _drop_lone_indexes(directory, names, files)
     lowest_unfinished = min(map(_offset_of, (name for name in names if _is_kafkas_unfinished(name))), default=None)

@@ -19,6 +19,7 @@ from typing import Final
 
 from kavka.storage.cleaner.jobs import CleanedGroup, cleaned_names
 from kavka.storage.files import Files
+from kavka.storage.log_file_names import is_log_file
 from kavka.storage.log_state import LogState
 from kavka.storage.segment import Segment
 from kavka.storage.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
@@ -71,7 +72,7 @@ def remove_cleaned(files: Files, folder: str) -> None:
     """Unlink what rounds left that ended early. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         for name in files.listdir(folder):
-            if name.endswith(CLEANED_SUFFIX):
+            if name.endswith(CLEANED_SUFFIX) and is_log_file(name):
                 with contextlib.suppress(FileNotFoundError):
                     files.unlink(f"{folder}/{name}")
 

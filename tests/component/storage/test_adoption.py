@@ -13,6 +13,8 @@ from kavka.storage.meta_properties import KRaftDirectoryError, MetaProperties
 from kavka.storage.partition_metadata import topic_id_text
 from tests.support.kafka_directory import extract_kafka_directory
 
+UNIQUE = "0f6ce1d2" * 4
+
 
 @pytest.fixture
 def kafka_dir(tmp_path: Path) -> Path:
@@ -100,7 +102,7 @@ def test_a_partition_in_two_directories_is_refused(kafka_dir: Path, tmp_path: Pa
 
 
 def test_folders_that_are_no_logs_are_left_out(kafka_dir: Path) -> None:
-    for name in ("visits-3.0f6ce1-delete", "visits-4.0f6ce1-stray", "lost+found"):
+    for name in (f"visits-3.{UNIQUE}-delete", f"visits-4.{UNIQUE}-stray", "visits-5", "lost+found"):
         (kafka_dir / name).mkdir()
     (kafka_dir / "notes-2").write_text("a file, no folder")
     topics = {topic.name: topic for topic in survey([kafka_dir], Files())}

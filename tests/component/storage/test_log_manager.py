@@ -162,7 +162,12 @@ def test_a_log_made_again_does_not_inherit_offsets_after_a_kill(rig: ManagerRig)
 
 
 def test_what_is_no_log_is_left_alone(rig: ManagerRig) -> None:
-    names = ["lost+found", "visits-3.0f6ce1-future", "visits-4.0f6ce1-stray", "remote-log-index-cache"]
+    names = [
+        "lost+found",
+        f"visits-3.{'0f6ce1d2' * 4}-future",
+        f"visits-4.{'0f6ce1d2' * 4}-stray",
+        "remote-log-index-cache",
+    ]
     for name in names:
         (rig.paths[0] / name).mkdir(parents=True)
     (rig.paths[0] / "visits-5").write_text("a file")
@@ -177,6 +182,7 @@ def test_what_is_no_log_is_left_alone(rig: ManagerRig) -> None:
 def test_a_partition_in_two_directories_stops_the_start(rig: ManagerRig) -> None:
     for path in rig.paths:
         (path / "visits-0").mkdir(parents=True)
+        (path / "visits-0" / "00000000000000000000.log").touch()
     manager = rig.make()
     manager.lock_directories()
     with pytest.raises(DuplicatePartitionError, match="visits-0"):

@@ -157,7 +157,7 @@ def test_dump_names_a_directory_and_a_pipe(tmp_path: Path, capsys: Output) -> No
 
 
 def test_info_shows_owner_stop_and_topics(kafka_dir: Path, capsys: Output) -> None:
-    (kafka_dir / "visits-3.0f6ce1-delete").mkdir()
+    (kafka_dir / f"visits-3.{'0f6ce1d2' * 4}-delete").mkdir()
     assert main(["storage", "info", "--log-dirs", str(kafka_dir)]) == 0
     lines = _lines(capsys)
     assert lines[0] == str(kafka_dir)

@@ -12,6 +12,7 @@ from kavka.storage.partition_folders import (
     parse_folder_name,
 )
 
+UNIQUE = "0f6ce1d2" * 4
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=249).filter(lambda topic: topic not in {".", ".."})
 PARTITIONS = st.integers(0, (1 << 31) - 1)
 
@@ -39,9 +40,9 @@ def test_deleted_names_of_one_partition_differ() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("visits-3.0f6ce1-delete", PartitionFolder("visits", 3, FolderKind.DELETED)),
-        ("visits-3.0f6ce1-future", PartitionFolder("visits", 3, FolderKind.FUTURE)),
-        ("visits-3.0f6ce1-stray", PartitionFolder("visits", 3, FolderKind.STRAY)),
+        (f"visits-3.{UNIQUE}-delete", PartitionFolder("visits", 3, FolderKind.DELETED)),
+        (f"visits-3.{UNIQUE}-future", PartitionFolder("visits", 3, FolderKind.FUTURE)),
+        (f"visits-3.{UNIQUE}-stray", PartitionFolder("visits", 3, FolderKind.STRAY)),
         ("to-delete-0", PartitionFolder("to-delete", 0, FolderKind.LOG)),
         ("v.1-delete-0", PartitionFolder("v.1-delete", 0, FolderKind.LOG)),
         ("__consumer_offsets-49", PartitionFolder("__consumer_offsets", 49, FolderKind.LOG)),
@@ -68,6 +69,8 @@ def test_kafkas_names(name: str, expected: PartitionFolder) -> None:
         "vi sits-0",
         "vi/sits-0",
         "..-0",
+        "notes-2.v1-delete",
+        f"notes-2.{UNIQUE.upper()}-delete",
         "a" * 250 + "-0",
         ".lock",
         "",
