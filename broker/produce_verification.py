@@ -112,19 +112,21 @@ class Verification:
     ) -> None:
         """Ask about all of `unverified`. `done` for each, with NONE or the client's error; then `end`. Maybe at once.
 
-        They are called by any thread, with no lock held.
+        They are called by any thread, with no lock held. `end` comes whatever else fails: the client waits for it.
         """
         from kavka.coordinator.runtime.result import Producer
 
         def answered(codes: Codes) -> None:
-            for batch in self.unverified:
-                partition = batch.partition
-                code = codes[partition.topic, partition.index]
-                if code is not ErrorCode.NONE:
-                    self._withdraw(batch)
-                    code = _told(code, self._version)
-                done(batch, code)
-            end()
+            try:
+                for batch in self.unverified:
+                    partition = batch.partition
+                    code = codes[partition.topic, partition.index]
+                    if code is not ErrorCode.NONE:
+                        self._withdraw(batch)
+                        code = _told(code, self._version)
+                    done(batch, code)
+            finally:
+                end()
 
         transactions = self._services.transactions
         ask = transactions.add_partitions if self._version >= ADDS_SINCE else transactions.verify_partitions

@@ -1,5 +1,6 @@
 """The transaction coordinator in its broker, and what Produce and TxnOffsetCommit ask of it."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -29,6 +30,8 @@ RETRIES: Final = 5
 ADDS_SINCE_TXN_OFFSET_COMMIT: Final = 5
 ABORTABLE_SINCE_TXN_OFFSET_COMMIT: Final = 4
 
+log = logging.getLogger(__name__)
+
 
 class TransactionCoordination(Coordination["TransactionShard"]):
     """Transactions: `run(transactional_id, operation, refused)`, see Coordination; and the shards' ports.
@@ -56,7 +59,8 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         """Whether partitions take part in the producer's transaction; see `TransactionShard.verify`.
 
         `done` is called once, at once where that is possible, with no lock held; with the coordinator's refusal
-        (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, ...) for all partitions where it cannot be asked.
+        (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, ...) for all partitions where it cannot be asked, and
+        UNKNOWN_SERVER_ERROR where it fails. It may raise nothing.
         """
         asked = frozenset(partitions)
         self._ask(
@@ -176,6 +180,10 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             self.run(transactional_id, operation, refused)
         except BrokerError as refusal:
             refused(refusal)
+        except Exception as failure:
+            # It may be the timer that asks again: nobody but the client, who waits, would hear of it.
+            log.exception("the coordinator failed transactional_id=%r", transactional_id)
+            refused(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
 
     def _marker_parts(self) -> "tuple[MarkerWriter, MarkerDispatch]":
         parts = self._markers

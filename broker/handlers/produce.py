@@ -18,6 +18,7 @@ Versions
 - Versions below 3 are served; ApiVersions shows 0 on (KAFKA-18659).
 """
 
+import logging
 from typing import Final
 
 from kavka.broker.delayed_produce import Awaited, DelayedProduce
@@ -49,6 +50,8 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
 LEADERS_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
+
+log = logging.getLogger(__name__)
 
 
 def _answer_all(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse | None:
@@ -211,14 +214,19 @@ class _Produce:
         return _refused(data.index, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
     def _append_verified(self, batch: Unverified, code: ErrorCode) -> None:
-        """The coordinator has spoken. By any thread."""
+        """The coordinator has spoken. By any thread. Raises nothing: nobody would hear of it, and the client waits."""
         partition, data = batch.partition, batch.data
         self._cells = self._services.metrics.mine()
-        if code is ErrorCode.NONE:
-            answer = self._append(partition, data, batch.guard)
-        else:
+        if code is not ErrorCode.NONE:
             answer = self._refuse_unverified(partition, data, code)
             answer.error_message = WORDS.get(code)
+        else:
+            try:
+                answer = self._append(partition, data, batch.guard)
+            except Exception:
+                log.exception("a batch could not be appended topic=%s partition=%d", partition.topic, partition.index)
+                self._cells.topic(partition.topic).failed_produce_requests += 1
+                answer = self._refuse(data, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR))
         batch.answers[batch.place] = answer
 
     def _refuse_unverified(

@@ -71,12 +71,15 @@ def txn_offset_commit(
         answer(_refused(request, _code_for(error, context.api_version), None))
 
     def admitted(code: ErrorCode, guard: int) -> None:
-        if code is ErrorCode.NONE:
+        if code is not ErrorCode.NONE:
+            refused(BrokerError(code))
+            return
+        try:
             services.groups.run(
                 request.group_id, lambda shard: shard.txn_commit(request, client, answer, guard), refused
             )
-        else:
-            refused(BrokerError(code))
+        except Exception as failure:  # noqa: BLE001 - handed on to the client, who would wait for ever
+            promise.fail(failure)
 
     services.transactions.admit_offsets(
         request.transactional_id,

@@ -106,6 +106,21 @@ def test_offsets_are_admitted_as_each_version_knows_it(
     assert len(core.log(GROUP_METADATA_TOPIC).producers.verifications) == (told is ErrorCode.NONE)
 
 
+@pytest.mark.parametrize("busy", [0, 2])
+def test_a_coordinator_that_fails_is_an_answer_too(
+    core: BrokerCore, caplog: pytest.LogCaptureFixture, busy: int
+) -> None:
+    coordinator = Coordinator(core.services, *[ErrorCode.CONCURRENT_TRANSACTIONS] * busy)
+    answers: list[Any] = []
+
+    coordinator.add_partitions("t", ME, [("visits", 0)], answers.append)
+    for _ in range(busy):
+        coordinator.pass_time()
+
+    assert answers == [{("visits", 0): ErrorCode.UNKNOWN_SERVER_ERROR}]
+    assert "the coordinator failed transactional_id='t'" in caplog.text
+
+
 def test_no_transaction_is_joined_for_offsets_whose_coordinator_is_elsewhere(core: BrokerCore) -> None:
     coordinator = Coordinator(core.services)
     answers: list[ErrorCode] = []

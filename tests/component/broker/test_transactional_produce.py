@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kavka.broker.partition import Partition
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.codec import decode
 from kavka.protocol.errors import ErrorCode
@@ -192,6 +193,47 @@ def test_acks_0_gets_no_answer_but_a_closed_connection(stand: Stand) -> None:
     stand.transactions.code = ErrorCode.PRODUCER_FENCED
     assert stand.produce(12, batch(0, Producer(8, 0)), acks=0) == b""
     assert stand.core.socket.closed
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_an_append_that_fails_once_it_is_verified_is_answered(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, later: bool
+) -> None:
+    append = Partition.append
+
+    def fails(partition: Partition, *arguments: Any, **more: Any) -> Any:
+        if partition.index == 0:
+            raise ZeroDivisionError
+        return append(partition, *arguments, **more)
+
+    monkeypatch.setattr(Partition, "append", fails)
+    stand.transactions.code = None if later else ErrorCode.NONE
+    answer = stand.produce(12, batch(0), batch(0))
+    if later:
+        before = len(stand.core.socket.taken)
+        stand.transactions.asked[0].answer()
+        stand.core.stage.settle()
+        answer = bytes(stand.core.socket.taken[before:])
+
+    codes = [each.error_code for each in partitions_of(12, answer)]
+    assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE], "the other partition's batch is appended"
+    assert "could not be appended topic=visits partition=0" in caplog.text
+    monkeypatch.undo()
+    stand.transactions.code = ErrorCode.NONE
+    assert stand.codes(12, batch(0), batch(1)) == [ErrorCode.NONE] * 2, "and the connection's next request runs"
+
+
+def test_an_answer_that_cannot_be_used_leaves_nobody_waiting(stand: Stand) -> None:
+    stand.transactions.code = None
+    stand.produce(12, batch(0))
+    before = len(stand.core.socket.taken)
+
+    with pytest.raises(KeyError):
+        stand.transactions.asked[0].done({})
+    stand.core.stage.settle()
+
+    (answer,) = partitions_of(12, bytes(stand.core.socket.taken[before:]))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_batches_of_two_producers_are_refused_together(stand: Stand) -> None:

@@ -5,6 +5,8 @@ from typing import Any, cast
 import pytest
 
 from kavka.broker.handlers import offset_commit, offset_delete, offset_fetch, txn_offset_commit
+from kavka.broker.handling import Context
+from kavka.broker.promise import Promise
 from kavka.broker.security.acl import Operation
 from kavka.coordinator.runtime.result import Producer, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -29,7 +31,7 @@ from kavka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.support.broker_handlers import BROKER_ID, Broker, Denying, topic_id_of
+from tests.support.broker_handlers import BROKER_ID, Broker, Denying, FakeConnection, topic_id_of
 from tests.support.offset_stage import FakeGroup, OffsetStage
 from tests.support.staged_groups import StagedGroups, StagedTransactions
 
@@ -310,6 +312,26 @@ def test_what_a_transactional_commit_was_admitted_with_goes_with_its_records(bro
     broker.ask(txn_commit(3, ("visits", 0)), 3)
 
     assert [(result.producer, result.guard) for result in decided] == [(Producer(5, 1), 77)]
+
+
+def test_a_commit_whose_group_fails_once_it_is_admitted_is_answered(broker: Broker) -> None:
+    """The coordinator that admitted it brings the answer: what is raised then reaches nobody."""
+    admitting: list[Any] = []
+    transactions: Any = broker.services.transactions
+    transactions.admit_offsets = lambda *asked: admitting.append(asked[-1])
+    groups: Any = broker.services.groups
+    groups.run = lambda *_: 1 // 0
+    outcomes: list[Any] = []
+    connection: Any = FakeConnection()
+    context = Context(connection, memoryview(b""), 0, 0)
+    context.api_version, context.client_id = 5, "a-client"
+
+    promise = txn_offset_commit.txn_offset_commit(txn_commit(5, ("visits", 0)), context, broker.services)
+    assert isinstance(promise, Promise)
+    promise.watch(lambda response, error: outcomes.append((response, type(error))))
+    admitting[0](ErrorCode.NONE, 7)
+
+    assert outcomes == [(None, ZeroDivisionError)]
 
 
 @pytest.mark.parametrize(
