@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.group.classic.group import ClassicGroup
-from kavka.coordinator.group.offsets.records import in_batches
+from kavka.coordinator.group.offsets.records import Tombstones
 from kavka.coordinator.runtime.result import Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.delete_groups import DeletableGroupResult
@@ -81,7 +81,7 @@ class GroupListing:
             except BrokerError as error:
                 code = error.code
             results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-        return in_batches(records, ((reply, results),))
+        return Tombstones(records, ((reply, results),), stands=self._deletions.count_deleted).result()
 
 
 def _dead(group_id: str, api_version: int, message: str) -> DescribedGroup:

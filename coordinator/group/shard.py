@@ -16,6 +16,7 @@ from kavka.coordinator.group.offsets.commit import OffsetCommits
 from kavka.coordinator.group.offsets.deletion import OffsetDeletions
 from kavka.coordinator.group.offsets.fetch import OffsetFetches
 from kavka.coordinator.group.offsets.store import OffsetStore
+from kavka.coordinator.group.offsets.topic_deletion import TopicDeletions
 from kavka.coordinator.group.table import GroupTable
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Reply, Result
 from kavka.protocol.errors import BrokerError
@@ -45,6 +46,7 @@ class GroupShard:
     __slots__ = (
         "_context",
         "_deletions",
+        "_topic_deletions",
         "classic",
         "commit",
         "consumer",
@@ -66,6 +68,7 @@ class GroupShard:
         self.consumer: Final = ConsumerGroups(context, self.groups, self.classic)
         self.offsets: Final = OffsetStore(self._topic_entered)
         self._deletions = OffsetDeletions(context, self.groups, self.offsets)
+        self._topic_deletions = TopicDeletions(context, self.offsets, self._deletions)
         commits = OffsetCommits(context, self.groups)
         self.commit: Final = commits.commit
         """OffsetCommit; see `OffsetCommits.commit`."""
@@ -135,6 +138,7 @@ class GroupShard:
 
     def loaded(self) -> Result:
         """See `ports.Shard`."""
+        self._topic_deletions.loaded()
         self._deletions.loaded()
         return in_turn(self.classic.loaded, self.consumer.loaded)
 
@@ -144,14 +148,14 @@ class GroupShard:
 
     def topics_changed(self) -> Result:
         """See `ports.Shard`."""
-        return in_turn(self._deletions.topics_changed, self.consumer.topics_changed)
+        return in_turn(self._topic_deletions.topics_changed, self.consumer.topics_changed)
 
     def _is_consumer_group(self, group_id: str) -> bool:
         group = self.groups.get(group_id)
         return group is not None and group.type is GroupType.CONSUMER
 
     def _topic_entered(self, topic: str) -> None:
-        self._deletions.topic_entered(topic)
+        self._topic_deletions.topic_entered(topic)
 
 
 def in_turn(decide: Callable[[], Result], *others: Callable[[], Result]) -> Result:

@@ -1,12 +1,14 @@
-"""Offsets that go: by OffsetDelete, by age (KIP-211), with their topic or their group."""
+"""Offsets that go: by OffsetDelete, by age (KIP-211), or with their group."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.coordinator.group.group import OffsetExpiry
-from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, in_batches, offset_tombstone
+from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, Tombstones, offset_tombstone
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.internal.group_records import OffsetCommitKey
 from kavka.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -41,20 +43,17 @@ class _Rule(NamedTuple):
 class OffsetDeletions:
     """Decides which offsets are deleted.
 
-    `_topic_ids`: the ids under which the topics were last seen, so that a topic that is merely not known yet is told
-    from one that was deleted. `_walk`: the expiry that is under way, between two of its slices; `_left`: the groups
-    that it has still to look at.
+    `_walk`: the expiry that is under way, between two of its slices; `_left`: the groups that it has still to look at.
 
     Threads: all under the shard's lock.
     """
 
-    __slots__ = ("_context", "_left", "_store", "_table", "_topic_ids", "_walk")
+    __slots__ = ("_context", "_left", "_store", "_table", "_walk")
 
     def __init__(self, context: "ShardContext", table: "GroupTable", store: "OffsetStore") -> None:
         self._context = context
         self._table = table
         self._store = store
-        self._topic_ids: dict[str, bytes] = {}
         self._left: Iterator[Group] | None = None
         self._walk: Iterator[list[CoordinatorRecord]] | None = None
 
@@ -80,34 +79,19 @@ class OffsetDeletions:
                     records.append(offset_tombstone(group_id, topic.name, index))
                 answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
-        self._count(DELETIONS, records)
-        return in_batches(records, ((reply, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)),))
+        response = OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
+        return Tombstones(records, ((reply, response),), stands=self.count_deleted).result()
 
     def all_of(self, group_id: str) -> list[CoordinatorRecord]:
         """The tombstones of all offsets of a group that is to be deleted, pending ones too."""
-        records = [offset_tombstone(group_id, *each) for each in self._store.partitions_of(group_id)]
-        self._count(DELETIONS, records)
-        return records
+        return [offset_tombstone(group_id, *each) for each in self._store.partitions_of(group_id)]
 
-    def topics_changed(self) -> Result:
-        """Delete the offsets of topics that were deleted, or made anew under the same name."""
-        topic_id_of = self._context.topics.topic_id
-        records = []
-        for topic in list(self._store.topics):
-            topic_id, before = topic_id_of(topic), self._topic_ids.get(topic)
-            if before is not None and topic_id != before:
-                for group_id in self._store.groups_with(topic):
-                    partitions = (each for each in self._store.partitions_of(group_id) if each[0] == topic)
-                    records += [offset_tombstone(group_id, *each) for each in partitions]
-        self._remember_topics()
-        if not records:
-            return NOTHING
-        self._count(DELETIONS, records)
-        return in_batches(records)
+    def count_deleted(self, record: CoordinatorRecord) -> None:
+        """A tombstone stands: count it, if it is an offset's."""
+        self._count(DELETIONS, record)
 
     def loaded(self) -> None:
         """Start the expiry."""
-        self._remember_topics()
         self._schedule_expiry(self._context.config.offsets_retention_check_interval_ms)
 
     def _expire(self) -> Result:
@@ -124,7 +108,7 @@ class OffsetDeletions:
             return NOTHING
         self._walk = walk
         self._schedule_expiry(PAUSE_BETWEEN_SLICES_MS)
-        return in_batches(records) if records else NOTHING
+        return Tombstones(records, stands=partial(self._count, EXPIRATIONS)).result()
 
     def _schedule_expiry(self, delay_ms: float) -> None:
         self._context.timers.schedule(EXPIRY_TIMER, delay_ms, self._expire)
@@ -147,7 +131,6 @@ class OffsetDeletions:
                 looked_at += 1
                 if rule is not None and self._is_due(group.group_id, topic, partition, rule):
                     records.append(offset_tombstone(group.group_id, topic, partition))
-                    self._context.count(EXPIRATIONS)
                     due += 1
             looked_at += 1
             if self._is_over(group, due):
@@ -193,21 +176,6 @@ class OffsetDeletions:
             group_id, topic, partition
         )
 
-    def topic_entered(self, topic: str) -> None:
-        """The first offset of that topic has been stored."""
-        topic_id = self._context.topics.topic_id(topic)
-        if topic_id is None:
-            self._topic_ids.pop(topic, None)
-        else:
-            self._topic_ids[topic] = topic_id
-
-    def _remember_topics(self) -> None:
-        """Ids that are remembered stay as long as there are offsets: also of a deletion that could not be appended."""
-        topics = self._store.topics
-        self._topic_ids = {topic: topic_id for topic, topic_id in self._topic_ids.items() if topic in topics}
-        for topic in topics - self._topic_ids.keys():
-            self.topic_entered(topic)
-
-    def _count(self, name: str, records: list[CoordinatorRecord]) -> None:
-        for _ in records:
+    def _count(self, name: str, record: CoordinatorRecord) -> None:
+        if type(record.key) is OffsetCommitKey:
             self._context.count(name)

@@ -1,6 +1,6 @@
-"""The records of committed offsets, and batches of them that fit."""
+"""The records of committed offsets, and tombstones in batches that fit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kavka.coordinator.runtime.append_errors import is_too_large
@@ -49,36 +49,64 @@ def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRe
     return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
-def in_batches(records: Sequence[CoordinatorRecord], replies: Sequence[tuple[Reply, Any]] = ()) -> Result:
+class Tombstones:
     """Tombstones, as many as they are: one batch is appended after the other, then come the replies.
 
-    A batch that the topic finds too large is halved. If an append fails for good, what was appended before stands, and
-    no reply is given.
+    A batch that the topic finds too large is halved. If an append fails for good, what was appended before stands, no
+    reply is given, and `failed(error)` may raise another error than that. `stands` is called with each record that has
+    been appended.
     """
-    return _batch(records, _fitting(records), replies)
+
+    __slots__ = ("_failed", "_records", "_replies", "_stands")
+
+    def __init__(
+        self,
+        records: Sequence[CoordinatorRecord],
+        replies: Sequence[tuple[Reply, Any]] = (),
+        *,
+        stands: Callable[[CoordinatorRecord], object] | None = None,
+        failed: Callable[[BrokerError], object] | None = None,
+    ) -> None:
+        self._records = records
+        self._replies = replies
+        self._stands = stands
+        self._failed = failed
+
+    def result(self) -> Result:
+        """The first batch, and the others after it."""
+        return self._from(0) if self._records else Result((), self._replies)
+
+    def _from(self, first: int) -> Result:
+        return self._batch(first, _fitting(self._records, first))
+
+    def _batch(self, first: int, count: int) -> Result:
+        behind = first + count
+        records = self._records[first:behind]
+        is_last = behind >= len(self._records)
+
+        def appended() -> Result | None:
+            if self._stands is not None:
+                for record in records:
+                    self._stands(record)
+            return None if is_last else self._from(behind)
+
+        def failed(error: BrokerError) -> Result:
+            if count > 1 and is_too_large(error):
+                return self._batch(first, count // 2)
+            if self._failed is not None:
+                self._failed(error)
+            raise error
+
+        return Result(records, self._replies if is_last else (), appended=appended, failed=failed)
 
 
-def _batch(records: Sequence[CoordinatorRecord], count: int, replies: Sequence[tuple[Reply, Any]]) -> Result:
-    def failed(error: BrokerError) -> Result:
-        if is_too_large(error):
-            return _batch(records, count // 2, replies)
-        raise error
-
-    first, rest = records[:count], records[count:]
-    return Result(
-        first,
-        () if rest else replies,
-        appended=(lambda: in_batches(rest, replies)) if rest else None,
-        failed=failed if count > 1 else None,
-    )
-
-
-def _fitting(records: Sequence[CoordinatorRecord]) -> int:
-    """How many of them make a batch, from the first on."""
+def _fitting(records: Sequence[CoordinatorRecord], first: int) -> int:
+    """How many of them make a batch, from `first` on."""
     size_bytes = 0
-    for count, record in enumerate(records[:TOMBSTONES_A_BATCH]):
-        key, value = encoded(record)
+    end = min(len(records), first + TOMBSTONES_A_BATCH)
+    for index in range(first, end):
+        key, value = encoded(records[index])
         size_bytes += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
         if size_bytes > TOMBSTONE_BATCH_BYTES:
-            return max(count, 1)
-    return min(len(records), TOMBSTONES_A_BATCH)
+            return max(index - first, 1)
+    return end - first

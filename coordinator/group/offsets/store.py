@@ -11,12 +11,15 @@ One object for an offset, of a type that the garbage collector never looks at: a
 than as tuples of ints, and its full passes nothing.
 """
 
-from collections.abc import Callable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from itertools import chain
 from struct import Struct
 from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from kavka.coordinator.runtime.result import Producer
     from kavka.protocol.internal.group_records import OffsetCommitKey, OffsetCommitValue
 
@@ -45,7 +48,7 @@ class OffsetStore:
     Threads: all under the shard's lock.
     """
 
-    __slots__ = ("_groups", "_open", "_pending", "_topic_entered", "_users", "count")
+    __slots__ = ("_groups", "_open", "_pending", "_topic_entered", "_users", "count", "log_offset")
 
     def __init__(self, topic_entered: Callable[[str], None]) -> None:
         """`topic_entered`: called with each topic when the first group has an offset of it."""
@@ -56,11 +59,14 @@ class OffsetStore:
         self._users: dict[str, int] = {}
         self.count = 0
         """How many offsets are committed."""
+        self.log_offset = -1
+        """Of the last record that was replayed."""
 
     def replay(
         self, key: "OffsetCommitKey", value: "OffsetCommitValue | None", log_offset: int, producer: "Producer | None"
     ) -> None:
         """Make the store what the record at `log_offset` says."""
+        self.log_offset = log_offset
         if value is None:
             self._forget(key.group, key.topic, key.partition)
             return
@@ -132,26 +138,33 @@ class OffsetStore:
             for partition, packed in list(partitions.items())
         ]
 
-    def partitions_of(self, group_id: str) -> list[tuple[str, int]]:
-        """Every (topic, partition) of which the group has an offset, committed or pending; each once."""
-        stores = [self._groups, *(self._pending[producer_id] for producer_id in self._open.get(group_id, ()))]
+    def partitions_of(self, group_id: str, among: "Container[str] | None" = None) -> list[tuple[str, int]]:
+        """Every (topic, partition) of which the group has an offset, committed or pending; each once.
+
+        `among`: of these topics only.
+        """
         found = {
             (topic, partition): None
-            for groups in stores
-            for topic, partitions in groups.get(group_id, _NO_TOPICS).items()
+            for topics in self._kept_of(group_id)
+            for topic, partitions in topics.items()
+            if among is None or topic in among
             for partition in partitions
         }
         return list(found)
 
-    def groups_with(self, topic: str) -> list[str]:
-        """The groups that have an offset of that topic, committed or pending; each once."""
-        found = {
-            group_id: None
-            for groups in (self._groups, *self._pending.values())
-            for group_id, topics in groups.items()
-            if topic in topics
-        }
-        return list(found)
+    def log_offset_of(self, group_id: str, topic: str, partition: int) -> int:
+        """Where the last commit of that partition stands, pending ones too; -1 if there is none."""
+        kept = (topics.get(topic, _NO_PARTITIONS).get(partition) for topics in self._kept_of(group_id))
+        return max((_FIXED.unpack_from(packed)[1] for packed in kept if packed is not None), default=-1)
+
+    def groups(self) -> list[str]:
+        """The groups that have an offset, committed or pending; each once."""
+        return list(dict.fromkeys(chain(self._groups, *self._pending.values())))
+
+    def _kept_of(self, group_id: str) -> Iterator[Topics]:
+        yield self._groups.get(group_id, _NO_TOPICS)
+        for producer_id in self._open.get(group_id, ()):
+            yield self._pending[producer_id].get(group_id, _NO_TOPICS)
 
     @property
     def topics(self) -> KeysView[str]:

@@ -7,7 +7,8 @@ import pytest
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.group import OffsetExpiry
 from kavka.coordinator.group.offsets.deletion import DELETIONS, EXPIRATIONS, EXPIRY_TIMER
-from kavka.coordinator.group.offsets.records import in_batches, offset_tombstone
+from kavka.coordinator.group.offsets.records import Tombstones, offset_tombstone
+from kavka.coordinator.group.offsets.topic_deletion import LOOKED_AT_A_TURN, RETRY_MS
 from kavka.coordinator.runtime.batches import batch_of
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import ErrorCode
@@ -155,7 +156,7 @@ def test_the_expiry_goes_on_after_a_failed_append_and_after_a_reload() -> None:
     stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     stage.advance(2 * MINUTE_MS)
-    assert stage.offsets() == {(TOPIC, 0): 1}
+    assert (stage.offsets(), stage.counts[EXPIRATIONS]) == ({(TOPIC, 0): 1}, 0)
     stage.reload()
     assert stage.timers.is_scheduled(EXPIRY_TIMER)
     stage.expire()
@@ -207,11 +208,84 @@ def test_a_deletion_that_cannot_be_appended_is_tried_again() -> None:
     stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     stage.topics_changed()
-    assert stage.offsets() == {(TOPIC, 0): 1}
+    assert (stage.offsets(), stage.counts[DELETIONS]) == ({(TOPIC, 0): 1}, 0)
     stage.topics.add("more")
     stage.topics_changed()
 
+    assert (stage.offsets(), stage.counts[DELETIONS]) == ({}, 1)
+
+
+@pytest.mark.parametrize("changes_again", [False, True])
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_offsets_of_a_deleted_topic_go_in_turns_but_for_those_of_its_successor(
+    *, is_transactional: bool, changes_again: bool
+) -> None:
+    stage = OffsetStage()
+    last = 3 * LOOKED_AT_A_TURN
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(last + 1)})
+    stage.put_offsets({("others", 0): 1})
+    before = len(stage.log)
+
+    stage.topics.remove(TOPIC)
+    stage.topics.add(TOPIC, partitions=9_999)
+    stage.topics_changed()
+    assert 0 < len(stage.log) - before <= LOOKED_AT_A_TURN
+    if is_transactional:
+        stage.txn_commit({(TOPIC, last): 5}, ONE)
+    else:
+        stage.put_offsets({(TOPIC, last): 5})
+    if changes_again:
+        stage.topics.add("more")
+        stage.topics_changed()
+    stage.advance(1)
+    if is_transactional:
+        stage.end_transaction(ONE, committed=True)
+
+    assert stage.offsets() == {(TOPIC, last): 5, ("others", 0): 1}
+    assert stage.counts[DELETIONS] == last
+
+
+def test_offsets_of_many_groups_go_in_turns() -> None:
+    stage = OffsetStage()
+    groups = [f"g{number}" for number in range(2 * LOOKED_AT_A_TURN)]
+    for group in groups:
+        stage.put_offsets({(TOPIC, 0): 1}, group)
+    before = len(stage.log)
+
+    stage.topics.remove(TOPIC)
+    stage.topics_changed()
+    assert 0 < len(stage.log) - before <= LOOKED_AT_A_TURN
+    stage.advance(1)
+
+    assert len(stage.log) - before == len(groups)
+
+
+def test_a_topic_that_goes_while_anothers_offsets_go_has_its_turns_next() -> None:
+    stage = OffsetStage()
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(2 * LOOKED_AT_A_TURN)})
+    stage.put_offsets({("others", 0): 1}, "another")
+    for topic in (TOPIC, "others"):
+        stage.topics.remove(topic)
+        stage.topics_changed()
+
+    stage.advance(1)
+
+    assert (stage.offsets(), stage.offsets("another")) == ({}, {})
+
+
+def test_a_turn_that_cannot_be_appended_is_tried_again_without_a_change_of_topics() -> None:
+    stage = OffsetStage()
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(count := 2 * LOOKED_AT_A_TURN)})
+    stage.topics.remove(TOPIC)
+    stage.topics_changed()
+    stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    stage.advance(RETRY_MS - 1)
+    assert 0 < len(stage.offsets()) < count
+    stage.advance(2)
+
     assert stage.offsets() == {}
+    assert stage.counts[DELETIONS] == count
 
 
 def test_offsets_of_topics_that_are_not_known_yet_stay() -> None:
@@ -279,10 +353,8 @@ def test_more_tombstones_than_a_batch_holds_are_written_one_batch_after_the_othe
 
 def test_tombstones_of_long_names_are_written_in_batches_that_fit() -> None:
     records = [offset_tombstone("g" * 30_000, "t" * 249, partition) for partition in range(100)]
-    results = [in_batches(records, ((print, "done"),))]
-    while (follows := results[-1].appended) is not None:
-        following = follows()
-        assert following is not None
+    results = [Tombstones(records, ((print, "done"),)).result()]
+    while (following := results[-1].appended and results[-1].appended()) is not None:
         results.append(following)
     assert all(len(batch_of(each.records, 0)) <= 1_048_588 for each in results)
     assert [bool(each.replies) for each in results] == [*[False] * (len(results) - 1), True]

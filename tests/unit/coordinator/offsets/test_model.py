@@ -124,6 +124,8 @@ class OffsetMachine(RuleBasedStateMachine):
             self.stage.topics_changed()
         self.stage.topics.add(topic, partitions=3)
         self.stage.topics_changed()
+        # Another topic's turns may not be over.
+        self.stage.advance(0)
         for place in [*self.model.committed, *(place for each in self.model.pending.values() for place in each)]:
             if place[1] == topic:
                 self.model.forget(place)
