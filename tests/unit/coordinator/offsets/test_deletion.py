@@ -275,7 +275,8 @@ def test_a_topic_that_goes_while_anothers_offsets_go_has_its_turns_next() -> Non
 
 def test_a_turn_that_cannot_be_appended_is_tried_again_without_a_change_of_topics() -> None:
     stage = OffsetStage()
-    stage.put_offsets({(TOPIC, partition): 1 for partition in range(count := 2 * LOOKED_AT_A_TURN)})
+    count = 2 * LOOKED_AT_A_TURN
+    stage.put_offsets({(TOPIC, partition): 1 for partition in range(count)})
     stage.topics.remove(TOPIC)
     stage.topics_changed()
     stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
