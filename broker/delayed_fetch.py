@@ -19,6 +19,8 @@ class DelayedFetch(DelayedOperation):
     prepared as it may have requests, and each append would try them all.
     """
 
+    waits_for_client = True
+
     __slots__ = ("_answer", "_connection", "_limits", "_min_bytes", "_readings", "promise")
 
     def __init__(

@@ -9,7 +9,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from kavka.broker.timer import Timer, TimerEntry
 
@@ -48,6 +48,9 @@ class DelayedOperation(ABC):
 
     __slots__ = ("_claim", "_entry", "_purgatory", "_watching", "expired")
 
+    waits_for_client: ClassVar = False
+    """Whether it waits for its client's sake alone: in vain, and maybe for ever, when that one may have left."""
+
     def __init__(self) -> None:
         self._claim: Final = threading.Lock()
         self._entry: TimerEntry | None = None
@@ -77,6 +80,11 @@ class DelayedOperation(ABC):
             self.expired = True
             self._leave()
             self.respond()
+
+    def expire_soon(self) -> None:
+        """Have the timer's thread respond as if the time were up. Any thread; nothing happens before it is parked."""
+        if self._purgatory is not None:
+            self._purgatory.expire_soon(self)
 
     def cancel(self) -> bool:
         """End the wait without a response (the client is gone); False when it had ended."""
@@ -135,6 +143,10 @@ class Purgatory:
         self._parked.pop(operation, None)
         if entry is not None:
             self._timer.cancel(entry)
+
+    def expire_soon(self, operation: DelayedOperation) -> None:
+        """Expire an operation before its time, on the timer's thread."""
+        self._timer.schedule(operation.expire, 0)
 
     def expire_all(self) -> None:
         """Respond to everything that waits: the broker stops."""

@@ -14,7 +14,8 @@ from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.connection import Connection, plain_address
 from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
-from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
+from kavka.broker.network.network_thread import NetworkThread
+from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.request_queue import RequestQueue
 
 if TYPE_CHECKING:

@@ -71,6 +71,8 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     services.purgatory.park(operation, watching, request.max_wait_ms)
     if connection.closed:
         operation.cancel()
+    elif connection.half_closed:
+        operation.expire_soon()
     return operation.promise
 
 

@@ -66,6 +66,7 @@ class Connection:
         "closing",
         "commit_shapes",
         "ended",
+        "half_closed",
         "id",
         "is_tailing",
         "last_active_ns",
@@ -123,8 +124,10 @@ class Connection:
         self.charged_size_bytes = 0
         self.last_active_ns = 0
         self.is_tailing = False
+        self.half_closed = False
+        """The client sends no more, though what it sent may not have been read yet; set by the network thread."""
         self.ended = False
-        """The client sends no more; only the owning network thread sets it."""
+        """The client sends no more, and all was read; only the owning network thread sets it."""
         self.closing = False
         self.closed = False
 
@@ -222,6 +225,12 @@ class Connection:
                 answers.hold_back(left)
         self.flush()
         return not self.answers.backlog
+
+    def hurry(self) -> None:
+        """The client may have left: let what waits for its sake wait no longer. Kafka keeps it, and the connection."""
+        for operation in list(self.parked):
+            if operation.waits_for_client:
+                operation.expire_soon()
 
     def close(self, reason: str) -> None:
         """Have the owning thread close the connection. Any thread; nothing happens the second time."""

@@ -1,7 +1,6 @@
-"""Connections that nobody is behind any more: idle ones, and paused ones whose clients have left."""
+"""Connections over which nothing goes any more: they are closed after a while, as in Kafka."""
 
 import logging
-import select
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -11,14 +10,12 @@ if TYPE_CHECKING:
 
 IDLE_CHECKS: Final = 4
 """How often in `connections.max.idle.ms` idle connections are looked for."""
-HANG_UP_CHECK_S: Final = 1.0
-"""How often connections that are not read are asked whether their clients have left."""
 
 log = logging.getLogger(__name__)
 
 
 class Expiry:
-    """Finds and closes a network thread's abandoned connections. Threads: that one alone."""
+    """Finds and closes a network thread's idle connections. Threads: that one alone."""
 
     def __init__(
         self,
@@ -32,37 +29,6 @@ class Expiry:
         self._max_idle_ms = max_idle_ms
         self._close = close
         self._call_later = call_later
-        self._paused: dict[int, Connection] = {}
-        self._asks_paused = False
-
-    def paused(self, connection: "Connection") -> None:
-        """A connection is not read any more: the loop does not tell of its client's leaving."""
-        if not self._asks_paused:
-            self._asks_paused = True
-            self._call_later(HANG_UP_CHECK_S, self.close_left)
-        self._paused[connection.id] = connection
-
-    def resumed(self, connection: "Connection") -> None:
-        """A connection is read again, or is closed."""
-        self._paused.pop(connection.id, None)
-
-    def close_left(self) -> None:
-        """Close paused connections whose clients have left: nobody else would hear of it before they are read again.
-
-        A client that has only ended its sending may have left requests that can run: they do, and then the end is read.
-        Where one of its requests waits for what others do, that may be never.
-        """
-        poll = select.poll()
-        watched = {connection.socket.fileno(): connection for connection in self._paused.values()}
-        for file_descriptor in watched:
-            poll.register(file_descriptor, select.POLLRDHUP)
-        for file_descriptor, events in poll.poll(0):
-            connection = watched[file_descriptor]
-            if events & ~select.POLLRDHUP or connection.parked:
-                self._close(connection)
-        self._asks_paused = bool(self._paused)
-        if self._asks_paused:
-            self._call_later(HANG_UP_CHECK_S, self.close_left)
 
     def close_idle(self) -> None:
         """Close connections over which nothing has gone for too long; and look again, by and by."""

@@ -15,6 +15,8 @@ from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, M
 from kavka.broker.network.departure import Departure, came_to
 from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
+from kavka.broker.network.hang_ups import HangUps
+from kavka.broker.network.settings import NetworkSettings
 from kavka.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -30,20 +32,6 @@ RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tup
 """Runs the leading frames that need no I/O thread: how many, and False if the last one holds the connection."""
 
 log = logging.getLogger(__name__)
-
-
-class NetworkSettings:
-    """What network threads take from the configuration; replaced whole when it changes."""
-
-    __slots__ = ("max_idle_ms", "max_request_size_bytes", "receive_buffer_bytes", "send_buffer_bytes")
-
-    def __init__(
-        self, *, max_request_size_bytes: int, max_idle_ms: int, send_buffer_bytes: int, receive_buffer_bytes: int
-    ) -> None:
-        self.max_request_size_bytes = max_request_size_bytes
-        self.max_idle_ms = max_idle_ms
-        self.send_buffer_bytes = send_buffer_bytes
-        self.receive_buffer_bytes = receive_buffer_bytes
 
 
 class NetworkThread:
@@ -81,6 +69,7 @@ class NetworkThread:
         self._arena = Arena()
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
+        self._hang_ups = HangUps(self._client_ended, self._client_reset)
         self._departure = Departure(self._pause, self.close_connection, self._call_later)
         self._expiry = Expiry(
             self.connections, lambda: self.settings.max_idle_ms, self.close_connection, self._call_later
@@ -115,6 +104,7 @@ class NetworkThread:
         # What a thread that died has left.
         self._close_all()
         self._loop.close()
+        self._hang_ups.close()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run `function(*arguments)` on the loop. Any thread; ignored once the loop is closed."""
@@ -138,7 +128,7 @@ class NetworkThread:
         """Close a connection and forget it."""
         if self.connections.pop(connection.id, None) is None:
             return
-        self._expiry.resumed(connection)
+        self._hang_ups.forget(connection)
         file_descriptor = connection.socket.fileno()
         self._loop.remove_reader(file_descriptor)
         self._loop.remove_writer(file_descriptor)
@@ -174,7 +164,6 @@ class NetworkThread:
         if connection.reader.buffer is not None and not connection.ended and not self._has_memory(connection):
             return
         connection.reading = True
-        self._expiry.resumed(connection)
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
 
     def _call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
@@ -185,6 +174,7 @@ class NetworkThread:
         self._cells = self._metrics.enlist("network")
         try:
             self._loop.set_exception_handler(self._callback_failed)
+            self._loop.add_reader(self._hang_ups.fileno(), self._hang_ups.look)
             self._loop.call_soon(self._expiry.close_idle)
             self._loop.run_forever()
             if self._fatal is not None:
@@ -226,8 +216,9 @@ class NetworkThread:
                 max_request_size_bytes=self.settings.max_request_size_bytes,
                 authorizer=authorizer,
             )
+            self._hang_ups.watch(connection)
         except OSError:
-            # Reset before we got to it: there is no peer name any more.
+            # Mostly it was reset before we got to it: there is no peer name any more.
             client.close()
             self._limits.released(listener_name, peer_host)
             return
@@ -355,7 +346,6 @@ class NetworkThread:
     def _pause(self, connection: Connection) -> None:
         if connection.reading:
             connection.reading = False
-            self._expiry.paused(connection)
             self._loop.remove_reader(connection.socket.fileno())
 
     def _on_writable(self, connection: Connection) -> None:
@@ -379,3 +369,13 @@ class NetworkThread:
                 self.watch_writable(connection)
             self._queue.wake(connection)
             self.resume(connection)
+
+    def _client_ended(self, connection: Connection) -> None:
+        """The client sends no more. What it sent runs, and then the end is read; it may have left for good, though."""
+        connection.half_closed = True
+        connection.hurry()
+
+    def _client_reset(self, connection: Connection) -> None:
+        """Nobody takes answers any more."""
+        log.debug("client has left peer=%s:%d", connection.peer_host, connection.peer_port)
+        self.close_connection(connection)

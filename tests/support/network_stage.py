@@ -13,7 +13,8 @@ from kavka.broker.io_thread import IoThread
 from kavka.broker.metrics import Metrics
 from kavka.broker.network.connection import Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
-from kavka.broker.network.network_thread import NetworkSettings, NetworkThread, RunInline
+from kavka.broker.network.network_thread import NetworkThread, RunInline
+from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.promise import Promise
 from kavka.broker.request_queue import RequestQueue
 from kavka.protocol.codec import decode, encode
@@ -189,6 +190,16 @@ class FakeLoop:
         raise AssertionError("the loop never rests")
 
 
+class FakeHangUps:
+    """The sockets here are unknown to the kernel: tests tell the network thread themselves who has left."""
+
+    def watch(self, connection: Connection) -> None: ...
+
+    def forget(self, connection: Connection) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Stage:
     """A network thread, the queue, I/O threads that tests run, and a handler that does as the group id says.
 
@@ -235,6 +246,8 @@ class Stage:
         self.thread._loop.close()
         self.loop = FakeLoop()
         self.thread._loop = cast(Any, self.loop)
+        self.thread._hang_ups.close()
+        self.thread._hang_ups = cast(Any, FakeHangUps())
         self.thread._cells = self.cells
         self.queue.receivers.append(self.thread)
         self.io_threads = [self._io_thread(index) for index in range(2)]

@@ -1,9 +1,9 @@
 """A network thread with a real loop and real sockets: what it is given it serves or closes, and counts out."""
 
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,7 +11,8 @@ from kavka.broker.metrics import Metrics
 from kavka.broker.network import departure
 from kavka.broker.network.connection import MAX_UNANSWERED, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
-from kavka.broker.network.network_thread import NetworkSettings, NetworkThread
+from kavka.broker.network.network_thread import NetworkThread
+from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.purgatory import DelayedOperation
 from kavka.broker.request_queue import RequestQueue
 from tests.support.network_stage import request
@@ -41,6 +42,7 @@ class Rig:
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
         )
+        self.queue.receivers.append(self.thread)
 
     def adopt(self) -> socket.socket:
         """A client whose other end the thread is given."""
@@ -181,16 +183,38 @@ def test_idle_connections_close_and_busy_ones_stay() -> None:
     assert rig.limits.total == 0
 
 
-@pytest.mark.parametrize("how", ["close", "reset"])
-def test_a_client_that_leaves_while_it_is_not_read_is_found_gone(rig: Rig, how: str) -> None:
+def test_a_client_that_is_reset_while_it_is_not_read_is_found_gone(rig: Rig) -> None:
     client, connection = paused(rig)
     waiting = wait_for_others(connection)
 
-    leave(client, how)
+    leave(client, "reset")
 
     rig.wait_for(lambda: rig.limits.total == 0)
     assert connection.closed
     assert waiting.ended
+
+
+@pytest.mark.parametrize("data", [request(1)[:3], request(1), request(1) + request(2)[:-1]])
+def test_a_reset_that_comes_together_with_data_is_noticed(rig: Rig, data: bytes) -> None:
+    client = rig.adopt()
+    rig.wait_for(lambda: len(rig.thread.connections) == 1)
+
+    with standing_still(rig):
+        client.sendall(data)
+        leave(client, "reset")
+
+    rig.wait_for(lambda: rig.limits.total == 0)
+    assert rig.queue.depth == 0
+
+
+def test_what_waits_for_a_client_that_ends_its_sending_is_told(rig: Rig) -> None:
+    client, connection = paused(rig)
+    waiting = wait_for_others(connection)
+
+    client.shutdown(socket.SHUT_WR)
+
+    assert waiting.hurried.wait(10)
+    assert connection.half_closed
 
 
 def test_a_reset_is_seen_also_where_requests_could_run(rig: Rig) -> None:
@@ -203,28 +227,48 @@ def test_a_reset_is_seen_also_where_requests_could_run(rig: Rig) -> None:
 
 def test_what_a_client_sent_before_it_ended_is_not_dropped_because_reading_paused(rig: Rig) -> None:
     client, connection = paused(rig)
-    leave(client, "close")
-    looked = threading.Event()
-    ended = select.poll()
-    ended.register(connection.socket, select.POLLRDHUP)
-    rig.wait_for(lambda: bool(ended.poll(0)))
-    rig.thread.call(rig.thread._expiry.close_left)
-    rig.thread.call(looked.set)
 
-    assert looked.wait(10)
+    leave(client, "close")
+
+    rig.wait_for(lambda: connection.half_closed)
+    turn_once(rig)
     assert not connection.closed
     assert len(connection.pending) == MAX_UNANSWERED
 
 
 def test_a_connection_whose_client_stays_is_left_alone(rig: Rig) -> None:
     _client, connection = paused(rig)
-    wait_for_others(connection)
-    looked = threading.Event()
-    rig.thread.call(rig.thread._expiry.close_left)
-    rig.thread.call(looked.set)
+    waiting = wait_for_others(connection)
 
-    assert looked.wait(10)
+    turn_once(rig)
+
     assert not connection.closed
+    assert not waiting.hurried.is_set()
+
+
+@contextmanager
+def standing_still(rig: Rig) -> Iterator[None]:
+    """Meanwhile the thread sees nothing; then all at once."""
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        goes_on.wait(30)
+
+    rig.thread.call(stand)
+    assert stands.wait(10)
+    try:
+        yield
+    finally:
+        goes_on.set()
+
+
+def turn_once(rig: Rig) -> None:
+    """Let the thread do what there is to do."""
+    for _ in range(2):
+        turned = threading.Event()
+        rig.thread.call(turned.set)
+        assert turned.wait(10)
 
 
 def paused(rig: Rig) -> tuple[socket.socket, Connection]:
@@ -237,6 +281,15 @@ def paused(rig: Rig) -> tuple[socket.socket, Connection]:
 
 
 class Wait(DelayedOperation):
+    waits_for_client = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hurried = threading.Event()
+
+    def expire_soon(self) -> None:
+        self.hurried.set()
+
     def is_satisfied(self) -> bool:
         return False
 

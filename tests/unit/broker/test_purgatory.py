@@ -69,6 +69,18 @@ def test_time_ends_the_wait(timer: Timer) -> None:
     assert (operation.responses, purgatory.size, watched.operations) == ([True], 0, {})
 
 
+def test_an_operation_may_expire_before_its_time(timer: Timer) -> None:
+    purgatory, operation, watched = Purgatory(timer), Waiting(lambda: False), WatchList()
+    operation.expire_soon()
+    purgatory.park(operation, [watched], 60_000)
+
+    operation.expire_soon()
+    operation.expire_soon()
+
+    until(lambda: bool(operation.responses) and not timer.pending)
+    assert (operation.responses, purgatory.size, watched.operations) == ([True], 0, {})
+
+
 def test_a_cancelled_operation_never_responds(timer: Timer) -> None:
     purgatory, operation, watched = Purgatory(timer), Waiting(lambda: True), WatchList()
     operation.satisfied = lambda: False

@@ -1,0 +1,62 @@
+"""Clients that leave: heard of at once, and whatever their connections are doing.
+
+The loop's own watch is not enough. A connection that is not read has none, and libuv gives up watching a descriptor
+when an error comes together with data: a reset right behind a request would never be noticed, and the connection would
+stay for good. So each connection is in an epoll of its own kind too, which tells once of each such change, and which
+the loop watches like a socket: connections that are well cost nothing.
+"""
+
+import select
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+
+EVENTS: Final = select.EPOLLRDHUP | select.EPOLLET
+"""EPOLLHUP and EPOLLERR, a reset, are always told of."""
+
+
+class HangUps:
+    """The connections of one network thread whose clients have not left yet.
+
+    Threads: that one alone; it is made before and closed after it.
+    """
+
+    def __init__(self, on_end: "Callable[[Connection], None]", on_reset: "Callable[[Connection], None]") -> None:
+        """`on_end`: the client sends no more, but there may be more to read, and it may take answers. `on_reset`: it
+        does neither. Raises OSError."""
+        self._on_end = on_end
+        self._on_reset = on_reset
+        self._epoll = select.epoll()
+        self._connections: dict[int, Connection] = {}
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `look` has something to tell."""
+        return self._epoll.fileno()
+
+    def watch(self, connection: "Connection") -> None:
+        """Tell of this client, also if it has left already. Raises OSError."""
+        file_descriptor = connection.socket.fileno()
+        self._epoll.register(file_descriptor, EVENTS)
+        self._connections[file_descriptor] = connection
+
+    def forget(self, connection: "Connection") -> None:
+        """The connection's socket is about to be closed, by which the kernel forgets it."""
+        self._connections.pop(connection.socket.fileno(), None)
+
+    def look(self) -> None:
+        """Tell of those that have left since the last look."""
+        for file_descriptor, events in self._epoll.poll(0):
+            connection = self._connections.get(file_descriptor)
+            if connection is None:
+                # Closed by what was told of another one just now.
+                continue
+            if events & (select.EPOLLHUP | select.EPOLLERR):
+                self._on_reset(connection)
+            else:
+                self._on_end(connection)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        self._epoll.close()
