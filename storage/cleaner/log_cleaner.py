@@ -50,8 +50,15 @@ class Failures(NamedTuple):
     log: PartitionLog
     in_a_row: int
     """Rounds in a row that ended for no good reason."""
-    not_before_s: float
-    """When the next may be (monotonic)."""
+    failed_s: float
+    """When the last one failed (monotonic)."""
+    pauses: int
+    """So many times the pause between two rounds goes by before the next."""
+
+    def waits(self, config: BrokerConfig, now_s: float) -> bool:
+        """Whether it is too early for another round, by the settings of this moment."""
+        pause_s = max(config.log_cleaner_backoff_ms, LEAST_PAUSE_MS) / 1000
+        return now_s < self.failed_s + pause_s * self.pauses
 
 
 class LogCleaner:
@@ -217,11 +224,22 @@ class LogCleaner:
                 self._clean(number, found)
                 idle_since_s = time.monotonic()
                 continue
+            self._rest(number, idle_since_s)
+
+    def _rest(self, number: int, idle_since_s: float) -> None:
+        """Wait for `log.cleaner.backoff.ms`, or until the settings have changed.
+
+        In steps: no lock can be waited on for as long as the setting may say, and a worker without work ends meanwhile.
+        """
+        config = self._config
+        until_s = time.monotonic() + max(config.log_cleaner_backoff_ms, 1) / 1000
+        while (left_s := until_s - time.monotonic()) > 0:
             if time.monotonic() - idle_since_s > IDLE_S:
                 self._end_worker(number)
             with self._changed:
-                if self._goes_on(number):
-                    self._changed.wait(max(self._config.log_cleaner_backoff_ms, 1) / 1000)
+                if not self._goes_on(number) or self._config is not config:
+                    return
+                self._changed.wait(min(left_s, IDLE_S))
 
     def _leaves(self, number: int) -> bool:
         """Whether the thread ends now, with its worker."""
@@ -259,7 +277,7 @@ class LogCleaner:
             key = _key(log)
             with self._changed:
                 failures = self._failures.get(key)
-                waits = failures is not None and now_s < failures.not_before_s
+                waits = failures is not None and failures.waits(self._config, now_s)
                 if waits or key in self._in_progress or self._uncleanable.get(key) is log:
                     continue
             found = self._look(log)
@@ -318,14 +336,14 @@ class LogCleaner:
             return
         if ended.outcome is Outcome.GONE:
             return
-        pause_s = max(self._config.log_cleaner_backoff_ms, LEAST_PAUSE_MS) / 1000
         with self._changed:
             before = self._failures.get(key)
             failed = 0 if before is None else before.in_a_row
             self._failures[key] = Failures(
                 log,
                 failed + (ended.outcome in (Outcome.BROKEN, Outcome.DIED)),
-                time.monotonic() + pause_s * 2 ** min(failed, MOST_DOUBLINGS),
+                time.monotonic(),
+                2 ** min(failed, MOST_DOUBLINGS),
             )
             given_up = ended.outcome is Outcome.CORRUPT or (
                 ended.outcome is Outcome.BROKEN and failed + 1 >= MOST_FAILURES

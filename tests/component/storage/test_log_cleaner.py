@@ -38,11 +38,13 @@ class Stage:
         self.manager = self.rig.start()
         self.workers: list[InlineWorker] = []
         self.make_worker = InlineWorker
+        self.deaths: list[BaseException] = []
         self.cleaner = LogCleaner(
             self.manager,
             self.rig.broker_config(*self.rig.settings),
             now_ms=lambda: self.rig.now_ms,
             start_worker=self._start_worker,
+            on_death=self.deaths.append,
         )
 
     def log(self, topic: str, **overrides: str) -> PartitionLog:
@@ -381,6 +383,43 @@ def test_a_round_is_logged_with_what_its_passes_took(stage: Stage, caplog: pytes
     stage.cleaner.start()
     line = re.compile(r"log compacted partition=t-0 from=0 to=6 .* map_seconds=\d+\.\d{3} clean_seconds=\d+\.\d{3}\n")
     wait_until(lambda: line.search(caplog.text) is not None, TIMEOUT_S, "nothing is logged")
+
+
+def test_a_pause_for_ever_ends_with_another_setting(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float | None] = []
+    wait = threading.Condition.wait
+
+    def noting(condition: threading.Condition, timeout: float | None = None) -> bool:
+        if threading.current_thread().name == "log-cleaner-0":
+            asked.append(timeout)
+        return wait(condition, timeout)
+
+    monkeypatch.setattr(threading.Condition, "wait", noting)
+    log = stage.log("t")
+    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=9223372036854775807"))
+    stage.cleaner.start()
+    wait_until(lambda: bool(asked), TIMEOUT_S, "no pause")
+    fill(log)
+
+    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=20"))
+
+    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
+    assert stage.deaths == []
+
+
+def test_a_log_that_failed_waits_by_the_pause_of_now(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka.storage.cleaner.log_cleaner.LEAST_PAUSE_MS", 1)
+    stage.make_worker = FullDisk
+    log = stage.log("t")
+    fill(log)
+    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=9223372036854775807"))
+    stage.cleaner.start()
+    wait_until(lambda: ("t", 0) in stage.cleaner._failures, TIMEOUT_S, "no failure")
+    stage.workers[0].run = InlineWorker(Files()).run  # type: ignore[method-assign]  # there is room again
+
+    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=20"))
+
+    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
 
 
 def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
