@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kavka.broker.config_answers import BROKER, GROUP, TOPIC, own_broker_id
-from kavka.broker.dynamic_config import PendingChange, check_broker_change, layer
+from kavka.broker.dynamic_config import PendingChange
 from kavka.broker.promise import Promise
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.config.broker_config import BrokerConfig
@@ -18,7 +18,7 @@ from kavka.config.group_config import GroupConfig, validate_group_overrides
 from kavka.config.listener_prefix import row_of, without_effect
 from kavka.config.setting import Setting
 from kavka.config.topic_config import topic_rows, validate_topic_overrides
-from kavka.config.values import HIDDEN, Source
+from kavka.config.values import HIDDEN
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -123,13 +123,9 @@ def _checked_broker_change(
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)
-        current = services.config.current
         _refuse_secrets(new, stored)
         try:
-            if broker_id is None:
-                changed = check_broker_change(current, new, layer(current, Source.DYNAMIC_BROKER))
-            else:
-                changed = check_broker_change(current, layer(current, Source.DYNAMIC_DEFAULT_BROKER), new)
+            changed = services.config.check_broker_change(broker_id, new)
             _refuse_what_has_no_effect(new, stored)
             if pending is not None:
                 pending.prepare(changed)

@@ -4,7 +4,7 @@ the broker runs (KIP-226).
 Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed`, `topic_changed`
 and `group_changed`, which make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what
 is stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not
-keep a broker down, unless it is a limit of connections. It stays stored, and counts as soon as it can.
+keep a broker down, unless it is a limit of connections or keeps records. It stays stored, and counts as soon as it can.
 """
 
 import logging
@@ -89,6 +89,19 @@ class DynamicConfig:
         with self._lock:
             self._parts = parts
 
+    def check_broker_change(self, broker_id: int | None, new: Mapping[str, str]) -> BrokerConfig:
+        """The snapshot that there will be when `new` is stored for this broker, or with None for the cluster.
+
+        Raises ConfigError where the change is wrong (see the function), or the next start would be refused with it.
+        """
+        with self._lock:
+            defaults, own = self._stored_defaults, self._stored_own
+        if broker_id is None:
+            check_broker_change(self.current, new, layer(self.current, Source.DYNAMIC_BROKER))
+            return usable_snapshot(self.current, new, own)[0]
+        check_broker_change(self.current, layer(self.current, Source.DYNAMIC_DEFAULT_BROKER), new)
+        return usable_snapshot(self.current, defaults, new)[0]
+
     def prepare(self, change: "PendingChange", config: BrokerConfig) -> None:
         """See `PendingChange.prepare`."""
         with self._lock:
@@ -115,7 +128,7 @@ class DynamicConfig:
     def broker_started(self, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
         """These were stored before the start. Both at once: either may need the other to be usable.
 
-        Raises ConfigError for a limit of connections that cannot be used.
+        Raises ConfigError for a limit of connections, or what keeps records, that cannot be used.
         """
         with self._lock:
             self._stored_defaults, self._stored_own = cluster_defaults, per_broker
@@ -139,7 +152,9 @@ class DynamicConfig:
     def _apply_stored(self) -> None:
         """Make what is stored count. Lock held."""
         old = self.current
-        new = usable_snapshot(old, self._stored_defaults, self._stored_own)
+        new, unused = usable_snapshot(old, self._stored_defaults, self._stored_own)
+        for name, reason in unused:
+            log.warning("stored dynamic setting is not used name=%s reason=%s", name, reason)
         changed = changed_settings(old, new)
         if self._parts is not None and changed:
             try:

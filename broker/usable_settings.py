@@ -1,29 +1,58 @@
 """What can be used of the dynamic settings that are stored, where not all can.
 
 Another version wrote them, or they no longer fit the static settings. One that is wrong must not take others along,
-which may need one another: so the settings are looked at together, and the one that is wrong is taken out, until the
-rest can be used. A limit of connections is never taken out: the broker would be more open than its operator said.
+which may need one another: so it starts from the static settings alone, which fit, and takes in whatever fits beside
+what is there already, singly or a few together. What stays out is wrong.
+
+A limit of connections or a promise to keep records that counted and stays out is no reason to go on without: the broker
+would be more open, or delete more, than its operator said.
 """
 
-import logging
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from itertools import combinations, islice
+from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import split_prefix
 from kavka.config.promises import check_promises
 
-LIMITS: Final = frozenset(
+PROTECTING: Final = frozenset(
     {
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
         "max.connection.creation.rate",
+        "log.retention.ms",
+        "log.retention.bytes",
+        "log.cleanup.policy",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
     }
 )
+"""Limits of connections, and what records are kept for."""
+MOST_TOGETHER: Final = 3
+"""So many settings are tried together that fit only so: `listeners`, `advertised.listeners` and the map."""
+MOST_GROUPS: Final = 1_000
+"""Of them are tried at a time."""
 
-log = logging.getLogger(__name__)
+
+class Stored(NamedTuple):
+    """A dynamic setting as it is stored."""
+
+    name: str
+    text: str
+    is_own: bool
+    """Of this broker, else a default of the cluster."""
+
+
+class Unused(NamedTuple):
+    """A setting that cannot be used, and why."""
+
+    name: str
+    reason: ConfigError
 
 
 def snapshot(old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> BrokerConfig:
@@ -39,61 +68,70 @@ def snapshot(old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker:
 
 def usable_snapshot(
     old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
-) -> BrokerConfig:
-    """The snapshot that the stored settings make, without those that cannot be used; each of these is logged.
+) -> tuple[BrokerConfig, list[Unused]]:
+    """The snapshot that the stored settings make without those that cannot be used, and these.
 
-    Raises ConfigError where a limit of connections is among them.
+    Raises ConfigError where one of PROTECTING is among them, unless the broker's own hides it.
     """
-    defaults, own = dict(cluster_defaults), dict(per_broker)
-    while True:
-        try:
-            return snapshot(old, defaults, own)
-        except ConfigError as error:
-            layer, name = _offender(old, defaults, own, error)
-            if _is_limit(name):
-                raise ConfigError(
-                    None,
-                    None,
-                    f"{name} was changed while the broker ran, and cannot be used now: {error} "
-                    f"(kavka storage settings --delete {name} takes it back)",
-                ) from error
-            log.warning("stored dynamic setting is not used name=%s reason=%s", name, error)
-            del layer[name]
+    try:
+        return snapshot(old, cluster_defaults, per_broker), []
+    except ConfigError:
+        # Found out below, one by one: the error names one setting at most, and not always the one that is wrong.
+        usable, left = _what_fits(old, _stored(cluster_defaults, per_broker))
+    own = {stored.name for stored in usable if stored.is_own}
+    unused = []
+    for stored in left:
+        reason = _misfit(old, [*usable, stored])
+        if reason is None:
+            continue
+        if _protects(stored.name) and (stored.is_own or stored.name not in own):
+            raise ConfigError(
+                None,
+                None,
+                f"{stored.name} was changed while the broker ran, and cannot be used now: {reason} "
+                f"(kavka storage settings --delete {stored.name} takes it back)",
+            ) from reason
+        unused.append(Unused(stored.name, reason))
+    return _together(old, usable), unused
 
 
-def _offender(
-    old: BrokerConfig, defaults: dict[str, str], own: dict[str, str], error: ConfigError
-) -> tuple[dict[str, str], str]:
-    """The layer and the name of a setting that has to go. `error` is what all together fail with.
-
-    It is the one that is named, else one without which all is well, else one without which something else is wrong.
-    """
-    for layer in (own, defaults):
-        if error.name in layer:
-            return layer, error.name
-    candidates = list(_each(own, defaults))
-    changed: list[tuple[dict[str, str], str]] = []
-    for layer, name in candidates:
-        text = layer.pop(name)
-        try:
-            snapshot(old, defaults, own)
-        except ConfigError as other:
-            if str(other) != str(error):
-                changed.append((layer, name))
-        else:
-            return layer, name
-        finally:
-            layer[name] = text
-    return (changed or candidates)[0]
+def _stored(cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Stored]:
+    """All that is stored: where one of two has to go, it is the later one."""
+    stored = [Stored(name, text, True) for name, text in per_broker.items()]
+    stored += [Stored(name, text, False) for name, text in cluster_defaults.items()]
+    return sorted(stored, key=lambda each: not _protects(each.name))
 
 
-def _each(own: dict[str, str], defaults: dict[str, str]) -> Iterator[tuple[dict[str, str], str]]:
-    """Every setting with its layer, those last that should rather stay."""
-    for limits in (False, True):
-        for layer in (own, defaults):
-            yield from ((layer, name) for name in list(layer) if _is_limit(name) is limits)
+def _what_fits(old: BrokerConfig, stored: list[Stored]) -> tuple[list[Stored], list[Stored]]:
+    """Those that can be used together, and the rest, of which no few would fit beside them."""
+    usable: list[Stored] = []
+    left, size = stored, 1
+    while size <= min(MOST_TOGETHER, len(left)):
+        groups = islice(combinations(left, size), MOST_GROUPS if size > 1 else None)
+        group = next((group for group in groups if _misfit(old, [*usable, *group]) is None), None)
+        if group is None:
+            size += 1
+            continue
+        usable += group
+        left = [each for each in left if each not in group]
+        size = 1
+    return usable, left
 
 
-def _is_limit(name: str) -> bool:
+def _misfit(old: BrokerConfig, chosen: Sequence[Stored]) -> ConfigError | None:
+    try:
+        _together(old, chosen)
+    except ConfigError as error:
+        return error
+    return None
+
+
+def _together(old: BrokerConfig, chosen: Sequence[Stored]) -> BrokerConfig:
+    defaults = {stored.name: stored.text for stored in chosen if not stored.is_own}
+    own = {stored.name: stored.text for stored in chosen if stored.is_own}
+    return snapshot(old, defaults, own)
+
+
+def _protects(name: str) -> bool:
     prefixed = split_prefix(name)
-    return (name if prefixed is None else prefixed[1]) in LIMITS
+    return (name if prefixed is None else prefixed[1]) in PROTECTING

@@ -38,15 +38,16 @@ class BrokerConfig(BrokerValues):
         per_broker: Mapping[str, str] = _EMPTY,
     ) -> None:
         static = _with_synonyms(static)
-        given = {**static, **cluster_defaults, **per_broker}
         values = self.DEFAULT_VALUES.copy()
         by_listener: dict[tuple[str, str], Any] = {}
-        for name, text in given.items():
-            row = self.ROWS.get(name)
-            if row is not None:
-                values[name] = row.parse(text)
-            elif (prefixed := split_prefix(name)) and (base := base_row(prefixed[1], self.ROWS)):
-                by_listener[prefixed] = base.parse(text, name)
+        # What a stronger layer hides is parsed too: it counts as soon as that is taken away.
+        for layer in (static, cluster_defaults, per_broker):
+            for name, text in layer.items():
+                row = self.ROWS.get(name)
+                if row is not None:
+                    values[name] = row.parse(text)
+                elif (prefixed := split_prefix(name)) and (base := base_row(prefixed[1], self.ROWS)):
+                    by_listener[prefixed] = base.parse(text, name)
         attributes = self.__dict__
         for name, attribute in _ATTRIBUTES.items():
             attributes[attribute] = values[name]

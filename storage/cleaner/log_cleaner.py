@@ -219,19 +219,19 @@ class LogCleaner:
     def _work(self, number: int) -> None:
         idle_since_s = time.monotonic()
         while not self._leaves(number):
-            found = self._take_filthiest() if number < self._config.log_cleaner_threads else None
+            config = self._config
+            found = self._take_filthiest() if number < config.log_cleaner_threads else None
             if found is not None:
                 self._clean(number, found)
                 idle_since_s = time.monotonic()
                 continue
-            self._rest(number, idle_since_s)
+            self._rest(number, config, idle_since_s)
 
-    def _rest(self, number: int, idle_since_s: float) -> None:
-        """Wait for `log.cleaner.backoff.ms`, or until the settings have changed.
+    def _rest(self, number: int, config: BrokerConfig, idle_since_s: float) -> None:
+        """Wait for `log.cleaner.backoff.ms`, or until the settings are others than `config`.
 
         In steps: no lock can be waited on for as long as the setting may say, and a worker without work ends meanwhile.
         """
-        config = self._config
         until_s = time.monotonic() + max(config.log_cleaner_backoff_ms, 1) / 1000
         while (left_s := until_s - time.monotonic()) > 0:
             if time.monotonic() - idle_since_s > IDLE_S:

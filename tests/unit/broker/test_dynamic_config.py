@@ -192,3 +192,14 @@ def test_threads_are_halved_or_doubled_at_most(
     for count in refused:
         with pytest.raises(ConfigError, match=f"current value {before}"):
             check_broker_change(config, {}, {name: str(count)})
+
+
+@pytest.mark.parametrize(("name", "text"), [("log.retention.ms", "abc"), ("num.io.threads", "0")])
+def test_what_a_brokers_own_setting_hides_is_checked_too(config: DynamicConfig, name: str, text: str) -> None:
+    own = {"log.retention.ms": "5", "num.io.threads": "4"}
+    config.broker_changed(1, own)
+
+    with pytest.raises(ConfigError, match=f"{text} for configuration {name}"):
+        config.check_broker_change(None, {name: text})
+    with pytest.raises(ConfigError, match=f"{text} for configuration {name}"):
+        BrokerConfig({name: text}, own)

@@ -8,6 +8,7 @@ from kavka.broker.dynamic_config import DynamicConfig
 from kavka.broker.usable_settings import usable_snapshot
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
+from kavka.config.values import Source
 
 PAIR = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:100"}
 GONE_LISTENER = "PLAINTEXT://:9092,EXT://:9093"
@@ -40,7 +41,8 @@ def test_settings_that_need_one_another_stay_beside_one_that_is_wrong(wrong: dic
     stored = {**wrong, **{name: PAIR[name] for name in names}}
 
     for layers in (({}, stored), (PAIR, wrong)):
-        config = usable_snapshot(BrokerConfig({"broker.id": "1"}), *layers)
+        config, unused = usable_snapshot(BrokerConfig({"broker.id": "1"}), *layers)
+        assert {name for name, _ in unused} == wrong.keys()
         assert (config.max_connections_per_ip, config.max_connections_per_ip_overrides) == (0, {"127.0.0.1": 100})
         assert config.broker_id == 1
         assert not any(name in wrong for name, original in config.originals.items() if original.source.name[0] == "D")
@@ -53,12 +55,17 @@ def test_settings_that_need_one_another_stay_beside_one_that_is_wrong(wrong: dic
         {"max.connections": "none"},
         {"listener.name.ext.max.connections": "none"},
         {"max.connection.creation.rate": "-1"},
+        {"log.retention.ms": "soon"},
+        {"log.retention.bytes": "all"},
+        {"log.flush.interval.messages": "0"},
+        {"log.cleanup.policy": "kept"},
+        {"min.insync.replicas": "0"},
     ],
 )
-def test_a_limit_that_cannot_be_used_is_not_left_out(limit: dict[str, str]) -> None:
+def test_what_limits_connections_or_keeps_records_is_not_left_out(limit: dict[str, str]) -> None:
     (name,) = limit
     with pytest.raises(ConfigError, match=f"kavka storage settings --delete {name} "):
-        usable_snapshot(BrokerConfig(), {}, {"log.retention.ms": "1", **limit})
+        usable_snapshot(BrokerConfig(), {}, {"log.segment.bytes": "2000", **limit})
 
 
 def test_what_could_not_be_used_counts_as_soon_as_it_can(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,3 +78,56 @@ def test_what_could_not_be_used_counts_as_soon_as_it_can(caplog: pytest.LogCaptu
     config.broker_changed(None, {"log.cleaner.max.compaction.lag.ms": "2000"})
 
     assert config.current.log_cleaner_min_compaction_lag_ms == 1000
+
+
+INNOCENT = {
+    "log.retention.ms": "-1",
+    "log.flush.interval.messages": "1",
+    "log.segment.bytes": "2000",
+    "num.io.threads": "3",
+}
+
+
+@pytest.mark.parametrize("culprit_first", [True, False])
+@pytest.mark.parametrize("defaults", [{}, INNOCENT])
+def test_a_wrong_one_that_is_stored_twice_takes_no_others_along(defaults: dict[str, str], culprit_first: bool) -> None:
+    wrong = {"log.cleaner.threads": "2"}
+    stored = {**wrong, **INNOCENT} if culprit_first else {**INNOCENT, **wrong}
+
+    config, unused = usable_snapshot(
+        BrokerConfig({"log.cleaner.dedupe.buffer.size": "2000000"}), {**defaults, **wrong}, stored
+    )
+
+    assert [name for name, _ in unused] == ["log.cleaner.threads"] * 2
+    assert dict(config.layers)[Source.DYNAMIC_BROKER] == INNOCENT
+    assert dict(config.layers)[Source.DYNAMIC_DEFAULT_BROKER] == defaults
+
+
+def test_settings_that_fit_only_together_are_taken_together_beside_a_wrong_one() -> None:
+    moved = {
+        "listeners": "EXT://127.0.0.1:9093",
+        "advertised.listeners": "EXT://b.example:9093",
+        "listener.security.protocol.map": "EXT:PLAINTEXT",
+    }
+    static = {"advertised.listeners": "PLAINTEXT://a.example:9092", "log.cleaner.dedupe.buffer.size": "2000000"}
+
+    config, unused = usable_snapshot(BrokerConfig(static), {}, {"log.cleaner.threads": "2", **moved})
+
+    assert [name for name, _ in unused] == ["log.cleaner.threads"]
+    assert dict(config.layers)[Source.DYNAMIC_BROKER] == moved
+
+
+def test_what_is_wrong_and_hidden_keeps_no_broker_down_and_is_not_uncovered(caplog: pytest.LogCaptureFixture) -> None:
+    config = DynamicConfig(BrokerConfig(), 1)
+    hidden = {"log.retention.ms": "abc", "max.connections": "none", "num.io.threads": "0", "min.insync.replicas": "1"}
+    own = {"log.retention.ms": "5", "max.connections": "7", "num.io.threads": "4"}
+
+    with caplog.at_level(logging.WARNING):
+        config.broker_started(hidden, own)
+
+    assert (config.current.log_retention_ms, config.current.max_connections) == (5, 7)
+    assert [name for name in hidden if f"name={name} " in caplog.text] == list(own)
+    with pytest.raises(ConfigError, match=r"kavka storage settings --delete log\.retention\.ms "):
+        config.check_broker_change(1, {"max.connections": "7"})
+    assert config.check_broker_change(1, {**own, "log.retention.ms": "6"}).log_retention_ms == 6
+    assert config.check_broker_change(None, {"min.insync.replicas": "1"}).log_retention_ms == 5
