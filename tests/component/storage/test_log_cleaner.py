@@ -13,49 +13,20 @@ import pytest
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.checkpoints import OffsetCheckpoint
 from kavka.storage.cleaner.jobs import BROKEN, CleaningFailed, CleanJob, Reply
-from kavka.storage.cleaner.log_cleaner import MOST_FAILURES, LogCleaner
+from kavka.storage.cleaner.log_cleaner import MOST_FAILURES
 from kavka.storage.cleaner.rounds import Outcome
 from kavka.storage.cleaner.rounds import clean as run_round
 from kavka.storage.cleaner.selection import filthiest, look_at
 from kavka.storage.cleaner.worker_process import WorkerDiedError
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
+from tests.support.cleaner_stage import TIMEOUT_S, FullDisk, Stage, fill
 from tests.support.compaction import InlineWorker, records_of, roll
-from tests.support.log_managers import ID, ManagerRig
 from tests.support.partition_logs import batch_of, spoil
 from tests.support.processes import wait_until
 from tests.support.running_broker import threads
 
 NOW_MS = 1_700_000_000_000
-TIMEOUT_S = 20.0
-
-
-class Stage:
-    """A log manager, and a cleaner whose workers are doubles."""
-
-    def __init__(self, path: Path, *settings: str) -> None:
-        self.rig = ManagerRig([path], "log.cleaner.backoff.ms=20", *settings)
-        self.manager = self.rig.start()
-        self.workers: list[InlineWorker] = []
-        self.make_worker = InlineWorker
-        self.deaths: list[BaseException] = []
-        self.cleaner = LogCleaner(
-            self.manager,
-            self.rig.broker_config(*self.rig.settings),
-            now_ms=lambda: self.rig.now_ms,
-            start_worker=self._start_worker,
-            on_death=self.deaths.append,
-        )
-
-    def log(self, topic: str, **overrides: str) -> PartitionLog:
-        self.rig.overrides[topic] = {"cleanup.policy": "compact"} | {
-            name.replace("_", "."): value for name, value in overrides.items()
-        }
-        return self.manager.get_or_create(topic, 0, ID, is_new=True)
-
-    def _start_worker(self) -> InlineWorker:
-        self.workers.append(self.make_worker(Files()))
-        return self.workers[-1]
 
 
 @pytest.fixture
@@ -64,14 +35,6 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     yield made
     made.cleaner.stop()
     made.manager.close()
-
-
-def fill(log: PartitionLog, segments: int = 2, timestamp_ms: int = NOW_MS) -> None:
-    for number in range(segments * 3):
-        batch = bytearray(build_batch([Record(0, timestamp_ms, b"key", b"%d" % number)]))
-        log.append_as_leader(batch, leader_epoch=0, now_ms=timestamp_ms)
-        if number % 3 == 2:
-            roll(log)
 
 
 def test_the_filthiest_log_that_is_dirty_enough_is_taken(stage: Stage) -> None:
@@ -269,14 +232,6 @@ def test_a_worker_that_dies_is_replaced_and_each_time_later(stage: Stage, monkey
     assert all(worker.stopped for worker in stage.workers[:4])
 
 
-class FullDisk(InlineWorker):
-    error = errno.ENOSPC
-
-    def run(self, job: CleanJob) -> Iterator[Reply]:
-        self.jobs.append(job)
-        yield CleaningFailed("disk", "no space", self.error)
-
-
 class BrokenDisk(FullDisk):
     error = errno.EIO
 
@@ -383,43 +338,6 @@ def test_a_round_is_logged_with_what_its_passes_took(stage: Stage, caplog: pytes
     stage.cleaner.start()
     line = re.compile(r"log compacted partition=t-0 from=0 to=6 .* map_seconds=\d+\.\d{3} clean_seconds=\d+\.\d{3}\n")
     wait_until(lambda: line.search(caplog.text) is not None, TIMEOUT_S, "nothing is logged")
-
-
-def test_a_pause_for_ever_ends_with_another_setting(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float | None] = []
-    wait = threading.Condition.wait
-
-    def noting(condition: threading.Condition, timeout: float | None = None) -> bool:
-        if threading.current_thread().name == "log-cleaner-0":
-            asked.append(timeout)
-        return wait(condition, timeout)
-
-    monkeypatch.setattr(threading.Condition, "wait", noting)
-    log = stage.log("t")
-    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=9223372036854775807"))
-    stage.cleaner.start()
-    wait_until(lambda: bool(asked), TIMEOUT_S, "no pause")
-    fill(log)
-
-    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=20"))
-
-    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
-    assert stage.deaths == []
-
-
-def test_a_log_that_failed_waits_by_the_pause_of_now(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka.storage.cleaner.log_cleaner.LEAST_PAUSE_MS", 1)
-    stage.make_worker = FullDisk
-    log = stage.log("t")
-    fill(log)
-    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=9223372036854775807"))
-    stage.cleaner.start()
-    wait_until(lambda: ("t", 0) in stage.cleaner._failures, TIMEOUT_S, "no failure")
-    stage.workers[0].run = InlineWorker(Files()).run  # type: ignore[method-assign]  # there is room again
-
-    stage.cleaner.reconfigure(stage.rig.broker_config("log.cleaner.backoff.ms=20"))
-
-    wait_until(lambda: log.clean_offset == 6, TIMEOUT_S, "not compacted")
 
 
 def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
