@@ -10,7 +10,6 @@ Versions
   a linear-time engine, of RE2's syntax as in Kafka; within the bounds of `kavka.coordinator.regular_expressions`.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,7 @@ def list_transactions(
 ) -> ListTransactionsResponse | Promise[ListTransactionsResponse]:
     from kavka.coordinator.transaction.listing import id_filter, unknown_states
 
-    matches = id_filter(request.transactional_id_pattern)
+    matching = id_filter(request.transactional_id_pattern)
     unknown = unknown_states(request)
     promise: Promise[ListTransactionsResponse] = Promise()
 
@@ -56,9 +55,14 @@ def list_transactions(
         allowed = [
             state for state in found if context.allows(Operation.DESCRIBE, transactional_id(state.transactional_id))
         ]
+        try:
+            matched = matching(allowed)
+        except BrokerError as error:
+            promise.fail(error)
+            return
         promise.complete(
             ListTransactionsResponse(
-                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=allowed
+                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=matched
             )
         )
 
@@ -68,14 +72,12 @@ def list_transactions(
     for place, partition in enumerate(partitions):
         assert runtime is not None
         reply = partial(gathering.put, place)
-        runtime.run(partition, partial(_list, request, matches, reply), partial(_not_listed, reply))
+        runtime.run(partition, partial(_list, request, reply), partial(_not_listed, reply))
     return promise
 
 
-def _list(
-    request: ListTransactionsRequest, matches: Callable[[str], bool], reply: "Reply", shard: "TransactionShard"
-) -> "Result":
-    return shard.list(request, matches, reply)
+def _list(request: ListTransactionsRequest, reply: "Reply", shard: "TransactionShard") -> "Result":
+    return shard.list(request, reply)
 
 
 def _not_listed(reply: "Reply", error: BrokerError) -> None:

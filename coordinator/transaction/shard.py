@@ -10,7 +10,7 @@ One transition at a time: while an id waits for a producer id, or for its marker
 told CONCURRENT_TRANSACTIONS. Every answer waits until what it tells of is committed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.ports import ShardContext
@@ -101,10 +101,9 @@ class TransactionShard:
         """Replies with a TransactionState of DescribeTransactions."""
         return self.answer(reply, describe_transaction(transactional_id, self.transactions.get(transactional_id)))
 
-    def list(self, request: "ListTransactionsRequest", matches: Callable[[str], bool], reply: Reply) -> Result:
-        """Replies with a list of ListTransactions' TransactionState. `matches`: see `listing.id_filter`."""
-        found = list_transactions(request, matches, self.transactions.values(), self.context.now_ms())
-        return self.answer(reply, found)
+    def list(self, request: "ListTransactionsRequest", reply: Reply) -> Result:
+        """Replies with a list of ListTransactions' TransactionState, whatever their ids: see `listing.id_filter`."""
+        return self.answer(reply, list_transactions(request, self.transactions.values(), self.context.now_ms()))
 
     def producer_id_given(self, wanted: ProducerIdWanted, producer_id: int) -> Result:
         """Decide what waited for a producer id."""

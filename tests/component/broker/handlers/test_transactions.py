@@ -311,6 +311,14 @@ def test_a_pattern_is_compiled_once_for_all_partitions(broker: Broker, monkeypat
     assert made == ["[t]"]
 
 
+def test_a_pattern_that_takes_too_long_to_match_is_refused(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage_of(broker).init("t")
+    monkeypatch.setattr(listing, "MATCHING_S", -1.0)
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern="[t]")
+
+    assert broker.ask(request, 2).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 @pytest.mark.parametrize("version", range(3))
 def test_markers_come_from_brokers_only(broker: Broker, version: int) -> None:
     topic = WritableTxnMarkerTopic(name="visits", partition_indexes=[0])

@@ -1,5 +1,6 @@
 """DescribeTransactions and ListTransactions."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -28,9 +29,8 @@ def stage() -> TransactionStage:
 
 def listed(stage: TransactionStage, **fields: Any) -> set[str]:
     request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **fields})
-    matches = id_filter(request.transactional_id_pattern)
-    found = stage.ask(lambda shard, reply: shard.list(request, matches, reply)).answer
-    return {each.transactional_id for each in found}
+    found = stage.ask(lambda shard, reply: shard.list(request, reply)).answer
+    return {each.transactional_id for each in id_filter(request.transactional_id_pattern)(found)}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,26 @@ def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(BrokerError) as refused:
         id_filter(pattern)
 
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_shard_leaves_the_pattern_to_those_who_hold_no_lock(stage: TransactionStage) -> None:
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern="ongoing")
+
+    found = stage.ask(lambda shard, reply: shard.list(request, reply)).answer
+
+    assert {each.transactional_id for each in found} == {"empty", "ongoing", "committed"}
+
+
+def test_a_pattern_that_takes_too_long_to_match_is_refused(stage: TransactionStage) -> None:
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
+    found = stage.ask(lambda shard, reply: shard.list(request, reply)).answer
+    clock = count(step=0.75)
+    slow = id_filter(".*", lambda: next(clock))
+
+    assert len(slow(found[:2])) == 2
+    with pytest.raises(BrokerError) as refused:
+        slow(found)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
