@@ -24,7 +24,7 @@ from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.fetch_sessions import FetchSessions
 from kavka.broker.gauges import register_gauges
 from kavka.broker.handling import load_handlers, registered_handlers
-from kavka.broker.identity import IdentityError, adopt_topics, establish_identity
+from kavka.broker.identity import IdentityError, establish_identity
 from kavka.broker.local_broker import LocalBroker
 from kavka.broker.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics import Metrics
@@ -38,6 +38,7 @@ from kavka.broker.scheduler import Scheduler
 from kavka.broker.services import Services
 from kavka.broker.socket_server import SocketServer
 from kavka.broker.timer import Timer
+from kavka.broker.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
 from kavka.cluster.config_changes import ConfigChanges, read_configs
 from kavka.cluster.controller import Controller
@@ -195,10 +196,11 @@ class Broker:
         registry = services.registry = EmbeddedRegistry(static.log_dirs[0] / FILE_NAME, self._now_ms)
         self._undo.append(registry.close)
         prepare_tree(registry)
+        adopted = find_topics(directories, self._files, registry)
         self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
         services.broker_id = self.broker_id
         services.features = finalize(registry)
-        adopt_topics(directories, self._files, registry, self.broker_id)
+        enter_topics(registry, self.broker_id, adopted)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         changes = self._config_changes = ConfigChanges(
@@ -247,7 +249,7 @@ class Broker:
         services = self.services
         # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
         self._undo += (self._scheduler.stop, self._operations.stop)
-        services.logs.load()
+        services.logs.load(known_partitions(services.registry))
         services.logs.claim(self.broker_id, services.cluster_id)
         known_producer_id = services.logs.highest_producer_id()
         if known_producer_id >= 0:

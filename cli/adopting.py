@@ -1,7 +1,8 @@
 """Taking over a stopped Kafka's log directories before the first start: its topics, and their configurations.
 
-A broker does the same by itself when it finds topics and no registry, but then keeps every topic for ever, because the
-configurations are in ZooKeeper. Here the operator gives them, or ZooKeeper does.
+A broker does the same by itself at its first start, but then keeps every topic for ever, because the configurations are
+in ZooKeeper. Here the operator gives them, or ZooKeeper does. Topics that the registry does not know are entered at any
+time here, where a later start leaves them alone.
 """
 
 import contextlib
@@ -9,7 +10,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kavka.broker.identity import IdentityError, adopt_topics, establish_identity
+from kavka.broker.identity import IdentityError, establish_identity
+from kavka.broker.topic_adoption import enter_topics, find_topics
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.base import Registry, RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
@@ -121,8 +123,8 @@ def _opened_registry(config: BrokerConfig) -> Iterator[Registry]:
         registry = EmbeddedRegistry(Path(config.log_dirs[0]) / FILE_NAME, lambda: time.time_ns() // 1_000_000)
         try:
             prepare_tree(registry)
-            identity = establish_identity(config, owner, registry)
-            adopt_topics(directories, files, registry, identity.broker_id)
+            found = find_topics(directories, files, registry, asked=True)
+            enter_topics(registry, establish_identity(config, owner, registry).broker_id, found)
             yield registry
         finally:
             registry.close()

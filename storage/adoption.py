@@ -12,16 +12,20 @@ topics have a configuration that is known.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.checkpoints import CLEANER_OFFSET_FILE, CorruptCheckpointError, OffsetCheckpoint
 from kavka.storage.files import Files
-from kavka.storage.log_loading import find_folders, refuse_duplicates
+from kavka.storage.log_loading import FoundFolders, find_folders, refuse_duplicates
+from kavka.storage.meta_properties import META_PROPERTIES_FILE
 
 _log: Final = logging.getLogger(__name__)
+
+MAX_PARTITIONS_ELSEWHERE: Final = 10_000
+"""Partitions of an adopted topic that have no folder here and are made empty."""
 
 KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 COMPACTED: Final = {"cleanup.policy": "compact"}
@@ -56,14 +60,24 @@ class AdoptedTopic(NamedTuple):
     config: Mapping[str, str]
 
 
-def survey(directories: Iterable[Path], files: Files) -> list[AdoptedTopic]:
-    """The topics whose logs lie in the directories, by name; for a broker whose registry is empty.
+def survey(
+    directories: Iterable[Path], files: Files, *, known: Container[str] = (), need_owner: bool = False
+) -> list[AdoptedTopic]:
+    """The topics whose logs lie in the directories, by name, but for those that the registry has (`known`).
 
+    `need_owner`: refuse logs in a directory without meta.properties, which every Kafka since 0.8.2 writes before them.
     Reads small files only and changes nothing. Raises AdoptionError, DuplicatePartitionError, OSError.
     """
     paths = list(directories)
-    found = [find_folders(path, files) for path in paths]
+    found = [_unknown(find_folders(path, files), known) for path in paths]
     refuse_duplicates(found)
+    for path, logs in zip(paths, found, strict=True):
+        if need_owner and logs.logs and not files.exists(path / META_PROPERTIES_FILE):
+            named = ", ".join(sorted(folder.name for folder in logs.logs.values())[:5])
+            raise AdoptionError(
+                f"{path} holds logs ({named}), but no {META_PROPERTIES_FILE} that says whose they are: "
+                "kavka storage adopt takes them over, or choose other log.dirs"
+            )
     compacted = {topic for path in paths for topic in _compacted_topics(path, files)}
     folders: dict[str, dict[int, Path]] = {}
     for logs in found:
@@ -72,7 +86,16 @@ def survey(directories: Iterable[Path], files: Files) -> list[AdoptedTopic]:
     return [_adopted(topic, folders[topic], topic in compacted, files) for topic in sorted(folders)]
 
 
+def _unknown(found: FoundFolders, known: Container[str]) -> FoundFolders:
+    return found._replace(logs={key: folder for key, folder in found.logs.items() if key[0] not in known})
+
+
 def _adopted(topic: str, folders: Mapping[int, Path], compacted: bool, files: Files) -> AdoptedTopic:
+    if max(folders) + 1 - len(folders) > MAX_PARTITIONS_ELSEWHERE:
+        raise AdoptionError(
+            f"{folders[max(folders)]} would make {topic} a topic of {max(folders) + 1} partitions, of which "
+            f"{len(folders)} lie here; move the folder away if it is none of the topic's"
+        )
     return AdoptedTopic(
         topic,
         _one_topic_id(folders, files),

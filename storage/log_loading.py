@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from kavka.storage import partition_metadata
 from kavka.storage.checkpoints import CHECKPOINT_FILES, CorruptCheckpointError, OffsetCheckpoint, TopicPartition
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
@@ -17,6 +18,7 @@ from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_file_names import holds_log
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
+from kavka.storage.partition_metadata import NO_TOPIC_ID
 
 _log: Final = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -27,6 +29,9 @@ _OWN_PREFIX: Final = "kavka-"
 
 OpenLog: TypeAlias = Callable[[Path, TopicPartition, bool, int, int], PartitionLog]
 """(folder, partition, clean, recovery point, log start offset) -> the log; raises OSError"""
+
+KnownPartitions: TypeAlias = Callable[[str, int], bytes | None]
+"""(topic, partition) -> the topic's id, NO_TOPIC_ID if it has none yet; None: there is no such partition."""
 
 
 class DuplicatePartitionError(Exception):
@@ -73,22 +78,52 @@ def find_folders(directory: Path, files: Files) -> FoundFolders:
     return found
 
 
-def find_all_folders(directories: LogDirectories, files: Files) -> dict[LogDirectory, FoundFolders]:
+def find_all_folders(
+    directories: LogDirectories, files: Files, known: KnownPartitions | None = None
+) -> dict[LogDirectory, FoundFolders]:
     """What each directory holds; one that can't be read goes offline. What is left alone is logged by name.
 
-    Raises DuplicatePartitionError.
+    A log that isn't `known` is left alone too (None: all are): retention under settings that aren't its own would
+    delete its records, and it may be all that is left of a topic. Raises DuplicatePartitionError.
     """
     found: dict[LogDirectory, FoundFolders] = {}
     for directory in directories.online:
         with directories.any_error_is_final(directory):
-            found[directory] = find_folders(directory.path, files)
-    for directory, folders in found.items():
-        if folders.no_logs:
-            _leave_alone(directory, "no log's files in them", folders.no_logs)
-        if folders.others:
-            _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
+            folders = find_folders(directory.path, files)
+            if folders.no_logs:
+                _leave_alone(directory, "no log's files in them", folders.no_logs)
+            if folders.others:
+                _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
+            found[directory] = folders if known is None else _only_known(directory, folders, files, known)
     refuse_duplicates(found.values())
     return found
+
+
+def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, known: KnownPartitions) -> FoundFolders:
+    logs, strangers, namesakes = {}, [], []
+    for key, folder in found.logs.items():
+        topic_id = known(*key)
+        if topic_id is None:
+            strangers.append(folder.name)
+        elif NO_TOPIC_ID not in (topic_id, own_id := _topic_id(folder, files)) and own_id != topic_id:
+            namesakes.append(folder.name)
+        else:
+            logs[key] = folder
+    if strangers:
+        reason = "of partitions that are not known here; kavka storage adopt enters topics that are not"
+        _leave_alone(directory, reason, strangers)
+    if namesakes:
+        _leave_alone(directory, "of other topics of the same names, by their ids", namesakes)
+    return found._replace(logs=logs)
+
+
+def _topic_id(folder: Path, files: Files) -> bytes:
+    path = folder / partition_metadata.FILE_NAME
+    try:
+        return partition_metadata.decode(files.read_bytes(path, partition_metadata.MAX_FILE_BYTES))
+    except (FileNotFoundError, partition_metadata.CorruptPartitionMetadataError):
+        # Corrupt: the power went before the first flush. The topic's own id is right then, as in `PartitionLog.open`.
+        return NO_TOPIC_ID
 
 
 def _leave_alone(directory: LogDirectory, reason: str, names: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import ListLogs, LogDirectory
 from kavka.storage.log_factory import LogFactory
-from kavka.storage.log_loading import FoundFolders, find_all_folders, load_logs, run_all
+from kavka.storage.log_loading import FoundFolders, KnownPartitions, find_all_folders, load_logs, run_all
 from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name
@@ -110,12 +110,12 @@ class LogManager:
         """Write into every directory whose it is. Raises NoLogDirectoryError."""
         self.directories.claim(broker_id, cluster_id)
 
-    def load(self) -> None:
-        """Open every log that is there; after an unclean stop, recover them, several at once.
+    def load(self, known: KnownPartitions | None = None) -> None:
+        """Open every log that is there, and `known`; after an unclean stop, recover them, several at once.
 
-        Raises DuplicatePartitionError, NoLogDirectoryError.
+        The others are left alone. Raises DuplicatePartitionError, NoLogDirectoryError.
         """
-        found = find_all_folders(self.directories, self._files)
+        found = find_all_folders(self.directories, self._files, known)
         run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
         self.directories.require_one()
         self._loaded = True

@@ -13,6 +13,7 @@
     /isr_change_notification/isr_change_  (S)   IsrChange
     /log_dir_event_notification/log_dir_event_ (S)  LogDirEvent
     /latest_producer_id_block                   LatestProducerIdBlock
+    /log_dirs_surveyed                          empty: a first start has looked for topics (Kavka's own)
 
 The JSON is what Kafka 3.9 writes, key for key; older forms are read where brokers in the field still write them. Data
 comes from outside: whatever it holds, decoding gives a value or raises ZnodeError.

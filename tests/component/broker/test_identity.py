@@ -5,16 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.identity import IdentityError, adopt_topics, establish_identity
+from kavka.broker.identity import IdentityError, establish_identity
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.embedded import EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.sources import load_config
-from kavka.storage.adoption import AdoptionError
-from kavka.storage.files import Files
-from kavka.storage.log_directories import LogDirectories
 from kavka.storage.meta_properties import MetaProperties
-from tests.support.kafka_directory import extract_kafka_directory
 
 
 @pytest.fixture
@@ -74,29 +70,3 @@ def test_contradictions_are_refused(
 
     with pytest.raises(IdentityError, match=message):
         establish_identity(config(**settings), owned, registry)
-
-
-def test_empty_directories_bring_no_topics(registry: EmbeddedRegistry, tmp_path: Path) -> None:
-    assert adopt_topics(locked(tmp_path / "logs"), Files(), registry, 1) == {}
-    assert adopt_topics(locked(tmp_path / "logs", beneath_a_file(tmp_path)), Files(), registry, 1) == {}
-
-
-def test_topics_are_adopted_only_when_all_directories_can_be_read(registry: EmbeddedRegistry, tmp_path: Path) -> None:
-    kafka = extract_kafka_directory(tmp_path / "kafka-logs")
-
-    with pytest.raises(AdoptionError, match=f"{beneath_a_file(tmp_path)} cannot"):
-        adopt_topics(locked(kafka, beneath_a_file(tmp_path)), Files(), registry, 1)
-    assert adopt_topics(locked(kafka), Files(), registry, 1)
-
-
-def locked(*paths: Path) -> LogDirectories:
-    directories = LogDirectories(paths, Files(), lambda _: None)
-    directories.lock()
-    directories.unlock()
-    return directories
-
-
-def beneath_a_file(tmp_path: Path) -> Path:
-    """Where no directory can be made."""
-    (tmp_path / "file").touch()
-    return tmp_path / "file" / "logs"

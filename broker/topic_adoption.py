@@ -1,0 +1,90 @@
+"""Topics of a stopped Kafka that lie in `log.dirs`: looked for once, entered once; and which logs belong to a topic.
+
+first start       topics are entered if all of `log.dirs` can be used: what lies in another would be missing for good
+later starts      nothing is entered; a folder whose topic the registry does not know is left alone, and named
+storage adopt     enters what the registry does not know yet: its operator asks for it
+"""
+
+import logging
+from collections.abc import Sequence
+
+from kavka.cluster.controller.requests import ImportedTopic
+from kavka.cluster.registry.base import Registry
+from kavka.cluster.topic_ids import ZERO_ID
+from kavka.cluster.topic_import import import_topics
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.cluster.znodes.log_dirs_survey import LOG_DIRS_SURVEYED_PATH
+from kavka.cluster.znodes.topic import TOPICS_PATH, TopicAssignment
+from kavka.storage.adoption import AdoptedTopic, AdoptionError, survey
+from kavka.storage.files import Files
+from kavka.storage.log_directories import LogDirectories
+from kavka.storage.log_loading import KnownPartitions
+
+log = logging.getLogger(__name__)
+
+
+def find_topics(
+    directories: LogDirectories, files: Files, registry: Registry, *, asked: bool = False
+) -> list[AdoptedTopic]:
+    """The topics to be entered. Changes nothing: to be called before the registry learns whose it is.
+
+    Unless `asked` only at a first start, and only where meta.properties says whose the logs are. Raises AdoptionError,
+    also at a first start with a directory offline, whatever the others hold.
+    """
+    known = frozenset(registry.children(TOPICS_PATH))
+    is_first = not known and registry.exists(LOG_DIRS_SURVEYED_PATH) is None
+    if not is_first and not asked:
+        return []
+    found = survey([each.path for each in directories.online], files, known=known, need_owner=not asked)
+    for directory in directories:
+        if directory.failure is not None and (is_first or found):
+            what = "a first start" if is_first else "an adoption"
+            raise AdoptionError(
+                f"{what} needs all of log.dirs, for topics of a stopped Kafka may lie in each, but {directory.path} "
+                f"cannot be used: {directory.failure}"
+            )
+    return found
+
+
+def enter_topics(registry: Registry, broker_id: int, found: Sequence[AdoptedTopic]) -> None:
+    """Enter what `find_topics` found, and that it was looked for, in one write: a crash leaves all or nothing."""
+    import_topics(
+        registry,
+        broker_id,
+        [
+            ImportedTopic(
+                topic.name,
+                topic.partition_count,
+                topic.topic_id if topic.topic_id is not None else ZERO_ID,
+                max(topic.leader_epochs.values()),
+                topic.config,
+            )
+            for topic in found
+        ],
+    )
+    if found:
+        log.warning(
+            "adopted the topics of a stopped Kafka, kept without retention until their configurations are set: "
+            "see kavka storage adopt topics=%d",
+            len(found),
+        )
+
+
+def known_partitions(registry: Registry) -> KnownPartitions:
+    """Which partitions the registry has, as it is now. A topic that can't be read counts as not known."""
+    topics = registry.children(TOPICS_PATH)
+    assignments: dict[str, TopicAssignment] = {}
+    for topic, node in zip(topics, registry.get_many([TopicAssignment.path(each) for each in topics]), strict=True):
+        try:
+            if node is not None:
+                assignments[topic] = TopicAssignment.decode(topic, node[0])
+        except ZnodeError as error:
+            log.error("topic %s is left out: %s", topic, error)
+
+    def topic_id_of(topic: str, partition: int) -> bytes | None:
+        assignment = assignments.get(topic)
+        if assignment is None or partition not in assignment.replicas:
+            return None
+        return assignment.topic_id or ZERO_ID
+
+    return topic_id_of
