@@ -83,8 +83,8 @@ def id_filter(
 ) -> Callable[[list[Listed]], list[Listed]]:
     """What keeps those of a list whose ids match the client's pattern as a whole; all, where there is none.
 
-    Made once a request: to compile takes far longer than to match. Raises BrokerError INVALID_REGULAR_EXPRESSION, and so
-    does the filter that is given back where it takes too long. It is to be called with no lock held.
+    Made once a request: to compile takes far longer than to match. Raises BrokerError INVALID_REGULAR_EXPRESSION.
+    So does the filter that is given back, where it takes too long. It is to be called with no lock held.
     """
     if not pattern:
         return lambda found: found
