@@ -59,29 +59,12 @@ class LogFactory:
             log_start_offset=log_start_offset,
         )
 
-    def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
-        """A new log in a new folder, or in one that is there and empty. Raises OSError; nothing is left then.
-        BrokerError: something else lies under its name, and is left alone.
+    def make_folder(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """The first step of a new log; a folder that is there and empty is taken. Raises OSError.
 
-        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
-        flush of the log does), and then `fsync_topic_id` in the background.
+        BrokerError: something else lies under its name, and is left alone.
         """
         folder = directory.path / folder_name(*key)
-        environment = self._environments[directory]
-        config = self._config_of(key[0])
-        self._make_folder(folder)
-        try:
-            if topic_id != partition_metadata.NO_TOPIC_ID:
-                self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
-            log = PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
-        except OSError:
-            with contextlib.suppress(OSError):
-                delete_folder(folder, self._files)
-            raise
-        log.folder_saved = False
-        return log
-
-    def _make_folder(self, folder: Path) -> None:
         try:
             self._files.mkdir(folder)
         except FileExistsError:
@@ -90,6 +73,25 @@ class LogFactory:
                 raise BrokerError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} is there, and is not this partition's log: move it away"
                 ) from None
+
+    def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """Take back what was made of a log that was never opened. Raises OSError."""
+        delete_folder(directory.path / folder_name(*key), self._files)
+
+    def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+        """A new log in its new folder. Raises OSError; `remove` takes back what is there then.
+
+        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
+        flush of the log does), and then `fsync_topic_id` in the background.
+        """
+        folder = directory.path / folder_name(*key)
+        environment = self._environments[directory]
+        config = self._config_of(key[0])
+        if topic_id != partition_metadata.NO_TOPIC_ID:
+            self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
+        log = PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)
+        log.folder_saved = False
+        return log
 
     def adopt(self, log: PartitionLog, topic_id: bytes) -> None:
         """Make sure that the log is this topic's. Raises BrokerError INCONSISTENT_TOPIC_ID.

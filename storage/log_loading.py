@@ -19,6 +19,7 @@ from kavka.storage.log_file_names import holds_log
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.partition_metadata import NO_TOPIC_ID
+from kavka.storage.unused_folders import discard_unused
 
 _log: Final = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -95,6 +96,7 @@ def find_all_folders(
             if folders.others:
                 _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
             found[directory] = folders if known is None else _only_known(directory, folders, files, known)
+    discard_unused(found.values(), files)
     refuse_duplicates(found.values())
     return found
 
@@ -105,7 +107,10 @@ def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, know
         topic_id = known(*key)
         if topic_id is None:
             strangers.append(folder.name)
-        elif NO_TOPIC_ID not in (topic_id, own_id := _topic_id(folder, files)) and own_id != topic_id:
+        elif (
+            NO_TOPIC_ID not in (topic_id, own_id := partition_metadata.read_topic_id(folder, files))
+            and own_id != topic_id
+        ):
             namesakes.append(folder.name)
         else:
             logs[key] = folder
@@ -115,15 +120,6 @@ def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, know
     if namesakes:
         _leave_alone(directory, "of other topics of the same names, by their ids", namesakes)
     return found._replace(logs=logs)
-
-
-def _topic_id(folder: Path, files: Files) -> bytes:
-    path = folder / partition_metadata.FILE_NAME
-    try:
-        return partition_metadata.decode(files.read_bytes(path, partition_metadata.MAX_FILE_BYTES))
-    except (FileNotFoundError, partition_metadata.CorruptPartitionMetadataError):
-        # Corrupt: the power went before the first flush. The topic's own id is right then, as in `PartitionLog.open`.
-        return NO_TOPIC_ID
 
 
 def _leave_alone(directory: LogDirectory, reason: str, names: Sequence[str]) -> None:

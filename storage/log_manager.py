@@ -20,8 +20,9 @@ from kavka.storage import log_passes
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.deferred_jobs import DeferredJobs
 from kavka.storage.environment import LogEnvironment, at_once
-from kavka.storage.files import Files, storage_error
+from kavka.storage.files import Files
 from kavka.storage.log_closing import close_all, close_cleanly, quieten
+from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import ListLogs, LogDirectory
 from kavka.storage.log_factory import LogFactory
@@ -73,6 +74,7 @@ class LogManager:
         self._loaded = False
         self._environments = {directory: self._environment(directory) for directory in self.directories.all}
         self._factory = LogFactory(config, topic_overrides, files, self._environments)
+        self._creation = LogCreation(self.directories, self._table, self._factory)
 
     # Lookup
 
@@ -147,7 +149,7 @@ class LogManager:
                 log = self._table.get(key)
                 try:
                     if log is None:
-                        log = self._create(key, topic_id, key in new)
+                        log = self._creation.create(key, topic_id, key in new)
                         made.append(log)
                     else:
                         self._factory.adopt(log, topic_id)
@@ -181,11 +183,15 @@ class LogManager:
             leaving = {key: log for key in wanted if (log := self._table.get(key)) is not None}
             quieten(leaving.values())
             with self._change_lock:
-                return self._delete(leaving) | {
-                    key: BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is in an offline directory")
-                    for key in wanted
-                    if self._table.is_offline(key)
-                }
+                return (
+                    self._delete(leaving)
+                    | self._delete_rests(wanted)
+                    | {
+                        key: BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is in an offline directory")
+                        for key in wanted
+                        if self._table.is_offline(key)
+                    }
+                )
 
     def _delete(self, leaving: Mapping[TopicPartition, PartitionLog]) -> dict[TopicPartition, BrokerError]:
         errors: dict[TopicPartition, BrokerError] = {}
@@ -206,6 +212,15 @@ class LogManager:
             self.deferred.add(log.config.file_delete_delay_ms, partial(self._delete_files, log))
         for directory in touched:
             self._fsync(directory)
+        return errors
+
+    def _delete_rests(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        errors: dict[TopicPartition, BrokerError] = {}
+        for key in keys:
+            try:
+                self._creation.delete(key)
+            except BrokerError as error:
+                errors[key] = error
         return errors
 
     def _delete_files(self, log: PartitionLog) -> None:
@@ -351,26 +366,6 @@ class LogManager:
         _log.info(
             "logs loaded: directory=%s logs=%d seconds=%.3f", directory.path, len(logs), time.perf_counter() - started
         )
-
-    def _create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
-        what = f"could not create {key[0]}-{key[1]}"
-        if not is_new and not all(directory.online for directory in self.directories.all):
-            self._table.mark_offline([key])
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: it may lie in a directory that is offline")
-        while online := self.directories.online:
-            directory = min(online, key=self._table.count_in)
-            try:
-                directory.forget(key, partial(self.logs_in, directory))
-                log = self._factory.create(directory, key, topic_id)
-            except OSError as error:
-                self.directories.met(directory, what, error)
-                if directory.online:
-                    raise storage_error(what, error) from error
-                continue
-            self._table.add(directory, {key: log})
-            return log
-        self._table.mark_offline([key])
-        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no log directory is online")
 
     def _environment(self, directory: LogDirectory) -> LogEnvironment:
         return LogEnvironment(

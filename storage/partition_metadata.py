@@ -8,7 +8,10 @@ Written when the log is created; a log of a topic that was deleted and made anew
 
 import base64
 import binascii
+from pathlib import Path
 from typing import Final
+
+from kavka.storage.files import Files
 
 FILE_NAME: Final = "partition.metadata"
 MAX_FILE_BYTES: Final = 4096
@@ -40,6 +43,15 @@ def decode(data: bytes) -> bytes:
     if len(topic_id) != 16 or topic_id == NO_TOPIC_ID:
         raise CorruptPartitionMetadataError(f"{text!r} is no topic id")
     return topic_id
+
+
+def read_topic_id(folder: Path, files: Files) -> bytes:
+    """The id of the topic that the folder belongs to; NO_TOPIC_ID where it isn't there to be read. Raises OSError."""
+    try:
+        return decode(files.read_bytes(folder / FILE_NAME, MAX_FILE_BYTES))
+    except (FileNotFoundError, CorruptPartitionMetadataError):
+        # Corrupt: the power went before the first flush. The topic's own id is right then, as in `PartitionLog.open`.
+        return NO_TOPIC_ID
 
 
 def topic_id_text(topic_id: bytes) -> str:

@@ -1,0 +1,106 @@
+"""Making logs of new partitions: in which directory, and what becomes of a folder that was only half made.
+
+A folder that could neither be finished nor removed (no descriptors, a disk that breaks meanwhile) is remembered. The
+partition is made nowhere else while it is there: should the broker start without the other directory, the empty folder
+would be taken for the log.
+"""
+
+from functools import partial
+from typing import Final
+
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.checkpoints import TopicPartition
+from kavka.storage.files import PASSING, FinalDiskError, storage_error
+from kavka.storage.log_directories import LogDirectories
+from kavka.storage.log_directory import LogDirectory
+from kavka.storage.log_factory import LogFactory
+from kavka.storage.log_table import LogTable
+from kavka.storage.partition_log import PartitionLog
+
+
+class LogCreation:
+    """Makes logs, and remembers folders that were left.
+
+    Bounded by the partitions that the controller assigned. Threads: the manager's change lock.
+    """
+
+    __slots__ = ("_directories", "_factory", "_left", "_table")
+
+    def __init__(self, directories: LogDirectories, table: LogTable, factory: LogFactory) -> None:
+        self._directories: Final = directories
+        self._table: Final = table
+        self._factory: Final = factory
+        self._left: dict[TopicPartition, LogDirectory] = {}
+
+    def create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
+        """A new log in the directory that has the fewest, or in the next one if that fails and nothing is left there.
+
+        Raises BrokerError KAFKA_STORAGE_ERROR. The table says whether the partition is offline now; if not, another
+        attempt may succeed.
+        """
+        what = f"could not create {key[0]}-{key[1]}"
+        if not is_new and not all(directory.online for directory in self._directories.all):
+            raise self._lost(key, f"{what}: it may lie in a directory that is offline")
+        while online := self._directories.online:
+            directory = self._left.get(key) or min(online, key=self._table.count_in)
+            if not directory.online:
+                raise self._lost(key, f"{what}: it was begun in a directory that is offline")
+            try:
+                self.remove_rest(key)
+                directory.forget(key, partial(self._table.logs_in, directory))
+                log = self._create_in(directory, key, topic_id)
+            except OSError as error:
+                self._met(directory, what, error)
+                if directory.online:
+                    raise storage_error(what, error) from error
+                continue
+            self._table.add(directory, {key: log})
+            return log
+        raise self._lost(key, f"{what}: no log directory is online")
+
+    def delete(self, key: TopicPartition) -> None:
+        """Remove what is left of a partition that was never made. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        directory = self._left.get(key)
+        if directory is None:
+            return
+        what = f"could not delete the rest of {key[0]}-{key[1]}"
+        if not directory.online:
+            raise self._lost(key, f"{what}: it lies in a directory that is offline")
+        try:
+            self.remove_rest(key)
+        except OSError as error:
+            self._met(directory, what, error)
+            raise storage_error(what, error) from error
+
+    def remove_rest(self, key: TopicPartition) -> None:
+        """Have nothing of an attempt that failed. Raises OSError."""
+        directory = self._left.get(key)
+        if directory is not None:
+            self._factory.remove(directory, key)
+            del self._left[key]
+
+    def _create_in(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+        self._factory.make_folder(directory, key)
+        try:
+            return self._factory.create(directory, key, topic_id)
+        except OSError as error:
+            self._left[key] = directory
+            try:
+                self.remove_rest(key)
+                if error.errno not in PASSING or isinstance(error, FinalDiskError):
+                    # Nothing that a broken disk says of the removal counts before that.
+                    directory.fsync()
+            except OSError:
+                self._left[key] = directory
+            raise
+
+    def _met(self, directory: LogDirectory, what: str, error: OSError) -> None:
+        if error.errno in PASSING and not isinstance(error, FinalDiskError):
+            # Somebody tries again, for many partitions and for as long as it takes: that is not said each time.
+            self._directories.refused(directory, f"{what}: {error.strerror}")
+        else:
+            self._directories.met(directory, what, error)
+
+    def _lost(self, key: TopicPartition, reason: str) -> BrokerError:
+        self._table.mark_offline([key])
+        return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
