@@ -39,8 +39,8 @@ class Scheduler:
         self._flushing = 0
         """Threads that run what waits in `_flushes`: one at least, where there is anything."""
         self._flushes: deque[Callable[[], object]] = deque()
-        self._replaced: list[ThreadPoolExecutor] = []
-        """Pools that were too large or too small, and may still be at work."""
+        self._unfinished: dict[ThreadPoolExecutor, int] = {self._executor: 0}
+        """Work that each pool still has: the one in use, and those that were too large or too small."""
         self._lock = threading.Lock()
         self._entries: dict[str, TimerEntry] = {}
         self._repeating: dict[str, tuple[Callable[[], float], Callable[[], object]]] = {}
@@ -54,12 +54,16 @@ class Scheduler:
         self._arm(name, interval_ms() if first_ms is None else first_ms)
 
     def intervals_changed(self) -> None:
-        """Wait no longer than the intervals that are configured now. A job that is due or runs is left alone."""
+        """Wait no longer than the intervals that are configured now. A job that is due or runs is left alone.
+
+        Nor longer than before: changes that follow each other closely must not hold the jobs back.
+        """
         for name, (interval_ms, _) in list(self._repeating.items()):
             new_ms = interval_ms()
             with self._lock:
-                waits = self._timer.cancel(self._entries[name]) if name in self._entries else False
-            if waits:
+                entry = self._entries.get(name)
+                sooner = entry is not None and new_ms < self._timer.left_ms(entry) and self._timer.cancel(entry)
+            if sooner:
                 self._arm(name, new_ms)
 
     @property
@@ -93,7 +97,8 @@ class Scheduler:
                 return
             old, self._executor = self._executor, self._pool(threads)
             self._most_flushing = _most_flushing(threads)
-            self._replaced.append(old)
+            self._unfinished[self._executor] = 0
+            self._forget_if_done(old)
         old.shutdown(wait=False)
 
     def stop(self) -> None:
@@ -103,7 +108,8 @@ class Scheduler:
             for entry in self._entries.values():
                 self._timer.cancel(entry)
             self._entries.clear()
-        for pool in (*self._replaced, self._executor):
+            pools = list(self._unfinished)
+        for pool in pools:
             pool.shutdown(wait=True)
 
     def _arm(self, name: str, delay_ms: float) -> None:
@@ -135,19 +141,30 @@ class Scheduler:
 
     def _submit(self, work: Callable[[], None]) -> None:
         """Under the lock."""
+        pool = self._executor
+        self._unfinished[pool] += 1
         try:
-            self._executor.submit(self._run, work)
+            pool.submit(self._run, pool, work)
         except RuntimeError:
             # No thread can be started now. The work lies in the queue already: the next thread takes it.
             log.exception("no background thread can be started")
             self._timer.schedule(self._start_a_thread, RETRY_MS)
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self, pool: ThreadPoolExecutor, work: Callable[[], None]) -> None:
         try:
             work()
         except BaseException as failure:
             self._on_death(failure)
             raise
+        finally:
+            with self._lock:
+                self._unfinished[pool] -= 1
+                self._forget_if_done(pool)
+
+    def _forget_if_done(self, pool: ThreadPoolExecutor) -> None:
+        """Under the lock: a pool that is out of use and has no work left needs nobody to wait for it."""
+        if pool is not self._executor and not self._unfinished[pool]:
+            del self._unfinished[pool]
 
     def _start_a_thread(self) -> None:
         with self._lock:

@@ -90,6 +90,10 @@ class Timer:
                     heapq.heapify(self._ticks)
             return True
 
+    def left_ms(self, entry: TimerEntry) -> float:
+        """How long it is until an entry is due; nothing is left of one that has run."""
+        return max(entry.tick * TICK_MS - self._now_ns() / 1_000_000, 0)
+
     @property
     def pending(self) -> int:
         """How many callbacks are scheduled."""

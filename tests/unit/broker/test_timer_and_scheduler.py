@@ -174,6 +174,42 @@ def test_stop_waits_for_a_pool_that_was_resized_away(timer: Timer) -> None:
     assert ended.is_set()
 
 
+def test_pools_that_were_resized_away_are_kept_only_while_they_work(scheduler: Scheduler) -> None:
+    started, may_end = threading.Event(), threading.Event()
+
+    def job() -> None:
+        started.set()
+        may_end.wait(5)
+
+    scheduler.soon(job)
+    assert started.wait(2)
+    for threads in (1, 2) * 20:
+        scheduler.resize(threads)
+    assert len(scheduler._unfinished) == 2
+
+    may_end.set()
+
+    until(lambda: len(scheduler._unfinished) == 1)
+
+
+def test_changes_of_intervals_hold_no_job_back() -> None:
+    now = {"ms": 0, "interval_ms": 2_000}
+    timer = Timer(died, lambda: now["ms"] * 1_000_000)
+    scheduler = Scheduler(timer, 1, died)
+    scheduler.every("job", lambda: now["interval_ms"], lambda: None)
+    [entry] = scheduler._entries.values()
+
+    for after_ms, interval_ms in ((1_200, 2_000), (1_500, 60_000), (1_900, 2_000)):
+        now.update(ms=after_ms, interval_ms=interval_ms)
+        scheduler.intervals_changed()
+        assert scheduler._entries == {"job": entry}
+
+    now["interval_ms"] = 50
+    scheduler.intervals_changed()
+    assert timer.left_ms(scheduler._entries["job"]) <= 60
+    scheduler.stop()
+
+
 def test_jobs_go_on_while_pools_are_resized(scheduler: Scheduler) -> None:
     ran: list[str] = []
     stop = threading.Event()
