@@ -15,10 +15,13 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from kavka import __version__
-from kavka.cli.output import READER_LEFT, OutputError, complain, flush, give_up_output
+from kavka.cli.output import READER_LEFT, OutputError, complain, emit, flush, give_up_output
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class Verb(Protocol):
@@ -68,12 +71,23 @@ def _without_output(error: OutputError) -> int:
     return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Python's own hides that `--help` and `--version` cannot be written, and writes them elsewhere."""
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """Raises OutputError."""
+        if file is not None and file is sys.stderr:
+            super()._print_message(message, file)
+        elif message:
+            emit(message.removesuffix("\n"))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(prog="kavka", description="A broker that speaks Kafka's protocol.")
+    parser = _Parser(prog="kavka", description="A broker that speaks Kafka's protocol.")
     parser.add_argument("--version", action="version", version=f"kavka {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    groups: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
+    groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
     for name in verb_names():
         verb = cast(Verb, importlib.import_module(f"kavka.cli.verbs.{name}"))
         group, _, word = name.partition("_")

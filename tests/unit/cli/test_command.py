@@ -83,13 +83,16 @@ def test_an_output_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, ar
     assert done.returncode == 1
 
 
-def test_a_version_that_cannot_be_written_is_a_failure() -> None:
-    # Unbuffered, argparse itself meets the error, and hides it.
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["storage", "info", "--help"]])
+def test_a_version_or_a_help_that_cannot_be_written_is_a_failure(
+    arguments: list[str], buffering: dict[str, str]
+) -> None:
     buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "kavka", "--version"],
-            env=buffered,
+            [sys.executable, "-m", "kavka", *arguments],
+            env=buffered | buffering,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -99,8 +102,9 @@ def test_a_version_that_cannot_be_written_is_a_failure() -> None:
     assert done.returncode == 1
 
 
-def test_a_closed_output_is_said_on_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kavka", "storage", "info", "--log-dirs", str(tmp_path)]
+@pytest.mark.parametrize("arguments", [["storage", "info", "--log-dirs", "."], ["--version"], ["storage", "--help"]])
+def test_a_closed_output_is_said_on_one_line(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "kavka", *arguments]
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
 
     assert done.stderr == "kavka: the output cannot be written: Bad file descriptor\n"
