@@ -180,9 +180,10 @@ class ShardRunner(Generic[S]):
         with self.lock:
             if self.gone:
                 return
+            # First, for it may raise: then nobody is served by a shard that has not begun.
+            self._appended_offset = self.log.end_offset
             self.shard = shard
             self.failed = False
-            self._appended_offset = self.log.end_offset
             self._wrote = False
             try:
                 self._carry_out(shard.loaded(), carried)

@@ -139,6 +139,33 @@ def test_a_load_that_fails_is_tried_again_and_refused_meanwhile(world: TinyWorld
     assert world.get("g").replies == [5]
 
 
+def test_a_log_that_has_failed_when_all_is_replayed_is_loaded_anew_before_it_serves(world: TinyWorld) -> None:
+    class FailingLog(MemoryLog):
+        looks = 0
+
+        @property
+        def end_offset(self) -> int:
+            self.looks += 1
+            if self.looks == 2:
+                # The next load waits until the test has looked.
+                world.loading.clear()
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
+            return 0
+
+        @end_offset.setter
+        def end_offset(self, offset: int) -> None:
+            assert offset == 0
+
+    world.runtime.leads(0, 0, FailingLog())
+    wait_until(lambda: not world.loading.is_set(), 10, "the log has not failed")
+    world.wait_for(ShardState.FAILED)
+    assert world.runtime.shards() == []
+
+    world.loading.set()
+    world.wait_for(ShardState.ACTIVE)
+    assert [shard.is_loaded for shard in world.runtime.shards()] == [True]
+
+
 def test_a_failed_load_of_a_partition_that_is_gone_is_not_tried_again(world: TinyWorld) -> None:
     log = log_of(record_of("poison", 5))
     world.runtime.leads(0, 0, log)
