@@ -90,9 +90,15 @@ class Cleanup:
             spare_id = NO_PRODUCER_ID
         elif spare_id == NO_PRODUCER_ID:
             return self._want_id(transactional_id)
-        shard.context.count(TRANSACTIONS_TIMED_OUT)
         now = transaction.prepare_end(False, VERSION_2, now_ms, spare_id)
         result = shard.decide_end(transaction, now, _nobody, None)
+        decided = result.appended
+
+        def appended() -> Result | None:
+            shard.context.count(TRANSACTIONS_TIMED_OUT)
+            return None if decided is None else decided()
+
+        result.appended = appended
         result.failed = lambda _error: None
         return result
 
@@ -139,7 +145,6 @@ class Cleanup:
             if not self._is_unused(transaction, unused_since_ms):
                 continue
             batch.append(transaction.transactional_id)
-            context.count(IDS_EXPIRED)
             size_bytes += len(transaction.transactional_id) * 4 + 16
             if len(batch) >= EXPIRED_PER_APPEND or size_bytes >= EXPIRED_BYTES_PER_APPEND:
                 break
@@ -147,6 +152,8 @@ class Cleanup:
             return NOTHING
 
         def appended() -> None:
+            for _ in batch:
+                context.count(IDS_EXPIRED)
             context.timers.schedule("expired ids", 0, lambda: self._forget(expired))
 
         return Result(

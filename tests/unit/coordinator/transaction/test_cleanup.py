@@ -46,6 +46,7 @@ def test_an_abort_that_fails_is_tried_again_and_keeps_no_other_waiting() -> None
 
     stage.advance(10_000)
     assert sorted(stage.state(name) for name in "tuv") == ["Ongoing", "PrepareAbort", "PrepareAbort"]
+    assert stage.counts[TRANSACTIONS_TIMED_OUT] == 2
     stage.advance(10_000)
     assert {stage.state(name) for name in "tuv"} == {"PrepareAbort"}
     assert stage.refused == []
@@ -124,9 +125,11 @@ def test_ids_that_cannot_be_forgotten_now_are_forgotten_later() -> None:
     stage.fail_next_append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     stage.advance(3_600_000)
     assert "t" in stage.shard.transactions
+    assert stage.counts[IDS_EXPIRED] == 0
 
     stage.advance(3_600_000)
     assert stage.shard.transactions == {}
+    assert stage.counts[IDS_EXPIRED] == 1
 
 
 def test_an_id_that_is_forgotten_while_it_ends_stops_no_clock() -> None:
