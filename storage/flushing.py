@@ -23,7 +23,8 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             target = end_offset if up_to_offset is None else min(up_to_offset, end_offset)
             log.last_flush_ms = log.environment.now_ms()
             sealed = [segment for segment in log.sealed if segment.base_offset < target]
-            if target <= log.recovery_point and not sealed:
+            snapshots = {offset for offset in log.snapshots.unsynced if offset <= target}
+            if target <= log.recovery_point and not sealed and not snapshots:
                 return
             chosen = _with(sealed, _segments_between(segments, log.recovery_point, target))
             if segments[-1] in chosen:
@@ -31,9 +32,8 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
                     segments[-1].save_indexes()
                 except OSError as error:
                     raise log.disk_failed("flush failed", error) from error
-            snapshots = [log.snapshots.path(o) for o in log.snapshots.offsets if log.recovery_point < o <= target]
             truncations, changes = log.truncations, log.changes
-        if not fsync_segments(log, chosen, snapshots):
+        if not fsync_segments(log, chosen, [log.snapshots.path(offset) for offset in snapshots]):
             return
         log.durable_changes = changes
         with log.lock:
@@ -41,6 +41,7 @@ def flush(log: LogState, up_to_offset: int | None) -> None:
             if log.truncations == truncations:
                 log.recovery_point = max(log.recovery_point, target)
                 log.sealed = [segment for segment in log.sealed if segment not in sealed]
+                log.snapshots.unsynced -= snapshots
 
 
 def flush_all(log: LogState) -> None:
@@ -51,7 +52,7 @@ def flush_all(log: LogState) -> None:
     with log.lock:
         end_offset, _, segments, _ = log.published
         chosen = _with(log.sealed, _segments_between(segments, log.recovery_point, end_offset + 1) or [segments[-1]])
-        snapshots = [log.snapshots.path(offset) for offset in log.snapshots.offsets if offset >= log.recovery_point]
+        snapshots = [log.snapshots.path(offset) for offset in log.snapshots.unsynced]
     fsync_segments(log, chosen, snapshots)
     note_durable(log)
 
@@ -77,6 +78,7 @@ def save_all(log: LogState) -> bool:
             or log.durable_changes != log.changes
             or not log.topic_id_saved
             or not log.folder_saved
+            or bool(log.snapshots.unsynced)
             or log.saved_epochs != log.epochs.entries
         )
 
@@ -87,6 +89,7 @@ def note_durable(log: LogState) -> None:
         log.recovery_point = log.published[0]
         log.durable_changes = log.changes
         log.sealed = []
+        log.snapshots.unsynced.clear()
         log.at_rest = True
     log.topic_id_saved = log.folder_saved = True
 

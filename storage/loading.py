@@ -79,6 +79,8 @@ class LoadedLog:
         self.producers = ProducerStates()
         names = frozenset(tidy_folder(directory, self._files))
         self.snapshots = SnapshotFiles(directory, self._files, names)
+        if not clean:
+            self.snapshots.doubt_from(recovery_point)
         self.segments = [self._segment(offset) for offset in base_offsets(names)]
         epochs = self._read_epochs(leader_epochs.FILE_NAME in names)
         self._epochs_lost = epochs is None

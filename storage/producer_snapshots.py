@@ -62,12 +62,16 @@ def decode(data: bytes) -> list[ProducerEntry]:
 
 
 class SnapshotFiles:
-    """The snapshot files of one log. Changed under the log's lock."""
+    """The snapshot files of one log. Changed under the log's lock.
 
-    __slots__ = ("_files", "_offsets", "directory")
+    `unsynced`: the offsets of those that a power cut may take. The recovery point can't tell: one is taken just there.
+    """
+
+    __slots__ = ("_files", "_offsets", "directory", "unsynced")
 
     def __init__(self, directory: str, files: Files, names: Iterable[str]) -> None:
         self.directory = directory
+        self.unsynced: set[int] = set()
         self._files = files
         self._offsets = sorted(offset for name in names if (offset := offset_of(name)) is not None)
 
@@ -88,7 +92,12 @@ class SnapshotFiles:
             return False
         self._files.write_file(self.path(offset), encode(producers))
         self._offsets.append(offset)
+        self.unsynced.add(offset)
         return True
+
+    def doubt_from(self, offset: int) -> None:
+        """Those at `offset` or above may never have been fsynced: the last stop wasn't clean."""
+        self.unsynced.update(known for known in self._offsets if known >= offset)
 
     def load_latest(self, lowest: int, highest: int) -> tuple[list[ProducerEntry], int] | None:
         """The newest good snapshot for an offset above `lowest` up to `highest`; bad ones are removed on the way."""
@@ -103,6 +112,7 @@ class SnapshotFiles:
     def remove(self, offset: int) -> None:
         """Unlink one; harmless if it is gone. Raises OSError."""
         self._offsets.remove(offset)
+        self.unsynced.discard(offset)
         path = self.path(offset)
         if self._files.exists(path):
             self._files.unlink(path)

@@ -41,6 +41,13 @@ class _Node:
         return content
 
 
+class FoldersSurvive(random.Random):
+    """For `crash`: all changes of a folder reach the disk, of files what was fsynced, as where space comes late."""
+
+    def random(self) -> float:
+        return 0.3
+
+
 class CrashFiles(Files):
     """The files of a machine that may lose power. `crash` gives the machine after it came back."""
 

@@ -11,7 +11,7 @@ from kavka.storage.checkpoints import RECOVERY_POINT_FILE, OffsetCheckpoint
 from kavka.storage.files import AnyPath, Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import roll
-from tests.support.crash_files import CrashFiles
+from tests.support.crash_files import CrashFiles, FoldersSurvive
 from tests.support.log_managers import ID, FailingFiles, ManagerRig
 from tests.support.log_managers import append as append_values
 from tests.support.partition_logs import START_MS, Jobs, append, end_transaction, open_log
@@ -20,13 +20,6 @@ FOLDER = Path("/crash/visits-0")
 STEM = str(FOLDER / f"{0:020d}")
 SEGMENT_BYTES = 400
 ABORTED = [(7, 0, 1)]
-
-
-class FoldersSurvive(random.Random):
-    """Of the folder all changes reach the disk, of the files what was fsynced: a file system that allocates late."""
-
-    def random(self) -> float:
-        return 0.3
 
 
 class DyingFiles(CrashFiles):
