@@ -36,7 +36,12 @@ def flush_due(logs: Iterable[PartitionLog], now_ms: int, pause: Pause) -> int:
 
 
 def delete_old_segments(logs: Iterable[PartitionLog], now_ms: int, pause: Pause) -> int:
-    """Delete segments that are too old, too many, or below the log start offset; returns how many."""
+    """Delete segments that are too old, too many, or below the log start offset; returns how many.
+
+    Also those that a compaction has replaced, where it was kept from deleting them.
+    """
+    logs = list(logs)
+    _over((log for log in logs if log.swapped is not None), _finish_swap, pause)
     return _over(logs, lambda log: log.delete_old_segments(now_ms), pause)
 
 
@@ -48,6 +53,11 @@ def remove_expired_producers(logs: Iterable[PartitionLog], now_ms: int, pause: P
 def yield_interpreter() -> None:
     """Let threads run that wait for the interpreter."""
     time.sleep(_PAUSE_S)
+
+
+def _finish_swap(log: PartitionLog) -> int:
+    log.finish_swap()
+    return 0
 
 
 def _over(logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int], pause: Pause) -> int:

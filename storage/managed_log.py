@@ -15,6 +15,7 @@ from kavka.storage.log_state import LogState
 from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.segment import Segment
+from kavka.storage.swapping import finish_swap
 from kavka.storage.trimming import (
     delete_old_segments,
     delete_records_before,
@@ -179,6 +180,14 @@ class ManagedLog(LogState):
         if deleted:
             logger.info("%s: %d segments deleted, it starts at %d now", self, len(deleted), self.log_start_offset)
         return len(deleted)
+
+    def finish_swap(self) -> None:
+        """Do what the disk refused of a compaction's swap, if anything: space is free then, and names are right."""
+        with self.flush_lock:
+            try:
+                finish_swap(self)
+            except OSError as error:
+                raise self.disk_failed("compaction failed", error) from error
 
     def remove_expired_producers(self, now_ms: int) -> int:
         """Forget idempotent producers that were silent for `producer.id.expiration.ms`; how many."""

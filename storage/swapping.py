@@ -2,11 +2,12 @@
 
 `cleaner/swap.py` tells the steps. Before readers see the segment (`LogState.swapping`) a truncation takes it back; from
 then on (`LogState.swapped`) the steps that are left must be done, however often the disk refuses them: the next round
-looks for the segment's files under their names, and a segment that was replaced must not come back.
+looks for the segment's files under their names, and a segment that was replaced must not come back, and holds space. So
+the retention pass tries them again, too, whether the log is due for a round or not.
 """
 
 from kavka.storage.log_state import LogState
-from kavka.storage.segment import DELETED_SUFFIX, SUFFIXES, Segment
+from kavka.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SUFFIXES, Segment
 from kavka.storage.segment_files import SWAP_SUFFIX
 
 
@@ -65,20 +66,24 @@ def _drop_replaced(log: LogState, new: Segment) -> None:
 
 
 def take_names(log: LogState, new: Segment) -> None:
-    """Drop the suffix of the files of `swapped`. Lock held. Raises OSError, and then it is still to be done."""
+    """Drop the suffix of the files of `swapped`. Lock held. Raises OSError, and then it is still to be done.
+
+    A refusal half way leaves each file known by the name that it has: readers and retention go on.
+    """
     # Retention may have been faster.
     if new in log.published[2]:
-        for suffix in reversed(SUFFIXES):
-            path = f"{log.folder}/{new.base_offset:020d}{suffix}"
-            if not log.files.exists(path + SWAP_SUFFIX):
-                continue
-            if new.file.path == path + SWAP_SUFFIX:
-                # Nobody opens it meanwhile.
-                new.file.rename(path)
-            else:
-                log.files.rename(path + SWAP_SUFFIX, path)
-        new.has_its_names(log.folder)
-        # Another tuple: a reader that just missed a file knows that it should look again.
-        end_offset, position, segments, _ = log.published
-        log.publish(end_offset, position, list(segments))
+        stem = f"{log.folder}/{new.base_offset:020d}"
+        indexes = (new.offset_index, new.time_index, new.transaction_index)
+        try:
+            # The .log comes last: without it, the loader takes no notice of the others.
+            for index, suffix in reversed(list(zip(indexes, SUFFIXES[1:], strict=True))):
+                if log.files.exists(stem + suffix + SWAP_SUFFIX):
+                    log.files.rename(stem + suffix + SWAP_SUFFIX, stem + suffix)
+                index.path = stem + suffix
+            if new.file.path != stem + LOG_SUFFIX:
+                new.file.rename(stem + LOG_SUFFIX)
+        finally:
+            # Another tuple: a reader that just missed a file knows that it should look again.
+            end_offset, position, segments, _ = log.published
+            log.publish(end_offset, position, list(segments))
     log.swapped = None

@@ -26,7 +26,6 @@ from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError
 from kavka.storage.files import FinalDiskError
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
-from kavka.storage.swapping import finish_swap
 
 STROKE: Final = 16
 """A worker reads that many times its share of log.cleaner.io.buffer.size at a time: it works on whole columns."""
@@ -66,8 +65,7 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
             return Round(Outcome.PASSED, reason="the log has changed")
         log.abort_cleaning = partial(worker.abort, job.token)
     try:
-        with log.flush_lock:
-            finish_swap(log)
+        log.finish_swap()
         # What an earlier round left that didn't get to an end; nobody else works on this log.
         remove_cleaned(log.files, job.folder)
         # A record goes because of a newer one, or of a marker that may be the log's last batch: whatever the round goes

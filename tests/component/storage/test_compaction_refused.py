@@ -10,10 +10,11 @@ from kavka.protocol.errors import BrokerError
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.cleaner.rounds import Outcome
 from kavka.storage.files import AnyPath
+from kavka.storage.log_passes import delete_old_segments
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import compact, records_of, roll
 from tests.support.log_managers import FailingFiles
-from tests.support.partition_logs import START_MS, Jobs, append_batch, open_log
+from tests.support.partition_logs import START_MS, Jobs, append_batch, batch_of, open_log
 
 KEYS = 3
 REFUSED = {errno.ENOSPC: ("rename", "unlink"), errno.EMFILE: ("open", "fsync_directory")}
@@ -133,3 +134,41 @@ def test_a_step_that_is_refused_once_costs_a_round_and_nothing_else(
         assert scene.found(scene.open(clean=True)) == scene.latest, f"step {step}"
         step += 1
     assert step > 5
+
+
+@pytest.mark.parametrize("suffix", [".index.swap", ".timeindex.swap", ".log.swap", "0002.log", "0004.log"])
+@pytest.mark.parametrize("timestamp_ms", [START_MS, -1])
+def test_a_swap_that_was_refused_is_finished_without_another_round(
+    tmp_path: Path, suffix: str, timestamp_ms: int
+) -> None:
+    files, jobs = FailingFiles(), Jobs()
+    log = open_log(tmp_path, files=files, jobs=jobs, cleanup_policy="compact,delete", index_interval_bytes=0)
+    for number in range(6):
+        append_batch(log, batch_of(b"%d" % number, key=b"k", timestamp_ms=timestamp_ms))
+        if number % 2:
+            roll(log)
+    append_batch(log, batch_of(b"last", key=b"other", timestamp_ms=timestamp_ms))
+    files.fail("rename", suffix, errno.ENOSPC)
+    with pytest.raises(BrokerError):
+        compact(log)
+    assert log.swapped is not None
+
+    # While it is refused, whoever looks at the log finds all files, and nothing takes its directory offline.
+    newest = log.max_timestamp_offset()
+    assert (newest is None) == (timestamp_ms < 0)
+    log.offset_for_time(START_MS)
+    assert delete_old_segments([log], START_MS, lambda: None) == 0
+    assert [record.value for record in records_of(log)] == [b"5", b"last"]
+    assert (jobs.failures, log.swapped is None) == ([], False)
+
+    files.heal()
+    delete_old_segments([log], START_MS, lambda: None)
+    jobs.run_all()
+
+    assert log.swapped is None
+    names = {path.name for path in tmp_path.iterdir() if path.name.startswith("0")}
+    assert not [name for name in names if name.endswith((".swap", ".deleted"))]
+    assert sorted(name for name in names if name.endswith(".log")) == [f"{base:020d}.log" for base in log.published[3]]
+    assert jobs.failures == []
+    log.close()
+    assert [record.value for record in records_of(open_log(tmp_path))] == [b"5", b"last"]
