@@ -234,9 +234,10 @@ class LoadedLog:
             self.producers.map_end_offset = max(known, self.end_offset)
 
     def _assign_epoch(self, batch: ScannedBatch) -> None:
-        epoch = batch.header.partition_leader_epoch
-        if epoch > self.epochs.latest_epoch:
-            self.epochs.assign(epoch, batch.header.base_offset)
+        epoch, offset = batch.header.partition_leader_epoch, batch.header.base_offset
+        # The file may tell of the same epoch further on: it was saved before an earlier crash took its first batches.
+        if epoch > self.epochs.epoch_for(offset):
+            self.epochs.assign(epoch, offset)
 
     def _settle(self, log_start_offset: int) -> None:
         """Agree on where the log starts and ends, and have a last segment that can be written to."""

@@ -95,7 +95,7 @@ def rebuild_indexes(segment: Segment, files: Files, folder: str, on_batch: OnBat
     before they take their place. That a transaction index is lost nothing tells, so it comes first: until it is sure,
     the next start finds what was damaged, and builds all of them again.
     """
-    for index in (segment.offset_index, segment.time_index, segment.transaction_index):
+    for index in segment.indexes:
         index.path += TEMPORARY_SUFFIX
     segment.restart()
     size = segment.size_bytes

@@ -335,12 +335,17 @@ class Segment:
 
     def paths(self) -> list[str]:
         """The segment's files, of which only the first need exist."""
-        return [self.file.path, self.offset_index.path, self.time_index.path, self.transaction_index.path]
+        return [self.file.path, *(index.path for index in self.indexes)]
+
+    @property
+    def indexes(self) -> tuple[OffsetIndex | TimeIndex | TransactionIndex, ...]:
+        """In the order of their suffixes."""
+        return self.offset_index, self.time_index, self.transaction_index
 
     def moved_to(self, directory: str) -> None:
         """The folder was renamed; in it, the files are called as before."""
         self.file.moved_to(_in(directory, self.file.path))
-        for index in (self.offset_index, self.time_index, self.transaction_index):
+        for index in self.indexes:
             index.path = _in(directory, index.path)
 
     def has_its_names(self, directory: str) -> None:

@@ -7,7 +7,7 @@ the retention pass tries them again, too, whether the log is due for a round or 
 """
 
 from kavka.storage.log_state import LogState
-from kavka.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SUFFIXES, Segment
+from kavka.storage.segment import DELETED_SUFFIX, SUFFIXES, Segment
 from kavka.storage.segment_files import SWAP_SUFFIX
 
 
@@ -72,16 +72,16 @@ def take_names(log: LogState, new: Segment) -> None:
     """
     # Retention may have been faster.
     if new in log.published[2]:
-        stem = f"{log.folder}/{new.base_offset:020d}"
-        indexes = (new.offset_index, new.time_index, new.transaction_index)
+        paths = [f"{log.folder}/{new.base_offset:020d}{suffix}" for suffix in SUFFIXES]
+        indexes = new.indexes
         try:
             # The .log comes last: without it, the loader takes no notice of the others.
-            for index, suffix in reversed(list(zip(indexes, SUFFIXES[1:], strict=True))):
-                if log.files.exists(stem + suffix + SWAP_SUFFIX):
-                    log.files.rename(stem + suffix + SWAP_SUFFIX, stem + suffix)
-                index.path = stem + suffix
-            if new.file.path != stem + LOG_SUFFIX:
-                new.file.rename(stem + LOG_SUFFIX)
+            for index, path in reversed(list(zip(indexes, paths[1:], strict=True))):
+                if log.files.exists(path + SWAP_SUFFIX):
+                    log.files.rename(path + SWAP_SUFFIX, path)
+                index.path = path
+            if new.file.path != paths[0]:
+                new.file.rename(paths[0])
         finally:
             # Another tuple: a reader that just missed a file knows that it should look again.
             end_offset, position, segments, _ = log.published

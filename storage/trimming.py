@@ -34,6 +34,9 @@ def truncate_to(log: LogState, offset: int) -> bool:
         last.govern(log.roll_rules, log.jitter_ms())
         last.created_ms = log.environment.now_ms()
     end_offset = last.truncate_to(offset)
+    # Else a power cut might bring back what was cut, among what is written there meanwhile.
+    log.files.fsync(last.fd)
+    log.files.fsync_directory(log.folder)
     log.publish(end_offset, last.size_bytes, kept)
     _lower_recovery_point(log, end_offset)
     with log.watermark_lock:

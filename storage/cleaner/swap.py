@@ -93,7 +93,7 @@ def _opened(log: LogState, folder: str, group: CleanedGroup) -> Segment:
     """The new segment under its temporary name, with what readers ask for in memory."""
     segment = Segment(folder, group.replaced[0], log.environment.pool, group.size_bytes)
     segment.file.moved_to(segment.file.path + SWAP_SUFFIX)
-    for index in (segment.offset_index, segment.time_index, segment.transaction_index):
+    for index in segment.indexes:
         index.path += SWAP_SUFFIX
     segment.govern(log.roll_rules, 0)
     segment.created_ms = log.environment.now_ms()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kavka.storage.partition_log import PartitionLog
-from tests.support.crash_files import CrashFiles
+from tests.support.crash_files import CrashFiles, FoldersSurvive
 from tests.support.partition_logs import START_MS, Jobs, append, append_batch, batch_of, open_log, read_all
 
 FOLDER = Path("/crash/visits-0")
@@ -142,3 +142,30 @@ def test_a_segment_that_was_flushed_before_it_was_sealed_is_found_by_time_after_
         found = log.offset_for_time(START_MS + number)
         assert found is not None
         assert found.offset == number
+
+
+def test_what_was_cut_does_not_come_back_after_a_power_cut() -> None:
+    files = CrashFiles()
+    log = open_log(FOLDER, files=files, jobs=Jobs())
+    append(log, b"kept")
+    append(log, b"cut")
+    log.flush()
+    log.truncate_to(1)
+    append(log, b"new")
+
+    found = open_log(FOLDER, files=files.crash(FoldersSurvive()), clean=False, recovery_point=log.stored_recovery_point)
+
+    assert read_all(found) == [(0, b"kept")]
+
+
+def test_an_epoch_begins_with_its_first_batch_though_the_file_knows_it_from_a_later_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for epoch in (0, 4, 4):
+        append(log, b"v", leader_epoch=epoch)
+    log.close(clean=False)
+    # Saved before an earlier crash took what it tells of.
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n2\n0 0\n4 2\n")
+
+    log = open_log(tmp_path, clean=False)
+
+    assert log.epochs.entries == ((0, 0), (4, 1))
