@@ -290,6 +290,7 @@ class Broker:
         started.result(ELECTION_TIMEOUT_S)
         self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
+        self._scheduler.every("controller-term", lambda: RETRY_MS, controller.resume)
         with self._fatal_lock:
             early, self._early_failures = self._early_failures, None
         for path in early or ():

@@ -2,7 +2,8 @@
 
 Elected through the ephemeral `/controller`; every election counts up `/controller_epoch` in the same transaction, and
 all writes of a term are conditional on it. When something fails half way (the registry's disk is full, say), memory may
-have gone ahead of the tree: the term ends, and the next event begins with a new one that reads everything again.
+have gone ahead of the tree: the term ends, and the next request, or `resume`, begins a new one that reads everything
+again.
 """
 
 from __future__ import annotations
@@ -167,6 +168,14 @@ class Controller:
         """Move leadership away from a broker that stops; answers with the partitions that it still leads."""
         return self._in_term(lambda term: shut_down(term, broker_id, broker_epoch))
 
+    def resume(self) -> None:
+        """Have a term that failed followed by another one, should it be this broker's part; to be called now and then.
+
+        Requests do so, too, but partitions without a leader and deletions wait for none. Returns at once.
+        """
+        if self._term is None and self.is_active:
+            self._events.notice(self._on_lost_term)
+
     # The queue
 
     def _in_term(self, work: Callable[[Term], _T]) -> Future[_T]:
@@ -289,6 +298,10 @@ class Controller:
             self._attempt(self._take_part)
         except BrokerError as error:
             log.warning("no part taken in the election: %s", error)
+
+    def _on_lost_term(self) -> None:
+        if self._term is None and self.is_active:
+            self._on_controller_change()
 
     def _on_expired(self) -> None:
         self._drop_term()

@@ -1,13 +1,20 @@
 """Replicas that a broker could not host for a while, deletions that it could not do: its notice says to ask again."""
 
+from typing import NoReturn
+
 import pytest
 
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import NewTopic
+from kavka.cluster.ports import ControlRequest
+from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
+from kavka.protocol.errors import BrokerError
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import Known
+from tests.support.processes import wait_until
 
 
 def state(stage: Stage) -> PartitionState:
@@ -96,3 +103,34 @@ def test_a_topic_that_could_not_be_hosted_is_deleted_unless_its_broker_refuses(
 
     assert stage.registry.children("/admin/delete_topics") == (["t"] if refuses_deletion else [])
     assert ("t", 0) not in broker.metadata
+
+
+def test_a_term_that_the_registry_ended_is_followed_by_another_that_nobody_asked_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full for a log is full for the registry, too: the refusal could not be noted."""
+    cluster = stage.brokers(1)
+    broker = cluster.brokers[1]
+    controller = stage.controller()
+    broker.failing.add(("t", 0))
+
+    def full(*_: object) -> NoReturn:
+        raise RegistryUnavailableError("full")
+
+    def fill(_broker: int, request: ControlRequest) -> None:
+        if isinstance(request, LeaderAndIsrRequest):
+            monkeypatch.setattr(stage.registry, "pipeline", full)
+
+    cluster.on_send = fill
+    with pytest.raises(BrokerError):
+        wait(controller.create_topics([NewTopic("t", 1)]))
+    assert ("t", 0) not in broker.hosted
+
+    cluster.on_send = lambda _broker, _request: None
+    monkeypatch.undo()
+    broker.failing.clear()
+    controller.resume()
+
+    wait_until(lambda: ("t", 0) in broker.hosted, 30.0, "nobody hosts the partition")
+    stage.settle(controller)
+    assert (broker.hosted[("t", 0)].leader, broker.metadata[("t", 0)]) == (1, 1)
