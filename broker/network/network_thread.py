@@ -70,10 +70,8 @@ class NetworkThread:
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
         self._hang_ups = HangUps(self._client_ended, self._client_reset)
-        self._departure = Departure(self._pause, self.close_connection, self._call_later)
-        self._expiry = Expiry(
-            self.connections, lambda: self.settings.max_idle_ms, self.close_connection, self._call_later
-        )
+        self._departure = Departure(self._pause, self._close_or_log, self._call_later)
+        self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self._call_later)
         self._next_id = 0
         self._fatal: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
@@ -198,7 +196,14 @@ class NetworkThread:
 
     def _close_all(self) -> None:
         for connection in list(self.connections.values()):
+            self._close_or_log(connection)
+
+    def _close_or_log(self, connection: Connection) -> None:
+        """One of several: what goes wrong with it is not to keep the others, or who waits for all of them."""
+        try:
             self.close_connection(connection)
+        except Exception:
+            log.exception("closing failed peer=%s:%d", connection.peer_host, connection.peer_port)
 
     def _retire(self) -> None:
         self._departure.let_go(list(self.connections.values()), self._loop.stop)

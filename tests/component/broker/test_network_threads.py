@@ -154,6 +154,29 @@ def test_a_thread_that_retires_does_not_wait_for_ever(rig: Rig, monkeypatch: pyt
     rig.wait_for(lambda: not rig.thread.is_alive)
 
 
+@pytest.mark.parametrize("way", ["retire", "stop"])
+def test_a_connection_that_cannot_be_closed_keeps_neither_the_others_nor_the_thread(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    clients = [rig.adopt() for _ in range(3)]
+    rig.wait_for(lambda: len(rig.thread.connections) == 3)
+    first = next(iter(rig.thread.connections.values()))
+
+    close_socket = Connection.close_socket
+
+    def fail_once(connection: Connection) -> None:
+        if connection is first:
+            raise ValueError("broken")
+        close_socket(connection)
+
+    monkeypatch.setattr(Connection, "close_socket", fail_once)
+    threading.Thread(target=getattr(rig.thread, way), daemon=True).start()
+
+    rig.wait_for(lambda: not rig.thread.is_alive)
+    assert all(is_closed(client) for client in clients[1:])
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["closing"]
+
+
 def test_a_listener_that_moved_keeps_who_came_to_its_new_address(rig: Rig) -> None:
     clients = [rig.adopt() for _ in range(2)]
     rig.wait_for(lambda: len(rig.thread.connections) == 2)
