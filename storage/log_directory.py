@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -51,6 +51,7 @@ class LogDirectory:
         "_checkpoint_lock",
         "_descriptor",
         "_files",
+        "_kept",
         "_real_path",
         "clean_offsets",
         "failure",
@@ -60,6 +61,7 @@ class LogDirectory:
         "path",
         "recovery_points",
         "refusal_told_s",
+        "strangers",
     )
 
     def __init__(self, path: Path, files: Files) -> None:
@@ -75,6 +77,10 @@ class LogDirectory:
         self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_FILE, files)
         self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_FILE, files)
         self.clean_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_FILE, files)
+        self.strangers: frozenset[TopicPartition] = frozenset()
+        """Whose logs lie here and are left alone, for the registry does not know them; set at start."""
+        self._kept: tuple[dict[TopicPartition, int], ...] = ({}, {}, {})
+        """What is said of them in the checkpoints: log start offsets, high watermarks, clean offsets."""
         self._files = files
         self._descriptor = -1
         self._real_path = ""
@@ -185,12 +191,22 @@ class LogDirectory:
             if self.online:
                 self._write_clean_offsets(logs)
 
+    def keep_offsets(self, *stored: Mapping[TopicPartition, int]) -> None:
+        """Keep what the checkpoints (log start offsets, high watermarks, clean offsets) say of the `strangers`.
+
+        Their recovery points are not kept: whoever knows them later has them recovered, whichever way this start ends.
+        """
+        strangers = self.strangers
+        self._kept = tuple({key: offset for key, offset in each.items() if key in strangers} for each in stored)
+
     def forget(self, key: TopicPartition, list_logs: ListLogs) -> None:
         """Have no checkpoint tell of a log of the partition that was deleted. Raises OSError: one may still do.
 
         A new log of this name would be opened with its offsets after a crash: cut off, or not looked at.
         """
         with self._checkpoint_lock:
+            for kept in self._kept:
+                kept.pop(key, None)
             checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
             if any(checkpoint.has(key) for checkpoint in checkpoints):
                 logs = list_logs()
@@ -207,13 +223,15 @@ class LogDirectory:
     def _write_log_start_offsets(self, logs: Sequence[PartitionLog]) -> None:
         self.log_start_offsets.write(
             {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
+            | self._kept[0]
         )
 
     def _write_high_watermarks(self, logs: Sequence[PartitionLog]) -> None:
-        self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs})
+        self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs} | self._kept[1])
 
     def _write_clean_offsets(self, logs: Sequence[PartitionLog]) -> None:
         offsets = {(log.topic, log.partition): clean for log in logs if (clean := log.clean_offset) is not None}
+        offsets |= self._kept[2]
         if offsets or self.clean_offsets.exists:
             self.clean_offsets.write(offsets)
 

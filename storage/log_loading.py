@@ -102,11 +102,11 @@ def find_all_folders(
 
 
 def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, known: KnownPartitions) -> FoundFolders:
-    logs, strangers, namesakes = {}, [], []
+    logs, strangers, namesakes = {}, {}, []
     for key, folder in found.logs.items():
         topic_id = known(*key)
         if topic_id is None:
-            strangers.append(folder.name)
+            strangers[key] = folder.name
         elif (
             NO_TOPIC_ID not in (topic_id, own_id := partition_metadata.read_topic_id(folder, files))
             and own_id != topic_id
@@ -116,7 +116,8 @@ def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, know
             logs[key] = folder
     if strangers:
         reason = "of partitions that are not known here; kavka storage adopt enters topics that are not"
-        _leave_alone(directory, reason, strangers)
+        _leave_alone(directory, reason, list(strangers.values()))
+        directory.strangers = frozenset(strangers)
     if namesakes:
         _leave_alone(directory, "of other topics of the same names, by their ids", namesakes)
     return found._replace(logs=logs)
@@ -145,16 +146,18 @@ def load_logs(
 ) -> list[PartitionLog]:
     """Open the directory's logs, and recover them unless it was closed cleanly.
 
+    One without a recovery point was no part of that: it was left alone then, or brought here since, and is recovered.
     The mark of the clean stop is gone afterwards. Raises OSError; the logs that were open by then are closed.
     """
     stored = read_stored_offsets(directory)
+    directory.keep_offsets(stored.log_start_offsets, stored.high_watermarks, stored.clean_offsets)
     clean = directory.take_clean_shutdown_mark()
     logs: list[PartitionLog] = []
 
     def load(key: TopicPartition) -> None:
-        log = open_log(
-            folders[key], key, clean, stored.recovery_points.get(key, 0), stored.log_start_offsets.get(key, 0)
-        )
+        recovery_point = stored.recovery_points.get(key)
+        log_start_offset = stored.log_start_offsets.get(key, 0)
+        log = open_log(folders[key], key, clean and recovery_point is not None, recovery_point or 0, log_start_offset)
         logs.append(log)
         log.clean_offset = stored.clean_offsets.get(key)
         if (high_watermark := stored.high_watermarks.get(key)) is not None:

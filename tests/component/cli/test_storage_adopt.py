@@ -87,10 +87,11 @@ def test_a_directory_that_is_not_there_is_named_and_not_made(kafka_dir: Path, tm
 
 
 def test_a_directory_of_something_else_is_left_as_it_is(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "notes").mkdir()
+    (tmp_path / "photos-3").mkdir()
+    (tmp_path / "photos-3" / "wedding.jpg").touch()
     assert adopt(tmp_path) == 1
     assert f"{tmp_path}: no Kafka's log directory" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["photos-3", "wedding.jpg"]
 
 
 def test_a_kafka_without_topics_has_nothing_to_configure(tmp_path: Path, capsys: Output) -> None:

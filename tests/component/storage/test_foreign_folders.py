@@ -121,3 +121,31 @@ def test_a_partition_whose_name_is_taken_is_refused_with_what_to_do(rig: Manager
     assert manager.delete([("photos", 3)]) == {}
     manager.close()
     assert contents(photos) == {"wedding.jpg": "precious wedding.jpg"}
+
+
+def test_a_log_that_is_not_known_keeps_its_offsets_and_is_recovered_once_it_is(rig: ManagerRig) -> None:
+    manager = rig.start()
+    for topic in ("visits", "orders"):
+        log = manager.get_or_create(topic, 0, ID)
+        append(log, b"one")
+        append(log, b"two")
+        log.advance_high_watermark(2)
+        log.delete_records_before(1)
+        log.clean_offset = 1
+    manager.checkpoint_clean_offsets(manager.directories.all[0])
+    manager.close()
+
+    manager = rig.make()
+    manager.lock_directories()
+    manager.load(lambda topic, _: ID if topic == "visits" else None)
+    assert [log.topic for log in manager.all_logs()] == ["visits"]
+    manager.checkpoint_log_start_offsets()
+    manager.checkpoint_clean_offsets(manager.directories.all[0])
+    manager.close()
+
+    logs = {log.topic: log for log in rig.start().all_logs()}
+    for log in logs.values():
+        assert (log.log_start_offset, log.high_watermark, log.clean_offset) == (1, 2, 1)
+        assert read_values(log) == [b"two"]
+    assert {topic: log.recovered_segments for topic, log in logs.items()} == {"visits": 0, "orders": 1}
+    rig.manager.close()
