@@ -1,16 +1,14 @@
 """What time does: transactions that last too long are aborted, ids that nobody uses are forgotten."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kavka.coordinator.runtime.result import NOTHING, Result
+from kavka.coordinator.transaction.completion import Completion
 from kavka.coordinator.transaction.metadata import NO_PRODUCER_ID, VERSION_2, TransactionMetadata, tombstone_of
 from kavka.coordinator.transaction.ports import ProducerIdWanted
 from kavka.coordinator.transaction.states import AT_REST, TransactionState
-
-if TYPE_CHECKING:
-    from kavka.coordinator.transaction.completion import Completion
-    from kavka.coordinator.transaction.shard import TransactionShard
+from kavka.coordinator.transaction.table import TransactionTable
 
 DECIDED_FOR_LONG_MS: Final = 10_000
 EXPIRED_PER_APPEND: Final = 500
@@ -20,41 +18,19 @@ IDS_EXPIRED: Final = "kavka_transaction_coordinator_expired_ids"
 
 
 class Cleanup:
-    """The clocks of one shard. Under its lock.
+    """The clocks of one shard. Under its lock."""
 
-    `_ongoing`, `_decided`: those whose transaction runs, or is ending, by id, so that looking for late ones costs
-    nothing for ids at rest; with the latter, since when by the monotonic clock, which nobody sets.
-    """
-
-    def __init__(self, shard: "TransactionShard", completion: "Completion") -> None:
-        self._shard: Final = shard
-        self._completion: Final = completion
-        self._ongoing: Final[dict[str, TransactionMetadata]] = {}
-        self._decided: Final[dict[str, tuple[TransactionMetadata, int]]] = {}
+    def __init__(self, table: TransactionTable) -> None:
+        self._table: Final = table
+        self._completion: Final = Completion(table)
 
     def start(self) -> None:
         """Look regularly from now on."""
         self._look_for_late_soon()
         self._look_for_unused_soon()
 
-    def changed(self, transaction: TransactionMetadata) -> None:
-        """Note which transactions run."""
-        if transaction.state is TransactionState.ONGOING:
-            self._ongoing[transaction.transactional_id] = transaction
-        else:
-            self._ongoing.pop(transaction.transactional_id, None)
-        if transaction.is_decided:
-            self._decided[transaction.transactional_id] = (transaction, self._shard.context.monotonic_ms())
-        else:
-            self._decided.pop(transaction.transactional_id, None)
-
-    def forgotten(self, transactional_id: str) -> None:
-        """There is no such id any more."""
-        self._ongoing.pop(transactional_id, None)
-        self._decided.pop(transactional_id, None)
-
     def _look_for_late_soon(self) -> None:
-        context = self._shard.context
+        context = self._table.context
         interval_ms = context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         context.timers.schedule("late transactions", interval_ms, self._abort_late)
 
@@ -62,13 +38,13 @@ class Cleanup:
         """Each in an operation of its own: what fails for one must not keep the others."""
         # First of all, so that whatever goes wrong below goes wrong this once.
         self._look_for_late_soon()
-        shard = self._shard
-        now_ms = shard.context.now_ms()
-        for transactional_id, transaction in self._ongoing.items():
+        table = self._table
+        now_ms = table.context.now_ms()
+        for transactional_id, transaction in table.ongoing.items():
             if _is_late(transaction, now_ms):
-                shard.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
-        decided_ms = shard.context.monotonic_ms() - DECIDED_FOR_LONG_MS
-        for transaction, since_ms in self._decided.values():
+                table.context.timers.schedule(("late", transactional_id), 0, self._aborting(transactional_id))
+        decided_ms = table.context.monotonic_ms() - DECIDED_FOR_LONG_MS
+        for transaction, since_ms in table.decided.values():
             if since_ms <= decided_ms:
                 self._completion.nudge(transaction)
         return NOTHING
@@ -81,21 +57,21 @@ class Cleanup:
 
         `spare_id`: a producer id of which nobody knows yet, once one was needed.
         """
-        shard = self._shard
-        now_ms = shard.context.now_ms()
-        transaction = shard.transactions.get(transactional_id)
-        if transaction is None or not _is_late(transaction, now_ms) or transactional_id in shard.waiting:
+        table = self._table
+        now_ms = table.context.now_ms()
+        transaction = table.transactions.get(transactional_id)
+        if transaction is None or not _is_late(transaction, now_ms) or transactional_id in table.waiting:
             return NOTHING
         if not transaction.is_exhausted:
             spare_id = NO_PRODUCER_ID
         elif spare_id == NO_PRODUCER_ID:
             return self._want_id(transactional_id)
         now = transaction.prepare_end(False, VERSION_2, now_ms, spare_id)
-        result = shard.decide_end(transaction, now, _nobody, None)
+        result = self._completion.decide(transaction, now, _nobody, None)
         decided = result.appended
 
         def appended() -> Result | None:
-            shard.context.count(TRANSACTIONS_TIMED_OUT)
+            table.context.count(TRANSACTIONS_TIMED_OUT)
             return None if decided is None else decided()
 
         result.appended = appended
@@ -103,41 +79,41 @@ class Cleanup:
         return result
 
     def _want_id(self, transactional_id: str) -> Result:
-        return self._shard.wait_for_producer_id(
+        return self._table.wait_for_producer_id(
             ProducerIdWanted(
-                self._shard.context.partition,
+                self._table.context.partition,
                 transactional_id,
-                lambda shard, producer_id: shard.abort_late(transactional_id, producer_id),
+                lambda table, producer_id: Cleanup(table).abort(transactional_id, producer_id),
                 # It is as late when it is looked at next.
                 _nobody,
             )
         )
 
     def _look_for_unused_soon(self) -> None:
-        context = self._shard.context
+        context = self._table.context
         interval_ms = context.config.transaction_remove_expired_transaction_cleanup_interval_ms
         context.timers.schedule("unused ids", interval_ms, self._expire_unused)
 
     def _expire_unused(self) -> Result:
         self._look_for_unused_soon()
         unused_since_ms = self._unused_since_ms()
-        expired = [each for each in self._shard.transactions.values() if self._is_unused(each, unused_since_ms)]
+        expired = [each for each in self._table.transactions.values() if self._is_unused(each, unused_since_ms)]
         return self._forget(iter(expired))
 
     def _unused_since_ms(self) -> int:
-        context = self._shard.context
+        context = self._table.context
         return context.now_ms() - context.config.transactional_id_expiration_ms
 
     def _is_unused(self, transaction: TransactionMetadata, since_ms: int) -> bool:
         return (
             transaction.state in AT_REST
             and transaction.last_update_ms <= since_ms
-            and transaction.transactional_id not in self._shard.waiting
+            and transaction.transactional_id not in self._table.waiting
         )
 
     def _forget(self, expired: Iterator[TransactionMetadata]) -> Result:
         """One append's worth of them; the rest when others have had their turn, unless it is used again by then."""
-        context = self._shard.context
+        context = self._table.context
         unused_since_ms = self._unused_since_ms()
         batch: list[str] = []
         size_bytes = 0

@@ -9,16 +9,14 @@ twice before the transaction is complete does no harm.
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kavka.coordinator.runtime.result import NOTHING, Reply, Result
 from kavka.coordinator.transaction.metadata import Dispatch, TransactionMetadata, Transition, record_of
 from kavka.coordinator.transaction.ports import MarkersWanted
 from kavka.coordinator.transaction.states import TransactionState
+from kavka.coordinator.transaction.table import TransactionTable
 from kavka.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kavka.coordinator.transaction.shard import TransactionShard
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 1_000
@@ -54,15 +52,15 @@ class MarkerAnswer(NamedTuple):
 class Completion:
     """Sees decided transactions through. Under the shard's lock."""
 
-    def __init__(self, shard: "TransactionShard") -> None:
-        self._shard: Final = shard
+    def __init__(self, table: TransactionTable) -> None:
+        self._table: Final = table
 
     def decide(self, transaction: TransactionMetadata, now: Transition, reply: Reply, response: object) -> Result:
         """Log the decision, answer, and have the markers written."""
         transactional_id = transaction.transactional_id
 
         def appended() -> Result:
-            self._shard.make(transactional_id, now)
+            self._table.make(transactional_id, now)
             return self._send(transaction) if now.partitions else self._complete(transaction)
 
         record = record_of(transactional_id, now)
@@ -71,11 +69,11 @@ class Completion:
     def resumed(self) -> list[tuple[Reply, Any]]:
         """After loading: send the markers of all that was decided."""
         replies: list[tuple[Reply, Any]] = []
-        for transaction in self._shard.transactions.values():
+        for transaction in self._table.transactions.values():
             if not transaction.is_decided:
                 continue
             if transaction.unmarked:
-                replies.append((self._shard.ports.write_markers, self._dispatched(transaction)))
+                replies.append((self._table.ports.write_markers, self._dispatched(transaction)))
             else:
                 self._retry(transaction)
         return replies
@@ -85,7 +83,7 @@ class Completion:
 
         Markers are always answered. Where they were not by a mistake of ours, they are withdrawn and sent anew.
         """
-        context = self._shard.context
+        context = self._table.context
         if context.timers.is_scheduled(("markers", transaction.transactional_id)):
             return
         dispatch = transaction.dispatch
@@ -100,7 +98,7 @@ class Completion:
 
     def answered(self, wanted: MarkersWanted, answers: Iterable[MarkerAnswer]) -> Result:
         """See TransactionShard.markers_answered."""
-        transaction = self._shard.transactions.get(wanted.transactional_id)
+        transaction = self._table.transactions.get(wanted.transactional_id)
         if transaction is None or transaction.dispatch is not wanted.dispatch:
             # An answer that comes late says nothing of the next transaction (KAFKA-16352).
             return NOTHING
@@ -112,13 +110,13 @@ class Completion:
                 self._drop(transaction, topic, partition, code)
         if not transaction.unmarked:
             return self._complete(transaction)
-        self._shard.context.count(MARKERS_RETRIED)
+        self._table.context.count(MARKERS_RETRIED)
         self._retry(transaction)
         return NOTHING
 
     def _complete(self, transaction: TransactionMetadata) -> Result:
         transactional_id = transaction.transactional_id
-        now = transaction.prepare_complete(self._shard.context.now_ms())
+        now = transaction.prepare_complete(self._table.context.now_ms())
 
         def failed(_error: object) -> None:
             self._retry(transaction)
@@ -126,7 +124,7 @@ class Completion:
         return Result(
             [record_of(transactional_id, now)],
             replays=False,
-            appended=lambda: self._shard.make(transactional_id, now),
+            appended=lambda: self._table.make(transactional_id, now),
             failed=failed,
         )
 
@@ -134,12 +132,12 @@ class Completion:
         delay_ms = min(RETRY_FIRST_MS << min(transaction.attempts, 10), RETRY_LONGEST_MS)
         transaction.attempts += 1
         transactional_id = transaction.transactional_id
-        self._shard.context.timers.schedule(
+        self._table.context.timers.schedule(
             ("markers", transactional_id), delay_ms, lambda: self._try_again(transactional_id)
         )
 
     def _try_again(self, transactional_id: str) -> Result:
-        transaction = self._shard.transactions.get(transactional_id)
+        transaction = self._table.transactions.get(transactional_id)
         if transaction is None or not transaction.is_decided:
             return NOTHING
         if not transaction.unmarked:
@@ -158,7 +156,7 @@ class Completion:
             return ()
 
         return Result(
-            replies=[(self._shard.ports.write_markers, wanted)],
+            replies=[(self._table.ports.write_markers, wanted)],
             reads_committed=True,
             uncommitted=uncommitted,
         )
@@ -171,12 +169,12 @@ class Completion:
             partition,
             code.name,
         )
-        self._shard.context.count(MARKERS_DROPPED)
+        self._table.context.count(MARKERS_DROPPED)
         transaction.unmarked.discard((topic, partition))
 
     def _dispatched(self, transaction: TransactionMetadata) -> MarkersWanted:
         """The markers that are missing, from now on on their way."""
-        context = self._shard.context
+        context = self._table.context
         transaction.dispatch = dispatch = Dispatch(context.monotonic_ms())
         return MarkersWanted(
             context.partition,

@@ -1,8 +1,9 @@
 """EndTxn: commit or abort."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kavka.coordinator.runtime.result import Reply, Result
+from kavka.coordinator.transaction.completion import Completion
 from kavka.coordinator.transaction.metadata import (
     LAST_CLIENT_EPOCH,
     MAX_EPOCH,
@@ -13,65 +14,64 @@ from kavka.coordinator.transaction.metadata import (
 )
 from kavka.coordinator.transaction.ports import ProducerIdWanted
 from kavka.coordinator.transaction.states import END_V1, END_V2, END_V2_AGAIN, ENDED, EndOutcome, EndTable
+from kavka.coordinator.transaction.table import TransactionTable
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-
-if TYPE_CHECKING:
-    from kavka.coordinator.transaction.shard import TransactionShard
 
 
 class Ending:
     """Decides how transactions end. Under the shard's lock."""
 
-    def __init__(self, shard: "TransactionShard") -> None:
-        self._shard: Final = shard
+    def __init__(self, table: TransactionTable) -> None:
+        self._table: Final = table
+        self._completion: Final = Completion(table)
 
     def end(self, request: EndTxnRequest, client_version: int, reply: Reply, spare_id: int = NO_PRODUCER_ID) -> Result:
         """Decide; `spare_id` is a producer id of which nobody knows yet, once one was needed."""
-        shard = self._shard
+        table = self._table
         try:
             transaction, outcome = self._look(request, client_version)
         except BrokerError as refusal:
-            return shard.answer(reply, refusal.code)
+            return table.answer(reply, refusal.code)
         if outcome is EndOutcome.ENDED_SO and transaction.producer_epoch != MAX_EPOCH:
-            return shard.answer(reply, _ended(transaction.producer_id, transaction.producer_epoch))
+            return table.answer(reply, _ended(transaction.producer_id, transaction.producer_epoch))
         needs_id = client_version >= VERSION_2 and transaction.is_exhausted
         if needs_id and spare_id == NO_PRODUCER_ID:
             return self._want_id(request, client_version, reply)
         # What has ended at the epoch that is nobody's gets a producer id by an abort of nothing.
         committed = request.committed and outcome is EndOutcome.DECIDE
         now = transaction.prepare_end(
-            committed, client_version, shard.context.now_ms(), spare_id if needs_id else NO_PRODUCER_ID
+            committed, client_version, table.context.now_ms(), spare_id if needs_id else NO_PRODUCER_ID
         )
-        return shard.decide_end(transaction, now, reply, _ended(*_producer_after(now)))
+        return self._completion.decide(transaction, now, reply, _ended(*_producer_after(now)))
 
     def _look(self, request: EndTxnRequest, client_version: int) -> tuple[TransactionMetadata, EndOutcome]:
         """The transaction and what becomes of the request. Raises BrokerError."""
-        shard = self._shard
-        transaction = shard.transactions.get(request.transactional_id)
+        table = self._table
+        transaction = table.transactions.get(request.transactional_id)
         if transaction is None:
             raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if client_version >= VERSION_2:
             # Before the producer is compared: it may have gone on already with the epoch, or the id, that is its own
             # only when the transition ends (KAFKA-18464, KAFKA-18660).
-            if shard.is_busy(transaction):
+            if table.is_busy(transaction):
                 raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
-            table = _check_v2(request, transaction)
+            outcomes = _check_v2(request, transaction)
         else:
-            table = _check_v1(request, transaction)
-            if shard.is_busy(transaction):
+            outcomes = _check_v1(request, transaction)
+            if table.is_busy(transaction):
                 raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        outcome = table.get((transaction.state, request.committed), EndOutcome.INVALID)
+        outcome = outcomes.get((transaction.state, request.committed), EndOutcome.INVALID)
         if outcome in _REFUSALS:
             raise BrokerError(_REFUSALS[outcome])
         return transaction, outcome
 
     def _want_id(self, request: EndTxnRequest, client_version: int, reply: Reply) -> Result:
-        return self._shard.wait_for_producer_id(
+        return self._table.wait_for_producer_id(
             ProducerIdWanted(
-                self._shard.context.partition,
+                self._table.context.partition,
                 request.transactional_id,
-                lambda shard, producer_id: Ending(shard).end(request, client_version, reply, producer_id),
+                lambda table, producer_id: Ending(table).end(request, client_version, reply, producer_id),
                 lambda error: reply(error.code),
             )
         )

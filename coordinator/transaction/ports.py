@@ -5,14 +5,13 @@ outcome comes back as an operation on the shard of that partition, if this broke
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
     from kavka.coordinator.runtime.result import Result
     from kavka.coordinator.transaction.metadata import Dispatch, TopicPartition
-    from kavka.coordinator.transaction.shard import TransactionShard
 
 
 class ProducerIdWanted(NamedTuple):
@@ -21,8 +20,8 @@ class ProducerIdWanted(NamedTuple):
     partition: int
     """Of the shard."""
     transactional_id: str
-    decide: "Callable[[TransactionShard, int], Result]"
-    """What was asked, to be decided anew with the id at hand."""
+    decide: "Callable[[Any, int], Result]"
+    """What was asked, to be decided anew: given the shard's table of that moment, and the id."""
     refuse: Callable[[BrokerError], object]
     """Answers that there is none, or that this broker no longer coordinates the id."""
 

@@ -1,8 +1,9 @@
 """InitProducerId with a transactional id: who writes under it from now on."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kavka.coordinator.runtime.result import Reply, Result
+from kavka.coordinator.transaction.completion import Completion
 from kavka.coordinator.transaction.metadata import (
     LAST_CLIENT_EPOCH,
     NO_EPOCH,
@@ -13,36 +14,35 @@ from kavka.coordinator.transaction.metadata import (
 )
 from kavka.coordinator.transaction.ports import ProducerIdWanted
 from kavka.coordinator.transaction.states import TransactionState
+from kavka.coordinator.transaction.table import TransactionTable
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-
-if TYPE_CHECKING:
-    from kavka.coordinator.transaction.shard import TransactionShard
 
 
 class Producers:
     """Gives producers their ids and epochs. Under the shard's lock."""
 
-    def __init__(self, shard: "TransactionShard") -> None:
-        self._shard: Final = shard
+    def __init__(self, table: TransactionTable) -> None:
+        self._table: Final = table
+        self._completion: Final = Completion(table)
 
     def init(self, request: InitProducerIdRequest, reply: Reply, spare_id: int = NO_PRODUCER_ID) -> Result:
         """Decide; `spare_id` is a producer id of which nobody knows yet, once one was needed."""
         try:
             return self._init(request, reply, spare_id)
         except BrokerError as refusal:
-            return self._shard.answer(reply, refusal.code)
+            return self._table.answer(reply, refusal.code)
 
     def _init(self, request: InitProducerIdRequest, reply: Reply, spare_id: int) -> Result:
-        shard = self._shard
+        table = self._table
         transactional_id = request.transactional_id
         assert transactional_id is not None
         timeout_ms = request.transaction_timeout_ms
-        if not 0 < timeout_ms <= shard.context.config.transaction_max_timeout_ms:
+        if not 0 < timeout_ms <= table.context.config.transaction_max_timeout_ms:
             raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        now_ms = shard.context.now_ms()
-        transaction = shard.transactions.get(transactional_id)
-        if transactional_id in shard.waiting or (transaction is not None and transaction.is_decided):
+        now_ms = table.context.now_ms()
+        transaction = table.transactions.get(transactional_id)
+        if transactional_id in table.waiting or (transaction is not None and transaction.is_decided):
             raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if transaction is None:
             if spare_id == NO_PRODUCER_ID:
@@ -56,7 +56,7 @@ class Producers:
         if fences:
             # The producer that it belongs to is fenced; who asked comes again when the abort is complete.
             aborted = transaction.prepare_end(False, VERSION_2, now_ms, spare_id if rotates else NO_PRODUCER_ID)
-            return shard.decide_end(transaction, aborted, reply, ErrorCode.CONCURRENT_TRANSACTIONS)
+            return self._completion.decide(transaction, aborted, reply, ErrorCode.CONCURRENT_TRANSACTIONS)
         if rotates:
             now = transaction.prepare_rotation(spare_id, timeout_ms, expected_epoch, now_ms)
         else:
@@ -64,15 +64,15 @@ class Producers:
         response = InitProducerIdResponse(
             error_code=ErrorCode.NONE, producer_id=now.producer_id, producer_epoch=now.producer_epoch
         )
-        return shard.write(transactional_id, now, reply, response)
+        return table.write(transactional_id, now, reply, response)
 
     def _want_id(self, request: InitProducerIdRequest, reply: Reply) -> Result:
         assert request.transactional_id is not None
-        return self._shard.wait_for_producer_id(
+        return self._table.wait_for_producer_id(
             ProducerIdWanted(
-                self._shard.context.partition,
+                self._table.context.partition,
                 request.transactional_id,
-                lambda shard, producer_id: Producers(shard).init(request, reply, producer_id),
+                lambda table, producer_id: Producers(table).init(request, reply, producer_id),
                 lambda error: reply(error.code),
             )
         )

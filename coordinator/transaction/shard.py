@@ -10,7 +10,7 @@ One transition at a time: while an id waits for a producer id, or for its marker
 told CONCURRENT_TRANSACTIONS. Every answer waits until what it tells of is committed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.ports import ShardContext
@@ -23,12 +23,11 @@ from kavka.coordinator.transaction.listing import describe_transaction, list_tra
 from kavka.coordinator.transaction.metadata import (
     TopicPartition,
     TransactionMetadata,
-    Transition,
-    record_of,
     transition_of,
 )
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted, TransactionPorts
 from kavka.coordinator.transaction.producers import Producers
+from kavka.coordinator.transaction.table import TransactionTable
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.internal.transaction_records import TransactionLogKey, TransactionLogValue
 
@@ -48,15 +47,17 @@ class TransactionShard:
 
     def __init__(self, context: ShardContext, ports: TransactionPorts) -> None:
         self.context: Final = context
-        self.ports: Final = ports
-        self.transactions: Final[dict[str, TransactionMetadata]] = {}
-        self.waiting: Final[dict[str, ProducerIdWanted]] = {}
-        """Ids whose transition waits for a producer id."""
-        self._producers: Final = Producers(self)
-        self._joining: Final = Joining(self)
-        self._ending: Final = Ending(self)
-        self._completion: Final = Completion(self)
-        self._cleanup: Final = Cleanup(self, self._completion)
+        self.table: Final = TransactionTable(context, ports)
+        self._producers: Final = Producers(self.table)
+        self._joining: Final = Joining(self.table)
+        self._ending: Final = Ending(self.table)
+        self._completion: Final = Completion(self.table)
+        self._cleanup: Final = Cleanup(self.table)
+
+    @property
+    def transactions(self) -> Mapping[str, TransactionMetadata]:
+        """By transactional id."""
+        return self.table.transactions
 
     def init_producer_id(self, request: "InitProducerIdRequest", reply: Reply) -> Result:
         """A producer comes. Replies with an InitProducerIdResponse, or with an ErrorCode.
@@ -99,16 +100,17 @@ class TransactionShard:
 
     def describe(self, transactional_id: str, reply: Reply) -> Result:
         """Replies with a TransactionState of DescribeTransactions."""
-        return self.answer(reply, describe_transaction(transactional_id, self.transactions.get(transactional_id)))
+        return self.table.answer(reply, describe_transaction(transactional_id, self.transactions.get(transactional_id)))
 
     def list(self, request: "ListTransactionsRequest", reply: Reply) -> Result:
         """Replies with a list of ListTransactions' TransactionState, whatever their ids: see `listing.id_filter`."""
-        return self.answer(reply, list_transactions(request, self.transactions.values(), self.context.now_ms()))
+        found = list_transactions(request, self.transactions.values(), self.context.now_ms())
+        return self.table.answer(reply, found)
 
     def producer_id_given(self, wanted: ProducerIdWanted, producer_id: int) -> Result:
         """Decide what waited for a producer id."""
         self._stop_waiting(wanted)
-        return wanted.decide(self, producer_id)
+        return wanted.decide(self.table, producer_id)
 
     def producer_id_refused(self, wanted: ProducerIdWanted, error: BrokerError) -> Result:
         """There is none: who waits is told, and may come again."""
@@ -124,8 +126,7 @@ class TransactionShard:
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         if value is None:
-            self.transactions.pop(key.transactional_id, None)
-            self._cleanup.forgotten(key.transactional_id)
+            self.table.forget(key.transactional_id)
             return
         assert isinstance(value, TransactionLogValue)
         try:
@@ -134,7 +135,7 @@ class TransactionShard:
             # A status that only a later version knows: what is known of the id stays as it was.
             self.context.count(UNREADABLE_RECORDS)
             return
-        self.make(key.transactional_id, now)
+        self.table.make(key.transactional_id, now)
 
     def replay_end_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         """See Shard. Nobody writes to this topic in transactions."""
@@ -158,46 +159,7 @@ class TransactionShard:
         """See Shard. Markers for topics that are gone are dropped when they are sent again."""
         return NOTHING
 
-    # What the parts have in common.
-
-    def answer(self, reply: Reply, response: object) -> Result:
-        """An answer that changes nothing; it may tell of what is not yet committed, and waits for that."""
-        return Result(replies=[(reply, response)], reads_committed=True)
-
-    def is_busy(self, transaction: TransactionMetadata) -> bool:
-        """Whether a transition is under way: CONCURRENT_TRANSACTIONS for everybody else."""
-        return transaction.is_decided or transaction.transactional_id in self.waiting
-
-    def wait_for_producer_id(self, wanted: ProducerIdWanted) -> Result:
-        """Leave the id as it is until a producer id has come."""
-        self.waiting[wanted.transactional_id] = wanted
-        return Result(replies=[(self.ports.give_producer_id, wanted)])
-
-    def write(self, transactional_id: str, now: Transition, reply: Reply, response: object) -> Result:
-        """Log a transition, and answer."""
-        return Result(
-            [record_of(transactional_id, now)],
-            [(reply, response)],
-            replays=False,
-            appended=lambda: self.make(transactional_id, now),
-        )
-
-    def decide_end(self, transaction: TransactionMetadata, now: Transition, reply: Reply, response: object) -> Result:
-        """Log how a transaction ends, answer, and have it carried out."""
-        return self._completion.decide(transaction, now, reply, response)
-
-    def abort_late(self, transactional_id: str, spare_id: int) -> Result:
-        """Abort a transaction that lasts too long, with a producer id to go on with."""
-        return self._cleanup.abort(transactional_id, spare_id)
-
-    def make(self, transactional_id: str, now: Transition) -> None:
-        """It stands in the log: make it so."""
-        transaction = self.transactions.get(transactional_id)
-        if transaction is None:
-            self.transactions[transactional_id] = transaction = TransactionMetadata(transactional_id, now)
-        transaction.complete(now)
-        self._cleanup.changed(transaction)
-
     def _stop_waiting(self, wanted: ProducerIdWanted) -> None:
-        if self.waiting.get(wanted.transactional_id) is wanted:
-            del self.waiting[wanted.transactional_id]
+        waiting = self.table.waiting
+        if waiting.get(wanted.transactional_id) is wanted:
+            del waiting[wanted.transactional_id]

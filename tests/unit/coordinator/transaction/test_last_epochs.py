@@ -23,7 +23,7 @@ def at_epoch(
     now = now._replace(
         producer_epoch=epoch, state=state, partitions=partitions, start_ms=begun, client_transaction_version=V2
     )
-    stage.run(lambda shard: shard.write(name, now, lambda _: None, None))
+    stage.run(lambda shard: shard.table.write(name, now, lambda _: None, None))
     stage.reload()
     return producer._replace(producer_epoch=epoch)
 

@@ -114,7 +114,7 @@ class Transactions(RuleBasedStateMachine):
         if transaction is None or transaction.state not in AT_REST or transaction.producer_epoch >= LAST_CLIENT_EPOCH:
             return
         now = transaction.prepare_producer(60_000, None, self.stage.time_ms)._replace(producer_epoch=epoch)
-        asked = self.stage.ask(lambda shard, reply: shard.write(name, now, reply, "done"))
+        asked = self.stage.ask(lambda shard, reply: shard.table.write(name, now, reply, "done"))
         if asked.answers:
             self.producers[name].append(Producer(now.producer_id, now.producer_epoch))
 

@@ -21,7 +21,7 @@ def at_epoch(stage: TransactionStage, epoch: int, name: str = "t") -> Producer:
     transaction = stage.shard.transactions[name]
     transaction.producer_epoch = epoch - 1
     now = transaction.prepare_producer(60_000, None, stage.time_ms)
-    stage.run(lambda shard: shard.write(name, now, lambda _: None, None))
+    stage.run(lambda shard: shard.table.write(name, now, lambda _: None, None))
     return producer._replace(producer_epoch=epoch)
 
 
