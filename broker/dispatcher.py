@@ -108,7 +108,7 @@ class Dispatcher:
             result = route.function(request, context, self._services)
         except CloseConnection as wish:
             self._queue.release(context.charged_size_bytes)
-            connection.close(str(wish))
+            connection.close_answered(str(wish), context)
             return False
         except Exception as failure:  # noqa: BLE001 - becomes the request's error answer
             return self._fail(context, route, request, failure)
@@ -125,7 +125,10 @@ class Dispatcher:
         context.frame = None
         self._queue.release(context.charged_size_bytes)
         context.local_done_ns = time.monotonic_ns()
-        return self._put_error(context, route, request, failure)
+        if self._put_error(context, route, request, failure):
+            return True
+        context.connection.close_answered(_unanswerable(route, failure), context)
+        return False
 
     def _await(self, context: Context, route: Route, request: Any, promise: Promise[Any]) -> bool:
         # A produce or fetch that is parked must not keep its request's buffer alive.
@@ -137,12 +140,13 @@ class Dispatcher:
             connection = context.connection
             if error is None:
                 self._put_answer(context, route, response)
-            elif isinstance(error, CloseConnection):
+            elif isinstance(error, CloseConnection) or not self._put_error(context, route, kept, error):
                 # Held until it is closed, as where a handler raises this: nothing may be answered any more.
-                connection.close(str(error))
-                return
-            elif not self._put_error(context, route, kept, error):
-                # The same: what nothing can answer closes the connection.
+                if effects_complete:
+                    # Requests behind it have run, and cannot be told from those before it.
+                    connection.close(_unanswerable(route, error))
+                else:
+                    connection.close_answered(_unanswerable(route, error), context)
                 return
             connection.flush()
             if connection.answers.slots:
@@ -179,10 +183,9 @@ class Dispatcher:
             context.connection.put_parts(context, answer)
 
     def _put_error(self, context: Context, route: Route, request: Any, failure: BaseException) -> bool:
-        """Fill the slot with the error. False if nothing can carry it: the slot stays open, the connection closes."""
+        """Fill the slot with the error. False if nothing can carry it: the slot stays open, the connection must go."""
         response = self._error_response(route, request, failure, context)
         if response is None:
-            context.connection.close(f"{route.name} failed, and no answer can say so: {failure}")
             return False
         self._put_answer(context, route, response)
         return True
@@ -235,7 +238,7 @@ class Dispatcher:
         context.frame = None
         self._queue.release(context.charged_size_bytes)
         self._on_rejected(context.connection, reason)
-        context.connection.close(reason)
+        context.connection.close_answered(reason, context)
         return False
 
     def _error_response(self, route: Route, request: Any, failure: BaseException, context: Context) -> Any:
@@ -262,3 +265,7 @@ class Dispatcher:
         if message is not None and hasattr(response, "error_message"):
             response.error_message = message
         return response
+
+
+def _unanswerable(route: Route, failure: BaseException) -> str:
+    return f"{route.name} failed, and no answer can say so: {failure}"

@@ -17,7 +17,7 @@ from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
-from kavka.broker.produce_shapes import CLOSES
+from kavka.broker.produce_shapes import ACKS_0_FAILED, CLOSES
 from kavka.broker.request_log import SLOW_NS as LOGGED_FROM_NS
 from kavka.broker.request_log import log_slow
 
@@ -132,6 +132,8 @@ class InlineRequests:
         started_ns = received_ns
         if ready:
             connection.write(ready)
+        if answer is CLOSES:
+            connection.close_answered(ACKS_0_FAILED)
         self._ended_ns = sent_ns = now_ns()
         for done_ns in ends_ns:
             cells.request(PRODUCE_KEY, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.handling import Context
 from kavka.broker.network.connection import LARGE_ANSWER_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES
-from kavka.broker.produce_shapes import CLOSES
+from kavka.broker.produce_shapes import ACKS_0_FAILED, CLOSES
 from kavka.broker.request_log import SLOW_NS, log_slow
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class IoThread:
                 started_ns = done_ns
                 if answer is CLOSES:
                     self._hold(connection, ready, runs, cells)
+                    connection.close_answered(ACKS_0_FAILED)
                     return
                 if answer:
                     ready.append(answer)

@@ -31,7 +31,6 @@ from kavka.storage.appending import UnflushedError
 if TYPE_CHECKING:
     from kavka.broker.handling import Context
     from kavka.broker.metrics import ThreadCells
-    from kavka.broker.network.connection import Connection
     from kavka.broker.partition import Partition
     from kavka.broker.services import Services
 
@@ -46,6 +45,7 @@ PRODUCER_POSITION: Final = 43
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 CLOSES: Final = b"closes"
+ACKS_0_FAILED: Final = "a produce with acks=0 failed, and no answer can say so"
 """Stands for the answer where a request closes its connection: whoever runs it holds the connection until then."""
 MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 
@@ -92,11 +92,10 @@ class ProduceShapes:
     Threads: the I/O thread that runs the connection.
     """
 
-    __slots__ = ("_connection", "_hosted", "_lengths", "_services", "_shapes")
+    __slots__ = ("_hosted", "_lengths", "_services", "_shapes")
 
-    def __init__(self, services: "Services", connection: "Connection") -> None:
+    def __init__(self, services: "Services") -> None:
         self._services = services
-        self._connection = connection
         self._hosted: object = None
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
@@ -132,7 +131,7 @@ class ProduceShapes:
         """Append and give the whole answer (nothing for acks=0); None if the request has to take the ordinary way.
 
         Where the caller says that it may not wait for the disk, what has to be flushed takes the ordinary way too.
-        CLOSES if it failed and has no answer that could say so: nothing may be answered on the connection any more.
+        CLOSES if it failed and has no answer that could say so: the caller writes the answers before it and closes.
         """
         services = self._services
         if self._hosted is not services.replicas.partitions or len(frame) < HEAD_SIZE_BYTES:
@@ -196,7 +195,6 @@ class ProduceShapes:
         topic_cells.produce_requests += 1
         topic_cells.failed_produce_requests += 1
         if shape.acks == 0:
-            self._connection.close(f"a produce with acks=0 failed: {failure}")
             return CLOSES
         refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
         answer = _encoded(partition, refused, shape.version)

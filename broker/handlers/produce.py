@@ -163,7 +163,7 @@ class _Produce:
         if self.failure is not None or len(self.appended) != 1 or connection.authorizer is not None:
             return
         if connection.shapes is None:
-            connection.shapes = ProduceShapes(self._services, connection)
+            connection.shapes = ProduceShapes(self._services)
         connection.shapes.learn(request, self._context, self.appended[0])
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:

@@ -90,6 +90,11 @@ class AnswerQueue:
             self._held_up[context] = size_bytes = _memory_bytes([answer] if answer.__class__ is bytes else answer)
             self.held_up_size_bytes += size_bytes
 
+    def withdraw(self, context: "Context") -> None:
+        """Take the newest slot back, which gets no answer. Under the write lock, by who runs the connection."""
+        if self.slots and self.slots[-1] is context:
+            self.slots.pop()
+
     def hold_back(self, parts: list[Part]) -> None:
         """The socket did not take these."""
         self.backlog.extend(parts)

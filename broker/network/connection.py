@@ -239,6 +239,18 @@ class Connection:
             log.debug("closing connection peer=%s:%d reason=%r", self.peer_host, self.peer_port, reason)
             self.thread.call(self.thread.close_connection, self)
 
+    def close_answered(self, reason: str, context: "Context | None" = None) -> None:
+        """Have the owning thread close the connection when the requests before this one are answered, as in Kafka.
+
+        The caller holds `running` and leaves it so. `context` is the request that gets no answer, if it has a slot.
+        """
+        log.debug("closing connection peer=%s:%d reason=%r", self.peer_host, self.peer_port, reason)
+        if context is not None:
+            with self.write_lock:
+                self.answers.withdraw(context)
+        self.flush()
+        self.thread.call(self.thread.finish, self)
+
     def close_socket(self) -> None:
         """Close, drop what waits and cancel what is parked. The owning network thread, once."""
         self.closing = True

@@ -1,6 +1,8 @@
-"""Connections that have to go because their listener or their thread does: each when it has its answers.
+"""Connections that have to go: each when it has its answers.
 
-Whoever asked for that change may have asked by one of them, and the answer comes when the change is made.
+Here are those that go because their listener or their thread does: whoever asked for that change may have asked by one
+of them, and the answer comes when the change is made. Those whose client ended its sending, or sent what cannot be
+read, are closed by `NetworkThread.resume`.
 """
 
 import time
@@ -43,7 +45,7 @@ class Departure:
         is_late = time.monotonic_ns() >= deadline_ns
         left: list[Connection] = []
         for connection in connections:
-            if is_late or connection.closed or _is_owed_nothing(connection):
+            if is_late or connection.closed or is_owed_nothing(connection):
                 self._close(connection)
             else:
                 left.append(connection)
@@ -62,10 +64,12 @@ def came_to(connection: "Connection", listener_name: str, host: str, port: int) 
     )
 
 
-def _is_owed_nothing(connection: "Connection") -> bool:
-    """Whether all that was read of a connection has been run and answered. No more of it is read."""
+def is_owed_nothing(connection: "Connection") -> bool:
+    """Whether all that was read of a connection has been run and answered. It must not be read any more."""
     # In this order: nobody begins to run it when nothing is pending.
     if connection.pending or connection.running.locked():
         return False
-    answers = connection.answers
-    return not answers.slots and not answers.backlog
+    # Who takes answers from their slots holds the lock until what the socket refused is in the backlog.
+    with connection.write_lock:
+        answers = connection.answers
+        return not answers.slots and not answers.backlog

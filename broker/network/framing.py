@@ -61,13 +61,15 @@ class FrameReader:
     Threads: the connection's network thread alone.
     """
 
-    __slots__ = ("_filled", "_needed", "_pool", "buffer", "max_size_bytes")
+    __slots__ = ("_filled", "_needed", "_pool", "buffer", "failure", "max_size_bytes")
 
     def __init__(self, max_size_bytes: int, pool: BufferPool | None = None) -> None:
         """`pool` is the network thread's; without one, nothing is used again."""
         self.max_size_bytes = max_size_bytes
         self._pool = pool if pool is not None else BufferPool(0)
         self.buffer: bytearray | None = None
+        self.failure: DecodeError | None = None
+        """A bad size has come, and no frame can be told from here on."""
         self._filled = 0
         self._needed = 0
 
@@ -88,7 +90,7 @@ class FrameReader:
         return memoryview(buffer)[self._filled : self._needed or SIZE.size]
 
     def arrived_own(self, size_bytes: int) -> memoryview | None:
-        """`size_bytes` came into `own_space()`: the frame, if it is whole now. Raises DecodeError on a bad size."""
+        """`size_bytes` came into `own_space()`: the frame, if it is whole now. After a bad size see `failure`."""
         buffer = self.buffer
         if buffer is None:
             raise RuntimeError("no frame has begun")
@@ -96,7 +98,11 @@ class FrameReader:
         if self._needed == 0:
             if self._filled < SIZE.size:
                 return None
-            self._needed = SIZE.size + self._checked_size(buffer, 0)
+            size = SIZE.unpack_from(buffer)[0]
+            if not 0 <= size <= self.max_size_bytes:
+                self._fail(size)
+                return None
+            self._needed = SIZE.size + size
         if self._filled < self._needed:
             return None
         frame = memoryview(buffer)[SIZE.size : self._needed]
@@ -108,14 +114,15 @@ class FrameReader:
     def arrived(self, data: memoryview) -> list[memoryview]:
         """`data` came into the arena and no frame had begun: its whole frames. What is left over begins one.
 
-        Raises DecodeError on a bad size.
+        After a bad size these are the frames before it, and `failure` says the rest.
         """
-        frames = []
+        frames: list[memoryview] = []
         position, end = 0, len(data)
         while end - position >= SIZE.size:
             size = SIZE.unpack_from(data, position)[0]
             if not 0 <= size <= self.max_size_bytes:
-                self._checked_size(data, position)
+                self._fail(size)
+                return frames
             frame_end = position + SIZE.size + size
             if frame_end > end:
                 self._needed = SIZE.size + size
@@ -138,10 +145,7 @@ class FrameReader:
         pooled = self._pool.take(needed) if needed > FIRST_BUFFER_BYTES else None
         return pooled if pooled is not None else bytearray(min(needed, max(FIRST_BUFFER_BYTES, filled * GROWTH)))
 
-    def _checked_size(self, data: memoryview | bytearray, position: int) -> int:
-        size: int = SIZE.unpack_from(data, position)[0]
-        if size < 0:
-            raise DecodeError(f"a frame of {size} bytes")
-        if size > self.max_size_bytes:
-            raise DecodeError(f"a frame of {size} bytes, more than the {self.max_size_bytes} allowed")
-        return size
+    def _fail(self, size: int) -> None:
+        self.buffer = None
+        beyond = f", more than the {self.max_size_bytes} allowed" if size > 0 else ""
+        self.failure = DecodeError(f"a frame of {size} bytes{beyond}")

@@ -12,7 +12,7 @@ import uvloop
 
 from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
-from kavka.broker.network.departure import Departure, came_to
+from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.broker.network.hang_ups import HangUps
@@ -132,10 +132,15 @@ class NetworkThread:
         self._loop.remove_writer(file_descriptor)
         connection.close_socket()
         self._queue.forget_charge(connection)
-        count, charged_size_bytes = connection.drop_pending()
-        self._queue.discard(count)
-        self._queue.release(charged_size_bytes)
+        self._drop_pending(connection)
         self._limits.released(connection.listener_name, connection.peer_host)
+
+    def finish(self, connection: Connection) -> None:
+        """Close a connection when it has its answers, and run nothing more. Whoever ran it has stopped for that."""
+        if not connection.closed:
+            self._drop_pending(connection)
+            connection.running.release()
+            self._end(connection)
 
     def close_listener(self, name: str, host: str, port: int) -> None:
         """Close the connections that came to an address that is no more, each when it has its answers."""
@@ -154,18 +159,30 @@ class NetworkThread:
             self._loop.add_writer(connection.socket.fileno(), self._on_writable, connection)
 
     def resume(self, connection: Connection) -> None:
-        """Read again, where reading was paused and the reasons are gone. Whatever takes one away calls this."""
+        """Read again, where reading was paused and the reasons are gone. Whatever takes one away calls this.
+
+        Where nothing more can be read, close when all is answered.
+        """
         if connection.reading or connection.closed or connection.closing:
+            return
+        if connection.ended:
+            if is_owed_nothing(connection):
+                self.close_connection(connection)
             return
         if connection.congested or not connection.may_read_on or not self._queue.has_room_for(connection):
             return
-        if connection.reader.buffer is not None and not connection.ended and not self._has_memory(connection):
+        if connection.reader.buffer is not None and not self._has_memory(connection):
             return
         connection.reading = True
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
 
     def _call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
         self._loop.call_later(delay_s, function, *arguments)
+
+    def _drop_pending(self, connection: Connection) -> None:
+        count, charged_size_bytes = connection.drop_pending()
+        self._queue.discard(count)
+        self._queue.release(charged_size_bytes)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -237,7 +254,7 @@ class NetworkThread:
             self._read(connection, started_ns)
         except DecodeError as failure:
             self._on_rejected(connection, str(failure))
-            self.close_connection(connection)
+            self._end(connection)
         except OSError as failure:
             log.debug("connection broke peer=%s:%d error=%r", connection.peer_host, connection.peer_port, str(failure))
             self.close_connection(connection)
@@ -274,6 +291,8 @@ class NetworkThread:
             connection.last_active_ns = now_ns
             if frames:
                 self._submit(connection, frames, now_ns)
+            if reader.failure is not None:
+                raise reader.failure
             if reader.buffer is not None and not self._has_memory(connection):
                 return
             if not connection.reading or short:
@@ -303,12 +322,10 @@ class NetworkThread:
         return False
 
     def _end(self, connection: Connection) -> None:
-        """The client sends no more. What it sent before runs first, unless that may wait for long, as in Kafka."""
+        """Nothing more can be read. What came before is run and answered first, as in Kafka."""
         connection.ended = True
-        if connection.pending and not connection.parked:
-            self._pause_for_now(connection)
-        else:
-            self.close_connection(connection)
+        self._pause(connection)
+        self.resume(connection)
 
     def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending

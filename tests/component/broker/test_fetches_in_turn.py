@@ -8,6 +8,7 @@ from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.partition_logs import batch_of
+from tests.support.processes import wait_until
 
 VERSION = 12
 
@@ -29,6 +30,26 @@ def test_one_fetch_of_a_connection_waits_at_a_time_and_what_follows_is_answered_
     assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2, 3, 4]
     assert core.log("visits", 1).log_end_offset == 1
     assert (core.purgatory.size, core.connection.running.locked()) == (0, False)
+    core.close()
+
+
+def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_is(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path)
+    core.create("visits", 2)
+    core.ask(fetch_frame(1))
+    core.ask(fetch_frame(2))
+    core.stage.thread._client_ended(core.connection)
+    core.purgatory._timer.start()
+
+    def is_answered() -> bool:
+        core.stage.settle()
+        return core.socket.closed
+
+    core.socket.ended = True
+    wait_until(is_answered, 20, "the fetches wait on")
+
+    core.purgatory._timer.stop()
+    assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2]
     core.close()
 
 

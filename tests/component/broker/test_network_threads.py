@@ -84,6 +84,7 @@ def test_what_a_client_sends_is_queued_and_its_going_is_counted(rig: Rig) -> Non
     assert (len(connection.pending), connection.peer_host) == (1, PEER)
 
     connection.pending.clear()
+    connection.running.release()
     client.close()
 
     rig.wait_for(lambda: rig.limits.total == 0)

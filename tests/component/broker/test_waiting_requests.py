@@ -254,8 +254,7 @@ def test_consumers_see_what_is_replicated_and_wait_for_the_rest(core: BrokerCore
 
 def test_a_closed_connection_parks_nothing(core: BrokerCore) -> None:
     core.ask(fetch_frame(1, (0, 0)))
-    core.socket.ended = True
-    core.stage.settle()
+    core.stage.thread.close_connection(core.connection)
     append(core)
 
     assert (core.purgatory.size, bytes(core.socket.taken)) == (0, b"")

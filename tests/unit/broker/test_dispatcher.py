@@ -92,9 +92,8 @@ def test_a_promise_is_answered_once() -> None:
 
 def test_a_promise_that_is_kept_after_its_connection_closed_harms_nobody() -> None:
     socket, stage = served(request(1, "hold"))
-    socket.ended = True
-    stage.settle()
-    assert socket.closed
+    (connection,) = stage.thread.connections.values()
+    stage.thread.close_connection(connection)
 
     stage.promises.pop().complete(HeartbeatResponse(error_code=0))
     stage.settle()

@@ -13,7 +13,7 @@ def feed(reader: FrameReader, arena: Arena, data: bytes, chunk: int) -> list[byt
     """Everything that the reader makes of `data`, received `chunk` bytes at a time at most."""
     found: list[bytes] = []
     position = 0
-    while position < len(data):
+    while position < len(data) and reader.failure is None:
         own = reader.buffer is not None
         space = reader.own_space() if own else arena.space()
         size = min(chunk, len(space), len(data) - position)
@@ -59,9 +59,14 @@ def test_frames_stay_as_they_were_when_more_arrives() -> None:
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
 @pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_a_size_beyond_the_limit_is_refused(size: int, chunk: int) -> None:
-    with pytest.raises(DecodeError):
-        feed(FrameReader(1000), Arena(), struct.pack(">i", size) + b"x" * 100, chunk)
+def test_a_size_beyond_the_limit_is_refused_and_the_frames_before_it_are_not(size: int, chunk: int) -> None:
+    reader = FrameReader(1000)
+
+    frames = feed(reader, Arena(), framed(b"first") + framed(b"second") + struct.pack(">i", size) + b"x" * 100, chunk)
+
+    assert [bytes(frame) for frame in frames] == [b"first", b"second"]
+    assert isinstance(reader.failure, DecodeError)
+    assert str(size) in str(reader.failure)
 
 
 def test_a_large_claim_does_not_take_memory_before_the_bytes_arrive() -> None:

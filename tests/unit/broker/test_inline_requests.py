@@ -42,6 +42,8 @@ class FakeConnection:
         self.shapes = shapes
         self.is_tailing = False
         self.flushes = 0
+        self.last_words: list[bytes] | None = None
+        """What had been written when it was to be closed."""
         self.written: list[bytes] = []
 
     def write(self, answers: list[bytes]) -> None:
@@ -49,6 +51,9 @@ class FakeConnection:
 
     def flush(self) -> None:
         self.flushes += 1
+
+    def close_answered(self, reason: str) -> None:
+        self.last_words = list(self.written)
 
 
 class Rig:
@@ -106,7 +111,7 @@ def test_frames_without_an_answer_count_as_run(rig: Rig) -> None:
 def test_nothing_runs_or_is_answered_after_a_request_that_closes_the_connection(rig: Rig) -> None:
     assert (rig.run(b"a", b"!", b"b"), rig.has_turn) == (2, False)
 
-    assert rig.connection.written == [b"<a>"]
+    assert rig.connection.written == rig.connection.last_words == [b"<a>"]
 
 
 def test_large_and_many_frames_are_left_to_others(rig: Rig) -> None:
