@@ -11,7 +11,7 @@ flushed and closed with the mark of a clean stop last.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
 from kavka.broker.disk_notices import DiskNotices
-from kavka.broker.dynamic_config import DynamicConfig, layer
+from kavka.broker.dynamic_config import DynamicConfig
 from kavka.broker.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.fetch_sessions import FetchSessions
 from kavka.broker.gauges import register_gauges
@@ -37,6 +37,7 @@ from kavka.broker.running_parts import RunningParts
 from kavka.broker.scheduler import Scheduler
 from kavka.broker.services import Services
 from kavka.broker.socket_server import SocketServer
+from kavka.broker.start_failures import reason_of, refused_listening
 from kavka.broker.timer import Timer
 from kavka.broker.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
@@ -54,7 +55,6 @@ from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
 from kavka.config.topic_config import validate_topic_overrides
-from kavka.config.values import Source
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -124,6 +124,8 @@ class Broker:
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
         self._epoch = -1
         self._is_serving = False
+        self._kept_names: Collection[str] = ()
+        """Of the settings that were changed while the broker ran before."""
         self._metrics_port: int | None = None
         self._undo: list[Callable[[], None]] = []
         """What a failed start, or a stop, has to take back, in reverse order."""
@@ -134,7 +136,7 @@ class Broker:
             self._start()
         except EXPECTED_FAILURES as failure:
             self._take_back()
-            raise StartError(str(failure)) from failure
+            raise StartError(reason_of(failure, self._kept_names)) from failure
         except BaseException:
             self._take_back()
             raise
@@ -209,7 +211,9 @@ class Broker:
         changes.start()
         self._undo.append(changes.stop)
         stored_settings = read_configs(registry, "brokers")
-        config.broker_started(stored_settings.get(DEFAULT_ENTITY, {}), stored_settings.get(str(self.broker_id), {}))
+        defaults, own = (stored_settings.get(entity, {}) for entity in (DEFAULT_ENTITY, str(self.broker_id)))
+        config.broker_started(defaults, own)
+        self._kept_names = defaults.keys() | own.keys()
         for topic, stored in read_configs(registry, "topics").items():
             config.topic_changed(topic, stored)
         for group, stored in read_configs(registry, "groups").items():
@@ -235,13 +239,7 @@ class Broker:
         if services.config.current is not config:
             # Another broker was faster.
             parts.changed(config, services.config.current, changed_settings(config, services.config.current))
-        try:
-            self._sockets.bind()
-        except OSError as failure:
-            if "listeners" in layer(config, Source.DYNAMIC_BROKER):
-                hint = "the listeners were changed while the broker ran: kavka storage settings --delete listeners"
-                raise StartError(f"{failure.strerror} ({hint} takes that back)") from failure
-            raise
+        self._sockets.bind()
         self._undo.append(self._sockets.stop_accepting)
 
     def _load(self) -> None:
@@ -307,7 +305,11 @@ class Broker:
         config = services.config.current
         if config.metrics_port >= 0:
             self._start_metrics_server(config)
-        self._sockets.listen()
+        try:
+            self._sockets.listen()
+        except OSError as failure:
+            ports = [self._sockets.bound_port(listener.name) for listener in config.listeners]
+            raise refused_listening(failure, self._metrics_port, ports) from failure
         self._undo.append(self._finish_requests)
         self._is_serving = True
 

@@ -17,6 +17,7 @@ from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionS
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.request_queue import RequestQueue
+from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
     from kavka.broker.metrics import Metrics
@@ -65,18 +66,21 @@ class SocketServer:
         self._io_count = 0
 
     def bind(self) -> None:
-        """Take the listeners' addresses; nobody can connect yet. Raises OSError, with what was taken given back."""
+        """Take the listeners' addresses; nobody can connect yet. Raises OSError, with what was taken given back.
+
+        It is a SettingRefusedError where another text of one setting would do.
+        """
         config = self._config
         by_address = _by_address(config.max_connections_per_ip_overrides)
         self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
         try:
             for listener in config.listeners:
                 self.acceptors.append(self._acceptor(listener))
-        except OSError:
+        except OSError as failure:
             for acceptor in self.acceptors:
                 acceptor.stop()
             self.acceptors.clear()
-            raise
+            raise SettingRefusedError("listeners", failure.errno, failure.strerror or str(failure)) from failure
 
     def start(self) -> None:
         """Start the threads that read and run requests. Raises OSError if there cannot be so many."""
@@ -290,7 +294,7 @@ def _address(acceptor: Acceptor) -> tuple[str, str, int]:
 
 
 def _no_thread(failure: RuntimeError, name: str, count: int) -> OSError:
-    return OSError(errno.EAGAIN, f"the threads for {name}={count} cannot be started: {failure}")
+    return SettingRefusedError(name, errno.EAGAIN, f"the threads for {name}={count} cannot be started: {failure}")
 
 
 def _network_settings(config: "BrokerConfig") -> NetworkSettings:
@@ -327,6 +331,5 @@ def _addresses_of(host: str) -> set[str]:
         return {plain_address(str(found[4][0])) for found in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "no host's name"
-        raise OSError(
-            errno.EINVAL, f"max.connections.per.ip.overrides: host {host} has no address: {reason}"
-        ) from failure
+        name = "max.connections.per.ip.overrides"
+        raise SettingRefusedError(name, errno.EINVAL, f"{name}: host {host} has no address: {reason}") from failure

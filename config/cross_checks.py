@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 _MIB: Final = 1024 * 1024
+MOST_THREADS: Final = 1_000
+"""Of a kind that all start with the broker: it would not be up for minutes, and the machine out of threads."""
 
 
 def check_together(config: BrokerValues) -> None:
@@ -17,6 +19,7 @@ def check_together(config: BrokerValues) -> None:
     _check_identity(config)
     _check_listeners(config)
     _check_connections(config)
+    _check_threads(config)
     _check_log(config)
     _check_replication(config)
     _check_groups(config)
@@ -99,6 +102,11 @@ def _check_connections(config: BrokerValues) -> None:
         config.max_connections_per_ip,
         "can be set to zero only if max.connections.per.ip.overrides property is set",
     )
+
+
+def _check_threads(config: BrokerValues) -> None:
+    for name in ("num.network.threads", "num.io.threads", "log.cleaner.threads"):
+        _require(config.value(name) <= MOST_THREADS, name, config.value(name), f"must be no more than {MOST_THREADS}")
 
 
 def _check_log(config: BrokerValues) -> None:

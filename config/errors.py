@@ -18,5 +18,13 @@ class ConfigError(Exception):
         )
 
 
+class SettingRefusedError(OSError):
+    """The machine refuses what a setting asks for: an address, a thread. `name` is the setting's."""
+
+    def __init__(self, name: str, number: int | None, reason: str) -> None:
+        self.name = name
+        super().__init__(number, reason)
+
+
 def _text(value: object) -> str:
     return "null" if value is None else str(value)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import SettingRefusedError
 from kavka.protocol.errors import BrokerError
 from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.cleaner.jobs import CleanedLog
@@ -203,7 +204,8 @@ class LogCleaner:
                 try:
                     thread.start()
                 except RuntimeError as failure:
-                    raise OSError(errno.EAGAIN, f"cleaner thread {number} cannot be started: {failure}") from failure
+                    reason = f"cleaner thread {number} cannot be started: {failure}"
+                    raise SettingRefusedError("log.cleaner.threads", errno.EAGAIN, reason) from failure
                 self._threads[number] = thread
 
     def _run(self, number: int) -> None:

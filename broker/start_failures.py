@@ -1,0 +1,24 @@
+"""What keeps a broker from starting, in words for its operator: one line, with the way out where there is one."""
+
+import errno
+from collections.abc import Collection
+
+from kavka.config.errors import SettingRefusedError
+
+
+def reason_of(failure: BaseException, kept: Collection[str] = ()) -> str:
+    """The line. `kept` are the names of the settings that were changed while the broker ran before."""
+    if not isinstance(failure, OSError) or not failure.strerror:
+        return str(failure)
+    reason = failure.strerror if failure.filename is None else f"{failure.filename}: {failure.strerror}"
+    if isinstance(failure, SettingRefusedError) and failure.name in kept:
+        way_out = f"kavka storage settings --delete {failure.name} takes that back"
+        return f"{reason} ({failure.name} was changed while the broker ran: {way_out})"
+    return reason
+
+
+def refused_listening(failure: OSError, metrics_port: int | None, listener_ports: Collection[int]) -> OSError:
+    """The same failure, with the part of the metrics' port in it: two sockets may have one, but not both listen."""
+    if failure.errno != errno.EADDRINUSE or metrics_port not in listener_ports:
+        return failure
+    return OSError(failure.errno, f"{failure.strerror} by this broker's own metrics.port={metrics_port}")
