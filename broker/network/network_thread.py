@@ -159,10 +159,7 @@ class NetworkThread:
             self._loop.add_writer(connection.socket.fileno(), self._on_writable, connection)
 
     def resume(self, connection: Connection) -> None:
-        """Read again, where reading was paused and the reasons are gone. Whatever takes one away calls this.
-
-        Where nothing more can be read, close when all is answered.
-        """
+        """Read again if no reason to pause is left, or close what ended and is answered. Who ends a reason calls it."""
         if connection.reading or connection.closed or connection.closing:
             return
         if connection.ended:
