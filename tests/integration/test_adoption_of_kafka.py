@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.support import maven
 from tests.support.kafka_process import KafkaProcess, ZooKeeperKafka
 from tests.support.kavka_process import KAVKA, KavkaProcess
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.java
 MESSAGES = 500
@@ -55,9 +56,26 @@ def test_a_new_idempotent_producer_is_not_taken_for_one_of_kafkas(tmp_path: Path
         assert _consume(kavka.bootstrap, 2 * MESSAGES)[MESSAGES] == "second 0"
 
 
-def _create_topic(bootstrap: str) -> None:
+def test_a_topic_that_nobody_wrote_to_is_taken_over(tmp_path: Path) -> None:
+    maven.classpath("kafka-3.9")
+    kafka = ZooKeeperKafka(tmp_path / "kafka")
+    try:
+        kafka.start()
+        _create_topic(kafka.bootstrap, partitions=3)
+        wait_until(lambda: len(list(kafka.log_dir.glob("visits-*/*.log"))) == 3, 30, "no three folders")
+        kafka.kill()
+    finally:
+        kafka.stop()
+    with KavkaProcess(tmp_path / "kavka", {"log.dirs": str(kafka.log_dir)}) as kavka:
+        described = AdminClient({"bootstrap.servers": kavka.bootstrap}).list_topics(timeout=20).topics["visits"]
+        assert len(described.partitions) == 3
+        _produce(kavka.bootstrap, "first")
+        assert len(_consume(kavka.bootstrap, MESSAGES)) == MESSAGES
+
+
+def _create_topic(bootstrap: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    [created] = admin.create_topics([NewTopic("visits", 1, 1, config={"retention.ms": "86400001"})]).values()
+    [created] = admin.create_topics([NewTopic("visits", partitions, 1, config={"retention.ms": "86400001"})]).values()
     created.result(30)
 
 
