@@ -31,10 +31,10 @@ def find_topics(
     Unless `asked` only at a first start, and only where meta.properties says whose the logs are. Raises AdoptionError,
     also at a first start with a directory offline, whatever the others hold.
     """
-    known = frozenset(registry.children(TOPICS_PATH))
-    is_first = not known and registry.exists(LOG_DIRS_SURVEYED_PATH) is None
+    is_first = not registry.children(TOPICS_PATH) and registry.exists(LOG_DIRS_SURVEYED_PATH) is None
     if not is_first and not asked:
         return []
+    known = {topic: assignment.topic_id for topic, assignment in _assignments(registry).items()}
     found = survey([each.path for each in directories.online], files, known=known, need_owner=not asked)
     for directory in directories:
         if directory.failure is not None and (is_first or found):
@@ -71,15 +71,8 @@ def enter_topics(registry: Registry, broker_id: int, found: Sequence[AdoptedTopi
 
 
 def known_partitions(registry: Registry) -> KnownPartitions:
-    """Which partitions the registry has, as it is now. A topic that can't be read counts as not known."""
-    topics = registry.children(TOPICS_PATH)
-    assignments: dict[str, TopicAssignment] = {}
-    for topic, node in zip(topics, registry.get_many([TopicAssignment.path(each) for each in topics]), strict=True):
-        try:
-            if node is not None:
-                assignments[topic] = TopicAssignment.decode(topic, node[0])
-        except ZnodeError as error:
-            log.error("topic %s is left out: %s", topic, error)
+    """Which partitions the registry has, as it is now. A topic that can't be read has none."""
+    assignments = _assignments(registry)
 
     def topic_id_of(topic: str, partition: int) -> bytes | None:
         assignment = assignments.get(topic)
@@ -88,3 +81,17 @@ def known_partitions(registry: Registry) -> KnownPartitions:
         return assignment.topic_id or ZERO_ID
 
     return topic_id_of
+
+
+def _assignments(registry: Registry) -> dict[str, TopicAssignment]:
+    """Of all topics; none of partitions for one that can't be read."""
+    topics = registry.children(TOPICS_PATH)
+    assignments: dict[str, TopicAssignment] = {}
+    for topic, node in zip(topics, registry.get_many([TopicAssignment.path(each) for each in topics]), strict=True):
+        try:
+            if node is not None:
+                assignments[topic] = TopicAssignment.decode(topic, node[0])
+        except ZnodeError as error:
+            log.error("topic %s is left out: %s", topic, error)
+            assignments[topic] = TopicAssignment({}, None)
+    return assignments

@@ -61,13 +61,18 @@ class AdoptedTopic(NamedTuple):
 
 
 def survey(
-    directories: Iterable[Path], files: Files, *, known: Container[str] = (), need_owner: bool = False
+    directories: Iterable[Path],
+    files: Files,
+    *,
+    known: Mapping[str, bytes | None] | None = None,
+    need_owner: bool = False,
 ) -> list[AdoptedTopic]:
-    """The topics whose logs lie in the directories, by name, but for those that the registry has (`known`).
+    """The topics whose logs lie in the directories, by name, but for those that the registry has (`known`: names, ids).
 
     `need_owner`: refuse logs in a directory without meta.properties, which every Kafka since 0.8.2 writes before them.
     Reads small files only and changes nothing. Raises AdoptionError, DuplicatePartitionError, OSError.
     """
+    known = known or {}
     paths = list(directories)
     found = [_unknown(find_folders(path, files), known) for path in paths]
     refuse_duplicates(found)
@@ -83,7 +88,20 @@ def survey(
     for logs in found:
         for (topic, partition), folder in logs.logs.items():
             folders.setdefault(topic, {})[partition] = folder
-    return [_adopted(topic, folders[topic], topic in compacted, files) for topic in sorted(folders)]
+    topics = [_adopted(topic, folders[topic], topic in compacted, files) for topic in sorted(folders)]
+    _refuse_copies({**known, **{topic.name: topic.topic_id for topic in topics}})
+    return topics
+
+
+def _refuse_copies(topic_ids: Mapping[str, bytes | None]) -> None:
+    """A copy of a folder under another name would become a topic with the other one's id."""
+    owners: dict[bytes, str] = {}
+    for topic, topic_id in topic_ids.items():
+        if topic_id is not None and owners.setdefault(topic_id, topic) != topic:
+            raise AdoptionError(
+                f"folders of {owners[topic_id]} and {topic} have one topic id, "
+                f"{partition_metadata.topic_id_text(topic_id)}; move away which is a copy of the other"
+            )
 
 
 def _unknown(found: FoundFolders, known: Container[str]) -> FoundFolders:

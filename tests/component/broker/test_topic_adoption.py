@@ -81,6 +81,9 @@ def test_topics_are_looked_for_once_unless_the_operator_asks(registry: EmbeddedR
     assert {topic.name for topic in found} == set(TOPICS)
     enter_topics(registry, 7, found)
     shutil.copytree(tmp_path / "visits-0", kafka / "later-0")
+    with pytest.raises(AdoptionError, match="visits and later have one topic id"):
+        find_topics(locked(kafka), Files(), registry, asked=True)
+    (kafka / "later-0" / "partition.metadata").unlink()
 
     assert find_topics(locked(kafka), Files(), registry) == []
     [later] = find_topics(locked(kafka), Files(), registry, asked=True)
@@ -153,6 +156,7 @@ def test_a_log_that_the_registry_does_not_know_is_left_as_it_is_until_the_operat
         shutil.move(namesake, kafka / "visits-1")
         shutil.copytree(tmp_path / "visits-1", kafka / "orders-0")
         shutil.copytree(tmp_path / "visits-1", kafka / "visits-9")
+        (kafka / "orders-0" / "partition.metadata").unlink()
         before = {name: contents(kafka / name) for name in ("visits-1", "orders-0", "visits-9")}
         running.errors.expect("visits-1 is there.*move it away", "cannot host . replicas")
         caplog.clear()

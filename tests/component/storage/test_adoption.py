@@ -115,3 +115,9 @@ def test_a_kraft_directory_is_refused_and_let_go(kafka_dir: Path) -> None:
     for _ in range(2):
         with pytest.raises(KRaftDirectoryError):
             LogDirectories([kafka_dir], Files(), lambda _: None).lock()
+
+
+def test_a_copy_under_another_name_is_refused(kafka_dir: Path) -> None:
+    shutil.copytree(kafka_dir / "visits-0", kafka_dir / "visits.old-0")
+    with pytest.raises(AdoptionError, match=r"visits and visits\.old have one topic id, eCJGIu38RpaXgC4jZdKGbQ"):
+        survey([kafka_dir], Files())
