@@ -33,7 +33,7 @@ class LogCreation:
         self._left: dict[TopicPartition, LogDirectory] = {}
 
     def create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
-        """A new log in the directory that has the fewest, or in the next one if that fails and nothing is left there.
+        """A new log in the directory that has the fewest, or in the next if that can't take it and keeps nothing.
 
         Raises BrokerError KAFKA_STORAGE_ERROR. The table says whether the partition is offline now; if not, another
         attempt may succeed.
@@ -41,22 +41,31 @@ class LogCreation:
         what = f"could not create {key[0]}-{key[1]}"
         if not is_new and not all(directory.online for directory in self._directories.all):
             raise self._lost(key, f"{what}: it may lie in a directory that is offline")
-        while online := self._directories.online:
-            directory = self._left.get(key) or min(online, key=self._table.count_in)
+        refusal: BrokerError | None = None
+        for directory in self._candidates(key):
             if not directory.online:
-                raise self._lost(key, f"{what}: it was begun in a directory that is offline")
+                continue
             try:
                 self.remove_rest(key)
                 directory.forget(key, partial(self._table.logs_in, directory))
                 log = self._create_in(directory, key, topic_id)
             except OSError as error:
                 self._met(directory, what, error)
-                if directory.online:
-                    raise storage_error(what, error) from error
-                continue
-            self._table.add(directory, {key: log})
-            return log
-        raise self._lost(key, f"{what}: no log directory is online")
+                if directory.online and refusal is None:
+                    refusal = storage_error(what, error)
+                if key in self._left:
+                    break
+            else:
+                self._table.add(directory, {key: log})
+                return log
+        left = self._left.get(key)
+        if left is not None and not left.online:
+            raise self._lost(key, f"{what}: it was begun in a directory that is offline")
+        raise refusal or self._lost(key, f"{what}: no log directory is online")
+
+    def _candidates(self, key: TopicPartition) -> list[LogDirectory]:
+        left = self._left.get(key)
+        return sorted(self._directories.online, key=self._table.count_in) if left is None else [left]
 
     def delete(self, key: TopicPartition) -> None:
         """Remove what is left of a partition that was never made. Raises BrokerError KAFKA_STORAGE_ERROR."""

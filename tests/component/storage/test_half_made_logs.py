@@ -106,6 +106,19 @@ def test_a_log_of_which_a_breaking_directory_holds_nothing_is_made_elsewhere(
     rig.manager.close()
 
 
+def test_a_log_that_a_full_directory_cannot_take_is_made_in_one_that_has_room(
+    rig: ManagerRig, files: FailingFiles
+) -> None:
+    rig.start()
+    files.fail("open", str(rig.paths[0]), errno.ENOSPC)
+
+    append(rig.manager.get_or_create(*KEY, ID, is_new=True), b"made")
+
+    assert folders(rig) == ["b/visits-0"]
+    assert rig.failures == []
+    rig.manager.close()
+
+
 def made_twice(rig: ManagerRig, *, there: bytes | None, there_id: bytes = ID) -> None:
     """The partition's log with a record in b, and another one in a."""
     for path, value, topic_id in ((rig.paths[1], b"made", ID), (rig.paths[0], there, there_id)):
