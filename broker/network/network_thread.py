@@ -1,6 +1,5 @@
 """A network thread: a uvloop loop that reads its connections' requests and drains what I/O threads could not write."""
 
-import asyncio
 import logging
 import socket
 import threading
@@ -8,14 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import uvloop
-
 from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
 from kavka.broker.network.hang_ups import HangUps
+from kavka.broker.network.loop_thread import LoopThread
 from kavka.broker.network.settings import NetworkSettings
 from kavka.protocol.errors import DecodeError
 
@@ -34,7 +32,7 @@ RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tup
 log = logging.getLogger(__name__)
 
 
-class NetworkThread:
+class NetworkThread(LoopThread):
     """Owns a loop and the connections dealt to it. Started by `start`, joined by `stop`.
 
     Threads: everything runs on the loop's thread but `call`, `adopt`, `answered`, `start` and `stop`. The counters are
@@ -54,6 +52,7 @@ class NetworkThread:
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
     ) -> None:
+        super().__init__(f"network-{index}", on_death)
         self.index: Final = index
         self._queue = queue
         self.settings = settings
@@ -62,8 +61,6 @@ class NetworkThread:
         self._metrics = metrics
         self.answered: Final = on_answered
         self._on_rejected = on_rejected
-        self._on_death = on_death
-        self._loop = uvloop.new_event_loop()
         self._gate = threading.Lock()
         self._stopped = False
         self._arena = Arena()
@@ -73,18 +70,7 @@ class NetworkThread:
         self._departure = Departure(self._pause, self._close_or_log, self._call_later)
         self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self._call_later)
         self._next_id = 0
-        self._fatal: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"network-{index}", daemon=True)
         self.received_count = 0
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
 
     def retire(self) -> None:
         """Take no more connections, let those there are go with their answers, and end. `stop` it later. Any thread."""
@@ -103,14 +89,6 @@ class NetworkThread:
         self._close_all()
         self._loop.close()
         self._hang_ups.close()
-
-    def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Run `function(*arguments)` on the loop. Any thread; ignored once the loop is closed."""
-        try:
-            self._loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:
-            if not self._loop.is_closed():
-                raise
 
     def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None") -> None:
         """Take a freshly accepted, non-blocking socket, which `ConnectionLimits` has admitted. Any thread."""
@@ -181,28 +159,10 @@ class NetworkThread:
         self._queue.discard(count)
         self._queue.release(charged_size_bytes)
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _begin(self) -> None:
         self._cells = self._metrics.enlist("network")
-        try:
-            self._loop.set_exception_handler(self._callback_failed)
-            self._loop.add_reader(self._hang_ups.fileno(), self._hang_ups.look)
-            self._loop.call_soon(self._expiry.close_idle)
-            self._loop.run_forever()
-            if self._fatal is not None:
-                raise self._fatal
-        except BaseException as failure:
-            self._on_death(failure)
-            raise
-
-    def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The loop hands on what a callback raised and would go on: not with what is meant to end a thread."""
-        failure = context.get("exception")
-        if failure is None or isinstance(failure, Exception):
-            loop.default_exception_handler(context)
-        else:
-            self._fatal = failure
-            loop.stop()
+        self._loop.add_reader(self._hang_ups.fileno(), self._hang_ups.look)
+        self._loop.call_soon(self._expiry.close_idle)
 
     def _shut_down(self) -> None:
         self._close_all()
