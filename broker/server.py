@@ -41,7 +41,7 @@ from kavka.broker.start_failures import reason_of, refused_listening
 from kavka.broker.timer import Timer
 from kavka.broker.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
-from kavka.cluster.config_changes import ConfigChanges, read_configs
+from kavka.cluster.config_changes import ConfigChanges, read_config, read_configs
 from kavka.cluster.controller import Controller
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.features import finalize
@@ -210,8 +210,8 @@ class Broker:
         )
         changes.start()
         self._undo.append(changes.stop)
-        stored_settings = read_configs(registry, "brokers")
-        defaults, own = (stored_settings.get(entity, {}) for entity in (DEFAULT_ENTITY, str(self.broker_id)))
+        # What cannot be read may be a limit, or keep records: it is no reason to go on without.
+        defaults, own = (read_config(registry, f"brokers/{each}") for each in (DEFAULT_ENTITY, str(self.broker_id)))
         config.broker_started(defaults, own)
         self._kept_names = defaults.keys() | own.keys()
         for topic, stored in read_configs(registry, "topics").items():

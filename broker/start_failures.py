@@ -3,11 +3,16 @@
 import errno
 from collections.abc import Collection
 
+from kavka.cluster.config_changes import UNREADABLE
+from kavka.cluster.znodes.config import EntityConfig
+from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import SettingRefusedError
 
 
 def reason_of(failure: BaseException, kept: Collection[str] = ()) -> str:
     """The line. `kept` are the names of the settings that were changed while the broker ran before."""
+    if isinstance(failure, ZnodeError) and failure.path.startswith(EntityConfig.path("brokers/")):
+        return f"{failure} (kavka storage settings --delete '{UNREADABLE}' takes back what cannot be read)"
     if not isinstance(failure, OSError) or not failure.strerror:
         return str(failure)
     reason = failure.strerror if failure.filename is None else f"{failure.filename}: {failure.strerror}"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from kavka.cluster.config_changes import read_configs, write_config
+from kavka.cluster.config_changes import UNREADABLE, forget_config, read_configs, unreadable_configs, write_config
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
@@ -33,11 +33,17 @@ def kept_settings(config: BrokerConfig, delete: Collection[str] = ()) -> Kept:
         registry = EmbeddedRegistry(file, lambda: time.time_ns() // 1_000_000)
         try:
             kept = read_configs(registry, "brokers")
+            broken = unreadable_configs(registry, "brokers")
+            kept |= {entity: {UNREADABLE: reason} for entity, reason in broken.items()}
             if missing := [name for name in delete if not any(name in texts for texts in kept.values())]:
                 raise ConfigError(missing[0], "--delete", "no such setting is kept")
             for entity, texts in kept.items():
                 left = {name: text for name, text in texts.items() if name not in delete}
-                if left != texts:
+                if entity in broken:
+                    if not left:
+                        forget_config(registry, f"brokers/{entity}")
+                        kept[entity] = left
+                elif left != texts:
                     write_config(registry, f"brokers/{entity}", left)
                     kept[entity] = left
             return kept
@@ -49,5 +55,7 @@ def kept_settings(config: BrokerConfig, delete: Collection[str] = ()) -> Kept:
 
 def shown(name: str, text: str) -> str:
     """`name=value`; of what may be a secret the name alone."""
+    if name == UNREADABLE:
+        return f"{name} {text}"
     row = row_of(name, BrokerConfig.ALL_ROWS)
     return f"{name}={HIDDEN if row is None or row.is_sensitive else text}"

@@ -39,6 +39,8 @@ OnBrokerConfig = Callable[[int | None, dict[str, str]], None]
 OnEntityConfig = Callable[[str, dict[str, str]], None]
 ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
 
+UNREADABLE: Final = "<unreadable>"
+"""Stands for the name of a setting where none can be read."""
 NOTICE_LIFE_MS: Final = 15 * 60 * 1000
 """How long a notice stays for brokers that are slow to read it; as in Kafka."""
 
@@ -57,7 +59,7 @@ def read_config(registry: Registry, entity_path: str) -> dict[str, str]:
 def read_configs(registry: Registry, kind: str) -> dict[str, dict[str, str]]:
     """What was set for all entities of a kind (`topics`, `brokers`) in one go, without those that have nothing set.
 
-    One that cannot be read is logged and left out: it must not keep a broker from starting.
+    One that cannot be read is logged and left out; see `unreadable_configs`.
     """
     try:
         names = registry.children(EntityConfig.path(kind))
@@ -74,6 +76,27 @@ def read_configs(registry: Registry, kind: str) -> dict[str, dict[str, str]]:
         if config:
             configs[name] = config
     return configs
+
+
+def unreadable_configs(registry: Registry, kind: str) -> dict[str, str]:
+    """Those of a kind that `read_configs` leaves out, with the reason."""
+    reasons: dict[str, str] = {}
+    try:
+        names = registry.children(EntityConfig.path(kind))
+    except NoNodeError:
+        return reasons
+    for name in names:
+        try:
+            read_config(registry, f"{kind}/{name}")
+        except ZnodeError as error:
+            reasons[name] = str(error)
+    return reasons
+
+
+def forget_config(registry: Registry, entity_path: str) -> None:
+    """Leave an entity with nothing set, whatever there is now."""
+    path = EntityConfig.path(entity_path)
+    registry.multi([Delete(path), Create(ConfigChange.PREFIX, ConfigChange.encode(entity_path), sequential=True)])
 
 
 def write_config(

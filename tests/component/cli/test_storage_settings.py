@@ -7,6 +7,8 @@ import pytest
 
 from kavka.broker.server import StartError
 from kavka.cli.main import main
+from kavka.cluster.config_changes import UNREADABLE
+from kavka.cluster.znodes.config import EntityConfig
 from kavka.protocol.errors import ErrorCode
 from tests.support.probe import answers
 from tests.support.processes import free_port
@@ -67,3 +69,20 @@ def test_a_directory_without_a_registry_is_left_alone(tmp_path: Path, capsys: Ou
 
     assert "its first directory must have the file" in capsys.readouterr().err
     assert not (tmp_path / "nothing").exists()
+
+
+def test_settings_that_cannot_be_read_stop_the_start_until_they_are_deleted(tmp_path: Path, capsys: Output) -> None:
+    with RunningBroker(tmp_path) as running:
+        assert running.alter({"max.connections": "30"}).error_code == ErrorCode.NONE
+        running.broker.services.registry.set(EntityConfig.path(f"brokers/{BROKER_ID}"), b"{")
+        running.errors.expect("the old configuration stays", "the configuration is left out")
+
+        with pytest.raises(StartError, match=rf"/config/brokers/{BROKER_ID}.* settings --delete '{UNREADABLE}' takes"):
+            running.restart()
+        assert settings(tmp_path) == 0
+        assert f"broker {BROKER_ID}: {UNREADABLE} /config/brokers/{BROKER_ID}" in capsys.readouterr().out
+        assert settings(tmp_path, "--delete", UNREADABLE) == 0
+
+        running.start()
+        assert answers(HOST, running.port)
+        assert running.described()["max.connections"][0] != "30"
