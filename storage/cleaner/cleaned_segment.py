@@ -74,7 +74,7 @@ class CleanedSegment:
         segment.save_indexes()
         self._files.fsync(segment.fd)
         suffixes = [suffix for suffix in SUFFIXES if suffix != TRANSACTION_INDEX_SUFFIX]
-        if segment.transaction_index.entries():
+        if segment.transaction_index.count():
             suffixes.append(TRANSACTION_INDEX_SUFFIX)
         for suffix, path in zip(SUFFIXES, self._paths(), strict=True):
             if suffix in suffixes[1:]:

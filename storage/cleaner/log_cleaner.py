@@ -299,7 +299,8 @@ class LogCleaner:
             return look_at(log, self._now_ms())
         except (OSError, CorruptIndexError) as error:
             if not isinstance(error, FileNotFoundError):
-                _log.warning("a log can't be looked at for compaction partition=%s error=%s", log, error)
+                reason = log.disk_failed("reading failed", error) if isinstance(error, OSError) else error
+                _log.warning("a log can't be looked at for compaction partition=%s error=%s", log, reason)
             return None
 
     def _clean(self, number: int, found: CleanableLog) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.cleaner.jobs import (
     ABORTED,
     BROKEN,
@@ -58,7 +59,12 @@ _GONE: Final = Round(Outcome.GONE)
 def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int, bytes_per_second: float) -> Round:
     """Have the worker clean the log, and take over what it made. Raises WorkerDiedError, BrokerError (broken disk)."""
     log = found.log
-    job = make_job(found, config, now_ms, bytes_per_second)
+    try:
+        job = make_job(found, config, now_ms, bytes_per_second)
+    except BrokerError as refused:
+        if refused.code == ErrorCode.CORRUPT_MESSAGE and log.truncations == found.truncations:
+            return Round(Outcome.CORRUPT, reason=str(refused))
+        raise
     with log.lock:
         if log.truncations != found.truncations or found.end_offset not in log.published[3]:
             # A truncation was faster. The worker would call a segment corrupt that goes on behind the end.

@@ -100,7 +100,7 @@ def _opened(log: LogState, folder: str, group: CleanedGroup) -> Segment:
     segment.max_timestamp_ms = group.max_timestamp_ms
     segment.max_timestamp_offset = group.max_timestamp_offset
     segment.offset_index.count()
-    segment.transaction_index.entries()
+    segment.transaction_index.count()
     return segment
 
 

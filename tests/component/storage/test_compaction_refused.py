@@ -14,7 +14,7 @@ from kavka.storage.log_passes import delete_old_segments
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import compact, records_of, roll
 from tests.support.log_managers import FailingFiles
-from tests.support.partition_logs import START_MS, Jobs, append_batch, batch_of, open_log
+from tests.support.partition_logs import START_MS, Jobs, append_batch, batch_of, cut, end_transaction, open_log
 
 KEYS = 3
 REFUSED = {errno.ENOSPC: ("rename", "unlink"), errno.EMFILE: ("open", "fsync_directory")}
@@ -172,3 +172,13 @@ def test_a_swap_that_was_refused_is_finished_without_another_round(
     assert jobs.failures == []
     log.close()
     assert [record.value for record in records_of(open_log(tmp_path))] == [b"5", b"last"]
+
+
+def test_a_transaction_index_that_is_damaged_while_the_log_is_used_ends_its_compaction(tmp_path: Path) -> None:
+    log = open_log(tmp_path, jobs=Jobs(), cleanup_policy="compact")
+    append_batch(log, batch_of(b"v", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
+    end_transaction(log, 7, aborted=True)
+    roll(log)
+    cut(tmp_path / f"{0:020d}.txnindex", by=3)
+
+    assert compact(log).outcome is Outcome.CORRUPT

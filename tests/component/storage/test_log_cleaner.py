@@ -258,6 +258,18 @@ def test_a_broken_disk_takes_the_directory_offline(stage: Stage) -> None:
     wait_until(lambda: bool(stage.rig.failures), TIMEOUT_S, "the directory is still online")
 
 
+def test_a_disk_that_cannot_be_read_when_logs_are_looked_at_takes_the_directory_offline(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr("kavka.storage.cleaner.log_cleaner.look_at", unreadable)
+    fill(stage.log("t"))
+    stage.cleaner.start()
+    wait_until(lambda: bool(stage.rig.failures), TIMEOUT_S, "the directory is still online")
+
+
 def test_the_rate_is_shared_by_the_workers_that_work(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "log.cleaner.threads=2", "log.cleaner.io.max.bytes.per.second=1000")
     seen: list[float] = []
