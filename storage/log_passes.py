@@ -20,9 +20,14 @@ Pause = Callable[[], object]
 
 
 def flush_due(logs: Iterable[PartitionLog], now_ms: int, pause: Pause) -> int:
-    """fsync the logs whose `flush.ms` or `flush.messages` says so; returns how many."""
+    """fsync the logs whose `flush.ms` or `flush.messages` says so; returns how many.
+
+    Also what a roll left to be fsynced where that was refused, or has not begun yet.
+    """
 
     def flush(log: PartitionLog) -> int:
+        if log.sealed:
+            log.flush(log.published[3][-1])
         unflushed = log.log_end_offset - log.recovery_point
         config = log.config
         if unflushed <= 0:

@@ -1,14 +1,15 @@
 """What keeps a log in order beside appends and reads: watermarks, epochs, truncation, retention, flush, close."""
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError
 from kavka.storage import partition_metadata
-from kavka.storage.files import TEMPORARY_SUFFIX
+from kavka.storage.files import PASSING, TEMPORARY_SUFFIX
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_answers import AbortedTransaction, ProducerStatus
 from kavka.storage.log_state import LogState
@@ -17,13 +18,15 @@ from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.segment import Segment
 from kavka.storage.swapping import finish_swap
 from kavka.storage.trimming import (
-    delete_old_segments,
+    delete_below,
     delete_records_before,
+    retention_offset,
     start_anew,
     truncate_to,
 )
 
 logger: Final = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 class ManagedLog(LogState):
@@ -169,14 +172,21 @@ class ManagedLog(LogState):
         self.environment.run_in_background(partial(self._flush_quietly, up_to_offset))
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Retention by time, size and log start offset; how many segments went."""
+        """Retention by time, size and log start offset; how many segments went.
+
+        What comes behind them is made durable first, where it isn't: else a power cut could leave an empty log, which
+        would give out its offsets anew.
+        """
         with self.lock:
-            if self.closed or self.deleting:
+            truncations = self.truncations
+            offset = None if self.closed or self.deleting else self._retain(retention_offset, now_ms)
+        if offset is None:
+            return 0
+        self._flush_before_deletion(offset)
+        with self.lock:
+            if self.closed or self.deleting or self.truncations != truncations:
                 return 0
-            try:
-                deleted = delete_old_segments(self, now_ms)
-            except OSError as error:
-                raise self.disk_failed("retention failed", error) from error
+            deleted = self._retain(delete_below, offset)
         if deleted:
             logger.info("%s: %d segments deleted, it starts at %d now", self, len(deleted), self.log_start_offset)
         return len(deleted)
@@ -307,6 +317,24 @@ class ManagedLog(LogState):
         """Close the log and unlink its folder with all that is in it; harmless twice. Raises OSError."""
         self.close(clean=False)
         delete_folder(self.directory, self.files)
+
+    def _retain(self, step: Callable[["ManagedLog", int], _T], argument: int) -> _T:
+        try:
+            return step(self, argument)
+        except OSError as error:
+            raise self.disk_failed("retention failed", error) from error
+
+    def _flush_before_deletion(self, offset: int) -> None:
+        pending = self.sealed or self.snapshots.unsynced
+        if self.recovery_point >= offset and not pending:
+            return
+        try:
+            self.flush(offset)
+        except BrokerError as refused:
+            # A full disk must not keep retention from making room.
+            if getattr(refused.__cause__, "errno", None) not in PASSING or self.closed:
+                raise
+            logger.warning("%s: retention goes on without a flush: %s", self, refused)
 
     def _flush_quietly(self, up_to_offset: int) -> None:
         try:

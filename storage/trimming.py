@@ -1,8 +1,10 @@
 """Making a log shorter: truncation from its end, retention and DeleteRecords from its start."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.files import PASSING
 from kavka.storage.log_state import LogState
 from kavka.storage.recovery import replay
 from kavka.storage.replaying import batches_from
@@ -94,13 +96,28 @@ def advance_start(log: LogState, offset: int) -> bool:
     return True
 
 
-def delete_old_segments(log: LogState, now_ms: int) -> list[Segment]:
-    """Drop segments by time, size and start offset. Lock held; the segments that went. Raises OSError."""
-    deleted = _delete(log, now_ms, _count_below_start(log))
+def retention_offset(log: LogState, now_ms: int) -> int | None:
+    """Below which offset segments go by time, size and start offset; None: there are none. Lock held. Raises OSError.
+
+    One segment is always left, if need be a new one, which is to be on the disk before the others go.
+    """
+    end_offset, _, segments, bases = log.published
+    count = _count_below_start(log)
     if log.config.is_deleted_by_retention:
-        deleted += _delete(log, now_ms, _count_too_old(log, now_ms))
-        deleted += _delete(log, now_ms, _count_over_size(log))
-    return deleted
+        count += _count_too_old(log, now_ms, segments[count:])
+        count += _count_over_size(log, segments[count:])
+    ends = (*bases[1:], end_offset)
+    while count and ends[count - 1] > log.high_watermark:
+        count -= 1
+    if count and count == len(segments):
+        try:
+            log.roll(now_ms, end_offset)
+        except OSError as error:
+            # The others may be what there is no room for.
+            if count == 1 or error.errno not in PASSING:
+                raise
+            count -= 1
+    return ends[count - 1] if count else None
 
 
 def _count_below_start(log: LogState) -> int:
@@ -109,26 +126,25 @@ def _count_below_start(log: LogState) -> int:
     return sum(1 for following in bases[1:] if following <= log.log_start_offset)
 
 
-def _count_too_old(log: LogState, now_ms: int) -> int:
+def _count_too_old(log: LogState, now_ms: int, segments: Sequence[Segment]) -> int:
     """How many of the first segments are older than `retention.ms`."""
     if log.config.retention_ms < 0:
         return 0
     count = 0
-    for segment in _without_empty_end(log):
+    for segment in _without_empty_end(segments):
         if now_ms - segment.retention_timestamp_ms() <= log.config.retention_ms:
             break
         count += 1
     return count
 
 
-def _count_over_size(log: LogState) -> int:
+def _count_over_size(log: LogState, segments: Sequence[Segment]) -> int:
     """How many of the first segments can go while `retention.bytes` are left."""
     if log.config.retention_bytes < 0:
         return 0
-    segments = log.published[2]
     over = sum(segment.size_bytes for segment in segments) - log.config.retention_bytes
     count = 0
-    for segment in _without_empty_end(log):
+    for segment in _without_empty_end(segments):
         over -= segment.size_bytes
         if over < 0:
             break
@@ -136,27 +152,21 @@ def _count_over_size(log: LogState) -> int:
     return count
 
 
-def _without_empty_end(log: LogState) -> tuple[Segment, ...]:
-    """The segments that can be deleted: not the last one while it is empty. Compaction leaves other empty ones."""
-    segments = log.published[2]
-    return segments if segments[-1].size_bytes else segments[:-1]
+def _without_empty_end(segments: Sequence[Segment]) -> Sequence[Segment]:
+    """Those that can be deleted: not the last one while it is empty. Compaction leaves other empty ones."""
+    return segments if not segments or segments[-1].size_bytes else segments[:-1]
 
 
-def _delete(log: LogState, now_ms: int, count: int) -> list[Segment]:
-    """Drop the first `count` segments, as far as they lie below the high watermark; one is always left.
+def delete_below(log: LogState, offset: int) -> list[Segment]:
+    """Drop the segments that end at or below `offset` and the high watermark. Lock held; those that went.
 
     Raises OSError where one can't be renamed: it and those behind stay in the log, and the next pass tries again; or
     where a snapshot can't be unlinked: that is left to the next start.
     """
     end_offset, position, segments, bases = log.published
-    ends = (*bases[1:], end_offset)
-    while count and ends[count - 1] > log.high_watermark:
-        count -= 1
+    count = bisect_right(bases, min(offset, log.high_watermark), 1) - 1
     if not count:
         return []
-    if count == len(segments):
-        log.roll(now_ms, end_offset)
-        end_offset, position, segments, bases = log.published
     dropped, failure = _set_aside(log, segments[:count])
     count = len(dropped)
     advance_start(log, bases[count])

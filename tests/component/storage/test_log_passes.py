@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.compaction import roll
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 from tests.support.partition_logs import batch_of
 
@@ -36,6 +37,22 @@ def test_a_log_is_flushed_when_its_time_has_come(rig: ManagerRig) -> None:
     assert log.recovery_point == 1
     rig.now_ms += HOUR_MS
     assert manager.flush_due() == 0
+    manager.close()
+
+
+def test_a_flush_after_a_roll_that_was_refused_is_tried_again(rig: ManagerRig, files: FailingFiles) -> None:
+    manager = rig.start()
+    log = manager.get_or_create("visits", 0, ID)
+    append(log, b"one")
+    roll(log)
+    files.fail("open", ".snapshot", errno.EMFILE)
+    log.flush_in_background(1)
+    assert (log.recovery_point, rig.failures) == (0, [])
+    manager.flush_due()
+    assert log.recovery_point == 0
+    files.heal()
+    manager.flush_due()
+    assert log.recovery_point == 1
     manager.close()
 
 

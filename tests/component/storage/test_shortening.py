@@ -1,6 +1,7 @@
 """Truncation from the end, retention and DeleteRecords from the start."""
 
 import errno
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.appending import AppendError
 from kavka.storage.partition_log import PartitionLog
+from tests.support.compaction import roll
+from tests.support.crash_files import CrashFiles
 from tests.support.log_managers import FailingFiles
 from tests.support.partition_logs import (
     START_MS,
@@ -213,3 +216,35 @@ def test_a_renamed_log_can_be_read_on_and_deleted(tmp_path: Path) -> None:
     assert len(read_all(log)) == 9
     log.delete()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_log_of_which_all_is_deleted_goes_on_at_its_end_after_a_power_cut(seed: int) -> None:
+    folder, files = Path("/crash/visits-0"), CrashFiles()
+    log = open_log(folder, files=files, jobs=Jobs(), retention_ms=1000)
+    for number in range(5):
+        append(log, b"%d" % number)
+    log.advance_high_watermark(5)
+    log.flush()
+
+    assert log.delete_old_segments(START_MS + 1_000_000) == 1
+
+    after = files.crash(random.Random(seed))
+    found = open_log(folder, files=after, clean=False, recovery_point=log.stored_recovery_point)
+    assert found.log_end_offset == 5
+
+
+def test_a_full_disk_does_not_keep_retention_from_making_room(tmp_path: Path) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files, jobs=Jobs(), retention_ms=1000)
+    for number in range(3):
+        append(log, b"%d" % number)
+        roll(log)
+    append(log, b"last")
+    log.advance_high_watermark(4)
+    files.fail("open", "leader-epoch", errno.ENOSPC)
+    files.fail("open", ".snapshot", errno.ENOSPC)
+
+    assert log.delete_old_segments(START_MS + 1_000_000) == 3
+
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (3, 4, 0)
