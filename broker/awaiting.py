@@ -27,12 +27,7 @@ class _Awaited(DelayedOperation, Generic[S, T]):
         return self._future.done()
 
     def respond(self) -> None:
-        try:
-            response = self._done(self._future) if self._future.done() else self._late()
-        except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
-            self.promise.fail(failure)
-        else:
-            self.promise.complete(response)
+        self.promise.settle_by(lambda: self._done(self._future) if self._future.done() else self._late())
 
 
 def answer_within(

@@ -48,6 +48,7 @@ class Context:
         "connection",
         "correlation_id",
         "frame",
+        "is_inline",
         "local_done_ns",
         "received_ns",
         "route",
@@ -65,6 +66,8 @@ class Context:
         self.local_done_ns = 0
         self.completed_ns = 0
         self.throttle_time_ms = 0
+        self.is_inline = False
+        """Whether a network thread runs it, all of whose connections wait meanwhile."""
 
     api_key: int
     api_version: int

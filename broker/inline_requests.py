@@ -5,7 +5,8 @@ a round trip's twenty system calls were futex calls. So the network thread itsel
 be small, while nobody else is at work on their connection:
 
 - a produce that repeats its shape and brings little data;
-- a fetch of a connection whose last fetch found nothing: it will wait, or read what was written just now;
+- a fetch of a connection whose last fetch found nothing: it will wait, or read what was written just now. If it finds
+  more, or is of an old version, whose records have to be converted, an I/O thread answers it;
 - an offset commit or a heartbeat, on a connection that does not produce: one short turn in a group's shard.
 
 It must not wait for a disk, though, or all its connections would: when a run takes long (the kernel throttles writers
@@ -32,7 +33,9 @@ FIRST_REST_NS: Final = 250_000_000
 LONGEST_REST_NS: Final = 4_000_000_000
 PRODUCE_KEY: Final = 0
 COMMIT_KEY: Final = 8
-FETCH_KEY_BYTES: Final = b"\0\1"
+FETCH_BYTES: Final = b"\0\1\0\4"
+"""Fetch v4, the first that needs no conversion: key and version, as those of all later ones up to the next."""
+BEHIND_FETCH_BYTES: Final = b"\0\1\x80\0"
 GROUP_KEY_BYTES: Final = frozenset({b"\0\x08", b"\0\x0c"})
 """OffsetCommit and Heartbeat."""
 
@@ -67,7 +70,7 @@ class InlineRequests:
         first = frames[0]
         fits = len(first) <= MAX_FRAME_BYTES
         is_done = True
-        if connection.is_tailing and fits and first[:2].tobytes() == FETCH_KEY_BYTES:
+        if connection.is_tailing and fits and FETCH_BYTES <= first[:4].tobytes() < BEHIND_FETCH_BYTES:
             count, is_done = 1, self._one(connection, first, received_ns)
         elif (
             fits and not connection.is_tailing and connection.shapes is None and first[:2].tobytes() in GROUP_KEY_BYTES
@@ -85,6 +88,7 @@ class InlineRequests:
     def _one(self, connection: "Connection", frame: memoryview, received_ns: int) -> bool:
         context = Context(connection, frame, received_ns, 0)
         context.started_ns = received_ns
+        context.is_inline = True
         is_done = self._execute(context)
         connection.flush()
         self._ended_ns = now_ns()

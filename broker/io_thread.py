@@ -73,6 +73,9 @@ class IoThread:
 
     def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int) -> None:
         """Run requests of a connection, whose `running` this thread holds, until there are none or its turn is over."""
+        if connection.deferred is not None:
+            _do_deferred(connection)
+            return
         pending = connection.pending
         answers = connection.answers
         slots = answers.slots
@@ -120,10 +123,7 @@ class IoThread:
                 started_ns = context.local_done_ns
                 answer = context.answer
                 if answer is not None and (answer.__class__ is list or len(answer) >= LARGE_ANSWER_BYTES):
-                    # Let it be counted as unsent before more requests like it run.
-                    connection.flush()
-                    if slots:
-                        connection.hold_up_large(context)
+                    _write_large(connection, context)
             if count >= TURN_REQUESTS or size >= TURN_BYTES:
                 break
         if runs:
@@ -153,6 +153,20 @@ class IoThread:
                 queue.wake(connection)
         if not connection.reading and connection.may_read_on and queue.has_room_for(connection):
             connection.thread.call(connection.thread.resume, connection)
+
+
+def _write_large(connection: "Connection", context: Context) -> None:
+    """Let a large answer be counted as unsent before more requests like it run."""
+    connection.flush()
+    if connection.answers.slots:
+        connection.hold_up_large(context)
+
+
+def _do_deferred(connection: "Connection") -> None:
+    """Complete what holds the connection; who watches for that goes on with it, or lets go."""
+    work, connection.deferred = connection.deferred, None
+    if work is not None and not connection.closed:
+        work()
 
 
 def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:

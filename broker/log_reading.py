@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SENDFILE_FROM_BYTES: Final = 64 * 1024
 """Slices from this size on go by sendfile: below, reading and sending costs less than the extra system call."""
+MAGIC_2_SINCE: Final = 4
+"""The first version of Fetch that carries batches as they are stored."""
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 FUTURE_LOCAL_REPLICA: Final = -3
@@ -38,6 +40,11 @@ class ReadLimits:
         self.honours_first_batch = version >= 3
         self.replica_id = replica_id
         self.wants_committed = isolation_level == READ_COMMITTED
+
+    @property
+    def needs_conversion(self) -> bool:
+        """Whether what is read has to be looked into record by record, which can take seconds."""
+        return self.version < MAGIC_2_SINCE
 
     @property
     def is_consumer(self) -> bool:

@@ -39,6 +39,15 @@ class Promise(Generic[T]):
         """Settle with an error, answered as if the handler had raised it; False when it was settled before."""
         return self._settle(None, error)
 
+    def settle_by(self, answer: Callable[[], T]) -> None:
+        """Settle with what `answer()` returns or raises."""
+        try:
+            response = answer()
+        except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
+            self.fail(failure)
+        else:
+            self.complete(response)
+
     def watch(self, watcher: Callable[[T | None, BaseException | None], None]) -> None:
         """Have `watcher(response, error)` called once when settled: at once, by this thread, if it is already."""
         with self._gate:

@@ -32,7 +32,7 @@ class WatchList:
         completed = 0
         for operation in list(self.operations):
             try:
-                completed += operation.try_complete()
+                completed += operation.try_complete(self)
             except Exception:
                 # Not the fault of the one who checks, whose own work goes on.
                 log.exception("a delayed operation failed operation=%s", type(operation).__name__)
@@ -66,9 +66,17 @@ class DelayedOperation(ABC):
     def respond(self) -> None:
         """End the wait with what there is now; `expired` says that the time ran out."""
 
-    def try_complete(self) -> bool:
-        """Respond if satisfied; True when this call was the one that did."""
-        if not self.is_satisfied() or not self._claim.acquire(blocking=False):
+    def is_satisfied_by(self, changed: WatchList) -> bool:
+        """The same, asked because of a change in `changed`, one of what it watches.
+
+        Whoever watches much looks at that alone: each change is told of, and `is_satisfied` was asked when it began.
+        """
+        return self.is_satisfied()
+
+    def try_complete(self, changed: WatchList | None = None) -> bool:
+        """Respond if satisfied; True when this call was the one that did. `changed`: what has, if only one thing."""
+        satisfied = self.is_satisfied() if changed is None else self.is_satisfied_by(changed)
+        if not satisfied or not self._claim.acquire(blocking=False):
             return False
         self._leave()
         self.respond()

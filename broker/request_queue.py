@@ -11,6 +11,7 @@ of its turns is bounded by its own limits (`connection.py`).
 """
 
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -52,6 +53,8 @@ class RequestQueue:
         self.receivers: list[Received] = []
         self.finishers: list[Finished] = []
         self._discarded_count = 0
+        self.is_abandoned = False
+        """Set when the last I/O thread has ended: whoever has work does it himself."""
         self._charged_bytes = 0
         self._waiting_for_memory: dict[Connection, None] = {}
 
@@ -65,6 +68,17 @@ class RequestQueue:
     def has_room_for(self, connection: "Connection") -> bool:
         """Whether a connection may bring more requests. If not, the end of its own next turn is when to ask again."""
         return len(connection.pending) <= 1 or self.qsize() < self.max_requests
+
+    def defer(self, connection: "Connection", work: Callable[[], None]) -> None:
+        """Have an I/O thread do `work`, which may take long, before anything else of a connection.
+
+        By whoever completes what holds the connection's `running`, on a thread that is not to be kept.
+        """
+        if self.is_abandoned:
+            work()
+            return
+        connection.deferred = work
+        self.put(connection)
 
     def wake(self, connection: "Connection") -> None:
         """Queue a connection if it has requests, may run them, and nobody runs it."""

@@ -108,6 +108,7 @@ class SocketServer:
         self._end_io_threads(0)
         for runner in self._io_threads:
             runner.join()
+        self.queue.is_abandoned = True
 
     def stop(self) -> None:
         """Close all connections and end all threads, those that run requests first."""

@@ -16,14 +16,15 @@ Versions
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
-from kavka.broker.delayed_fetch import DelayedFetch
+from kavka.broker.delayed_fetch import FEW_PARTITIONS, DelayedFetch
 from kavka.broker.down_conversion import convert_down
 from kavka.broker.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
 from kavka.broker.handling import Context, Services, handles
 from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
-from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
+from kavka.broker.log_reading import MAGIC_2_SINCE, SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.promise import Promise
 from kavka.broker.security.acl import CLUSTER, Operation, topic
@@ -42,7 +43,6 @@ from kavka.storage.validate import unpacked_limit_bytes
 
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
-MAGIC_2_SINCE: Final = 4
 LEADERS_SINCE: Final = 16
 """The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
 LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -63,8 +63,13 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     ):
         if found >= SENDFILE_FROM_BYTES:
             connection.is_tailing = False
+            if context.is_inline:
+                # It reads what was written long ago, maybe from a disk.
+                promise: Promise[FetchResponse] = Promise()
+                connection.thread.defer(connection, partial(promise.settle_by, run.answer))
+                return promise
         return run.answer()
-    connection.is_tailing = True
+    connection.is_tailing = len(run.readings) <= FEW_PARTITIONS
     operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
     connection.parked[operation] = None
     watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]

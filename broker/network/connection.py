@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.network.answers import AnswerQueue, FileSlice, Part, release_parts
@@ -65,6 +66,7 @@ class Connection:
         "closed",
         "closing",
         "commit_shapes",
+        "deferred",
         "ended",
         "half_closed",
         "id",
@@ -118,6 +120,8 @@ class Connection:
         self.shapes: ProduceShapes | None = None
         self.commit_shapes: CommitShapes | None = None
         self.running = threading.Lock()
+        self.deferred: Callable[[], None] | None = None
+        """What the next I/O thread does before it runs requests; belongs to the holder of `running`."""
         self.answers = AnswerQueue()
         self.write_lock = threading.Lock()
         self.parked: dict[DelayedOperation, None] = {}

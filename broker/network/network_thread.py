@@ -60,6 +60,7 @@ class NetworkThread(LoopThread):
         self._run_inline = run_inline
         self._metrics = metrics
         self.answered: Final = on_answered
+        self.defer: Final = queue.defer
         self._on_rejected = on_rejected
         self._gate = threading.Lock()
         self._stopped = False

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,14 +15,16 @@ from kavka.broker.purgatory import Purgatory
 from kavka.broker.timer import Timer
 from kavka.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponse
 from tests.support.broker_core import BrokerCore
-from tests.support.interleaving import Interleaving
+from tests.support.interleaving import Interleaving, TurnLock
 from tests.support.partition_logs import batch_of
 
 MODULES = (delayed_fetch, log_reading, purgatory, promise, partition)
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_a_long_poll_is_answered_once_and_whole(tmp_path: Path, seed: int) -> None:
+def test_a_long_poll_is_answered_once_and_whole(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Interleaving(seed, MODULES, chance=0.01)
+    monkeypatch.setattr(delayed_fetch, "threading", SimpleNamespace(Lock=lambda: TurnLock(turns)))
     core = BrokerCore(tmp_path)
     core.create("visits", 2)
     hosted = [core.replicas.partitions["visits", index] for index in range(2)]
@@ -42,7 +45,6 @@ def test_a_long_poll_is_answered_once_and_whole(tmp_path: Path, seed: int) -> No
     operation = DelayedFetch(readings, limits, 2 * len(half), core.connection, answer)
     operation.promise.watch(lambda response, error: answers.append(response or pytest.fail(str(error))))
     parking = Purgatory(Timer(lambda failure: None))
-    turns = Interleaving(seed, MODULES, chance=0.01)
 
     def append(index: int) -> None:
         hosted[index].append(memoryview(bytearray(half)), 1, 9, 0)

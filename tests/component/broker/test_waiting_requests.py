@@ -219,6 +219,7 @@ def test_time_ends_a_fetch_with_what_there_is(core: BrokerCore) -> None:
     core.ask(fetch_frame(1, (0, 0), min_bytes=1000))
     append(core)
     core.purgatory.expire_all()
+    core.stage.settle()
 
     assert sizes(bytes(core.socket.taken)) == [BATCH]
 
