@@ -1,6 +1,7 @@
 """Topics of a stopped Kafka that lie in `log.dirs`: looked for once, entered once; and which logs belong to a topic.
 
-first start       topics are entered if all of `log.dirs` can be used: what lies in another would be missing for good
+first start       topics are entered; where a Kafka was, all of `log.dirs` must be usable: what lies in another would be
+                  missing for good
 later starts      nothing is entered; a folder whose topic the registry does not know is left alone, and named
 storage adopt     enters what the registry does not know yet: its operator asks for it
 """
@@ -28,8 +29,9 @@ def find_topics(
 ) -> list[AdoptedTopic]:
     """The topics to be entered. Changes nothing: to be called before the registry learns whose it is.
 
-    Unless `asked` only at a first start, and only where meta.properties says whose the logs are. Raises AdoptionError,
-    also at a first start with a directory offline, whatever the others hold.
+    Unless `asked` only at a first start, only where meta.properties says whose the logs are. Raises AdoptionError,
+    also at a first start with a directory offline where others are somebody's. Where nobody was it goes on without
+    it, as Kafka's: if it is somebody's after all, the next start with it is refused for the cluster's id.
     """
     is_first = not registry.children(TOPICS_PATH) and registry.exists(LOG_DIRS_SURVEYED_PATH) is None
     if not is_first and not asked:
@@ -37,7 +39,7 @@ def find_topics(
     known = {topic: assignment.topic_id for topic, assignment in _assignments(registry).items()}
     found = survey([each.path for each in directories.online], files, known=known, need_owner=not asked)
     for directory in directories:
-        if directory.failure is not None and (is_first or found):
+        if directory.failure is not None and (found or (is_first and directories.are_owned)):
             what = "a first start" if is_first else "an adoption"
             raise AdoptionError(
                 f"{what} needs all of log.dirs, for topics of a stopped Kafka may lie in each, but {directory.path} "

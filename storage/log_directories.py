@@ -53,6 +53,11 @@ class LogDirectories:
         """Those that work, in the order of `log.dirs`."""
         return [directory for directory in self.all if directory.online]
 
+    @property
+    def are_owned(self) -> bool:
+        """Whether meta.properties says of one of them whose it is."""
+        return any(self._owners.values())
+
     def lock(self) -> MetaProperties:
         """Hold every directory and learn whose they are.
 

@@ -65,7 +65,14 @@ def test_empty_directories_bring_no_topics(registry: EmbeddedRegistry, tmp_path:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_first_look_needs_all_directories(registry: EmbeddedRegistry, tmp_path: Path, asked: bool) -> None:
+def test_a_first_look_needs_all_directories_where_somebody_was(
+    registry: EmbeddedRegistry, tmp_path: Path, asked: bool
+) -> None:
+    directories = locked(tmp_path / "empty", beneath_a_file(tmp_path))
+    assert find_topics(directories, Files(), registry, asked=asked) == []
+
+    kafka = extract_kafka_directory(tmp_path / "kafka-logs")
+    (tmp_path / "empty" / "meta.properties").write_bytes((kafka / "meta.properties").read_bytes())
     directories = locked(tmp_path / "empty", beneath_a_file(tmp_path))
     with pytest.raises(AdoptionError, match=f"{beneath_a_file(tmp_path)} cannot be used"):
         find_topics(directories, Files(), registry, asked=asked)
@@ -178,12 +185,17 @@ def test_a_log_that_the_registry_does_not_know_is_left_as_it_is_until_the_operat
 def test_a_first_start_without_a_directory_can_be_repeated_with_it(tmp_path: Path) -> None:
     kafka = extract_kafka_directory(tmp_path / "b")
     running = broker_of(tmp_path / "a", kafka)
+    (tmp_path / "a").mkdir()
+    shutil.copy(kafka / "meta.properties", tmp_path / "a")
     shutil.move(kafka, tmp_path / "away")
     kafka.touch()
     running.errors.expect("goes offline")
     with pytest.raises(StartError, match="a first start needs all"), running:
         pass
-    assert sorted(path.name for path in (tmp_path / "a").iterdir() if not path.name.startswith(FILE_NAME)) == [".lock"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir() if not path.name.startswith(FILE_NAME)) == [
+        ".lock",
+        "meta.properties",
+    ]
 
     kafka.unlink()
     shutil.move(tmp_path / "away", kafka)
