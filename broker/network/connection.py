@@ -70,6 +70,7 @@ class Connection:
         "ended",
         "half_closed",
         "id",
+        "is_reset",
         "is_tailing",
         "last_active_ns",
         "listener_name",
@@ -132,6 +133,8 @@ class Connection:
         """The client sends no more, though what it sent may not have been read yet; set by the network thread."""
         self.ended = False
         """The client sends no more, and all was read; only the owning network thread sets it."""
+        self.is_reset = False
+        """The client takes no answers any more; only the owning network thread sets it."""
         self.closing = False
         self.closed = False
 

@@ -66,6 +66,9 @@ def came_to(connection: "Connection", listener_name: str, host: str, port: int) 
 
 def is_owed_nothing(connection: "Connection") -> bool:
     """Whether all that was read of a connection has been run and answered. It must not be read any more."""
+    if connection.is_reset:
+        # What runs goes on, and nobody takes its answer.
+        return not connection.pending
     # In this order: nobody begins to run it when nothing is pending.
     if connection.pending or connection.running.locked():
         return False

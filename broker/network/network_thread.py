@@ -151,6 +151,8 @@ class NetworkThread(LoopThread):
             return
         connection.reading = True
         self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
+        if connection.is_reset:
+            self._read_out(connection)
 
     def _call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
         self._loop.call_later(delay_s, function, *arguments)
@@ -215,7 +217,8 @@ class NetworkThread(LoopThread):
             self._end(connection)
         except OSError as failure:
             log.debug("connection broke peer=%s:%d error=%r", connection.peer_host, connection.peer_port, str(failure))
-            self.close_connection(connection)
+            connection.is_reset = True
+            self._end(connection)
         except Exception:
             log.exception("reading failed peer=%s:%d", connection.peer_host, connection.peer_port)
             self.close_connection(connection)
@@ -231,6 +234,9 @@ class NetworkThread(LoopThread):
             try:
                 size = connection.socket.recv_into(space)
             except BlockingIOError:
+                if connection.is_reset:
+                    # The error was told to a writer: there is no end to be read.
+                    self._end(connection)
                 return
             if size == 0:
                 self._end(connection)
@@ -356,6 +362,17 @@ class NetworkThread(LoopThread):
         connection.hurry()
 
     def _client_reset(self, connection: Connection) -> None:
-        """Nobody takes answers any more."""
-        log.debug("client has left peer=%s:%d", connection.peer_host, connection.peer_port)
-        self.close_connection(connection)
+        """Nobody takes answers any more. What the client sent before runs, as in Kafka: acks=0 needs no answers."""
+        connection.is_reset = True
+        self._client_ended(connection)
+        if connection.congested:
+            self.close_connection(connection)
+        elif connection.reading:
+            self._read_out(connection)
+        else:
+            self.resume(connection)
+
+    def _read_out(self, connection: Connection) -> None:
+        """Read on until the end, or until reading pauses: the loop may watch a connection no more that was reset."""
+        while connection.reading and not connection.closed:
+            self._on_readable(connection)

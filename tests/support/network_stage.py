@@ -42,6 +42,7 @@ class FakeSocket:
         self.room = room
         self.piece = piece
         self.broken = False
+        self.reset = False
         self.closed = False
         self.calls: list[tuple[int, int]] = []
         """Of each write: how many buffers, and its flags."""
@@ -61,6 +62,8 @@ class FakeSocket:
     def recv_into(self, space: memoryview) -> int:
         assert not self.closed, "read after close"
         if not self.input:
+            if self.reset:
+                raise ConnectionResetError
             if self.ended:
                 return 0
             raise BlockingIOError

@@ -113,6 +113,34 @@ def test_a_request_that_has_no_answer_but_the_end_leaves_those_before_it_theirs(
     assert (answers(socket.taken), picky.ran, socket.closed) == ([(1, 0), (2, 0)], [1, 2], True)
 
 
+@pytest.mark.parametrize("count", [0, 1, 30, 700])
+def test_requests_that_need_no_answer_run_also_when_the_client_has_reset(stage: Stage, count: int) -> None:
+    (client, socket), wanted = stage.connect(), list(range(1 + count))
+    socket.input += request(0, "hold") + b"".join(request(number, "silent") for number in wanted[1:])
+    stage.settle()
+    complete_one = stage.promises.pop().complete
+    complete_one(HeartbeatResponse(error_code=0))
+
+    socket.reset = True
+    stage.thread._client_reset(client)
+    stage.settle()
+
+    assert (stage.ran, socket.closed) == (wanted, True)
+    assert (stage.queue.depth, stage.limits.total) == (0, 0)
+
+
+def test_a_client_that_has_reset_and_took_no_answers_before_is_gone(stage: Stage, monkeypatch: Any) -> None:
+    monkeypatch.setattr(connection, "MAX_UNSENT_BYTES", 1)
+    client, socket = stage.connect(FakeSocket(room=0))
+    socket.input += request(1)
+    stage.settle()
+    assert not socket.closed
+
+    stage.thread._client_reset(client)
+
+    assert (socket.closed, stage.limits.total) == (True, 0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_whoever_is_at_work_when_the_end_comes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rolls = random.Random(seed)
