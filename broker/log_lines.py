@@ -8,6 +8,7 @@ point calls `configure`: an embedded broker leaves its host's logging alone.
 """
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -28,6 +29,14 @@ LEVELS: Final = {
 """Levels by log4j's names, which Kafka's tools send."""
 _PYTHON_NAMES: Final = {"WARNING": logging.WARNING, "CRITICAL": logging.CRITICAL}
 _MAX_LINE_CHARACTERS: Final = 16_384
+_PAIR: Final = re.compile(
+    r"""[\w.]+=(?:
+        '(?:[^'\\]|\\.)*'(?=\ |$)
+        |"(?:[^"\\]|\\.)*"(?=\ |$)
+        |[^ ]*
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class LineFormatter(logging.Formatter):
@@ -82,17 +91,18 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
 
 
 def _split_pairs(message: str) -> tuple[str, str]:
-    """The text and the `key=value` pairs at its end."""
-    words = message.split(" ")
-    first = len(words)
-    while first > 0 and _is_pair(words[first - 1]):
-        first -= 1
-    return " ".join(words[:first]), " ".join(words[first:])
-
-
-def _is_pair(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.replace("_", "").replace(".", "").isalnum()
+    """The text and the `key=value` pairs at its end; a value that `repr` has quoted may have spaces."""
+    position = first = 0
+    while position <= len(message):
+        pair = _PAIR.match(message, position)
+        if pair is not None:
+            end = pair.end()
+        else:
+            end = message.find(" ", position)
+            end = len(message) if end < 0 else end
+            first = end + 1
+        position = end + 1
+    return message[:first].rstrip(" "), message[first:]
 
 
 def _value(text: str) -> str:

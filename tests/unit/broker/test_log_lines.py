@@ -39,6 +39,35 @@ def test_fields_are_added_and_quoted_where_they_must_be() -> None:
     assert shown.endswith('msg="done" topic="a b" count=3 empty=""')
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("too many open files", "'too many open files'"),
+        ("it's x=1 \\ gone", '"it\'s x=1 \\\\ gone"'),
+        ("'\" y=2", "'\\'\" y=2'"),
+        ("", "''"),
+    ],
+)
+def test_pairs_stay_pairs_when_a_quoted_value_has_spaces(reason: str, shown: str) -> None:
+    text = "cannot accept it=s listener=%s reason=%r retry_ms=%d"
+
+    assert line(text, "PLAIN", reason, 5).endswith(f'msg="cannot accept" it=s listener=PLAIN reason={shown} retry_ms=5')
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "pairs"),
+    [
+        ("a=b is odd", "a=b is odd", ""),
+        ("a=b", "", "a=b"),
+        ("open reason='never closed x=1", "open reason='never closed", "x=1"),
+        ("half reason='one two'three x=1", "half reason='one two'three", "x=1"),
+        ("", "", ""),
+    ],
+)
+def test_only_pairs_at_the_end_are_pairs(message: str, text: str, pairs: str) -> None:
+    assert line(message).partition(" msg=")[2] == f'"{text}" {pairs}'.rstrip()
+
+
 @pytest.mark.parametrize("evil", ["a\nlevel=ERROR", "a\r\nb", "a\x1b[31mred", "a\u2028b", "a\x00b", "a\ud800b"])
 def test_what_a_client_sends_cannot_forge_a_line(evil: str) -> None:
     for shown in (line("client_id=%s", evil), line("hello %s", evil), line("x", fields={"client": evil})):
