@@ -12,7 +12,8 @@ from kavka.broker.handling import Context, Handler
 from kavka.broker.inline_requests import InlineRequests
 from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
-from kavka.broker.network.connection import Connection, plain_address
+from kavka.broker.network.addresses import plain_address
+from kavka.broker.network.connection import Connection
 from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.settings import NetworkSettings

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.network.connection import plain_address
+from kavka.broker.network.addresses import plain_address
 
 if TYPE_CHECKING:
     from kavka.broker.network.limits import ConnectionLimits

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.answers import AnswerQueue, FileSlice, Part, release_parts
 from kavka.broker.network.framing import FrameReader
 
@@ -384,11 +385,6 @@ class Connection:
                 return False
         piece.release()
         return True
-
-
-def plain_address(address: str) -> str:
-    """An address as the client knows it: an IPv4 client of an IPv6 socket shows as ::ffff:1.2.3.4."""
-    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _consume(parts: list[Part], sent: int) -> None:

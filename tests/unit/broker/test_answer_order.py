@@ -12,6 +12,7 @@ import pytest
 
 from kavka.broker.handling import Context
 from kavka.broker.network import connection as module
+from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.connection import IOV_MAX, MAX_UNSENT_BYTES, Connection
 from tests.support.network_stage import FakeFiles, FakeSocket, Stage
 
@@ -252,8 +253,8 @@ def test_answers_completed_by_many_threads_stay_in_order(line: Line, seed: int) 
 
 
 def test_the_address_of_an_ipv4_client_is_its_own_on_an_ipv6_socket() -> None:
-    assert module.plain_address("::ffff:10.1.2.3") == "10.1.2.3"
-    assert module.plain_address("::1") == "::1"
+    assert plain_address("::ffff:10.1.2.3") == "10.1.2.3"
+    assert plain_address("::1") == "::1"
     assert isinstance(Line().connection, Connection)
 
 
