@@ -6,6 +6,7 @@ its sender, not us. Buffers are used again (buffer_pool.py).
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from kavka.broker.network.buffer_pool import BufferPool
@@ -16,6 +17,7 @@ ARENA_SIZE_BYTES: Final = 128 * 1024
 ARENAS_KEPT_BYTES: Final = 8 * ARENA_SIZE_BYTES
 BUFFERS_KEPT_BYTES: Final = 8 * 1024 * 1024
 ARENA_LOW_BYTES: Final = 16 * 1024
+SMALL_FRAME_BYTES: Final = 16 * 1024
 GROWTH: Final = 4
 FIRST_BUFFER_BYTES: Final = 64 * 1024
 
@@ -149,3 +151,8 @@ class FrameReader:
         self.buffer = None
         beyond = f", more than the {self.max_size_bytes} allowed" if size > 0 else ""
         self.failure = DecodeError(f"a frame of {size} bytes{beyond}")
+
+
+def apart(frames: Sequence[memoryview]) -> list[memoryview]:
+    """Frames that will wait for long: small ones as copies, for a view would keep all of its arena."""
+    return [memoryview(bytearray(frame)) if frame.nbytes < SMALL_FRAME_BYTES else frame for frame in frames]

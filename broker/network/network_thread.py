@@ -11,7 +11,7 @@ from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
-from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena
+from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena, apart
 from kavka.broker.network.hang_ups import HangUps
 from kavka.broker.network.loop_thread import LoopThread
 from kavka.broker.network.settings import NetworkSettings
@@ -310,6 +310,9 @@ class NetworkThread(LoopThread):
                 if has_turn:
                     connection.running.release()
                 return
+        if not has_turn and connection.is_tailing and connection.parked:
+            # Behind a fetch that waits, for minutes maybe; not where records are on their way.
+            frames = apart(frames)
         for frame in frames:
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes

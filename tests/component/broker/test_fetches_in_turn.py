@@ -53,6 +53,19 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
     core.close()
 
 
+def test_what_waits_behind_a_fetch_takes_no_more_memory_than_is_counted(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path)
+    core.create("visits", 2)
+    core.ask(fetch_frame(1))
+    for number in range(2, 6):
+        core.ask(fetch_frame(number))
+
+    kept_bytes = [memoryview(frame.obj).nbytes for frame, _, _ in core.connection.pending]
+    assert len(kept_bytes) == 4
+    assert sum(kept_bytes) == core.connection.received_bytes - core.connection.taken_bytes
+    core.close()
+
+
 def fetch_frame(number: int) -> bytes:
     """A fetch without a session from the beginning of the first partition."""
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
