@@ -156,7 +156,7 @@ class Connection:
     @property
     def may_read_on(self) -> bool:
         """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
-        if self.ended:
+        if self.ended or self.parked:
             return not self.pending
         return (
             len(self.pending) + len(self.answers.slots) < READ_ON_BELOW

@@ -324,6 +324,8 @@ class NetworkThread(LoopThread):
             or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES
             or connection.received_bytes - connection.taken_bytes >= MAX_PENDING_BYTES
             or (self._queue.qsize() >= self._queue.max_requests and len(pending) > 1)
+            # A fetch may wait for long, and what is read behind it keeps its memory as long: one request is enough.
+            or (connection.parked and pending)
         ):
             self._pause_for_now(connection)
 

@@ -57,12 +57,29 @@ def test_what_waits_behind_a_fetch_takes_no_more_memory_than_is_counted(tmp_path
     core = BrokerCore(tmp_path)
     core.create("visits", 2)
     core.ask(fetch_frame(1))
-    for number in range(2, 6):
-        core.ask(fetch_frame(number))
+    core.ask(*[fetch_frame(number) for number in range(2, 6)])
 
     kept_bytes = [memoryview(frame.obj).nbytes for frame, _, _ in core.connection.pending]
     assert len(kept_bytes) == 4
     assert sum(kept_bytes) == core.connection.received_bytes - core.connection.taken_bytes
+    core.close()
+
+
+def test_behind_a_fetch_that_waits_one_request_is_read_and_the_others_when_it_is_answered(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path)
+    core.create("visits", 2)
+    core.ask(fetch_frame(1))
+    for number in range(2, 6):
+        core.ask(produce_frame(9, number, {("visits", 1): bytes(batch_of(b"x"))}))
+    assert (len(core.connection.pending), core.connection.reading) == (1, False)
+
+    partition = core.replicas.partitions["visits", 0]
+    partition.append(memoryview(batch_of(b"x" * 100)), 1, 9, 0)
+    partition.appended()
+    core.stage.settle()
+
+    assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2, 3, 4, 5]
+    assert core.connection.reading
     core.close()
 
 
