@@ -75,4 +75,8 @@ def is_owed_nothing(connection: "Connection") -> bool:
     # Who takes answers from their slots holds the lock until what the socket refused is in the backlog.
     with connection.write_lock:
         answers = connection.answers
-        return not answers.slots and not answers.backlog
+        if not answers.slots and not answers.backlog:
+            return True
+    # Who found the lock taken meanwhile leaves the head to its holder.
+    connection.flush()
+    return False

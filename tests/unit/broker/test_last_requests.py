@@ -3,7 +3,7 @@
 import random
 import struct
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -139,6 +139,33 @@ def test_a_client_that_has_reset_and_took_no_answers_before_is_gone(stage: Stage
     stage.thread._client_reset(client)
 
     assert (socket.closed, stage.limits.total) == (True, 0)
+
+
+def test_an_answer_that_comes_while_it_is_looked_whether_any_is_owed_is_written(stage: Stage) -> None:
+    socket = sent(stage, request(0, "later"), b"")
+    connection = next(iter(stage.thread.connections.values()))
+    stage.settle()
+
+    class Meanwhile:
+        """The write lock, and what another thread does as soon as it is waited for and taken."""
+
+        def __init__(self, lock: Any) -> None:
+            self.acquire, self.release, self.locked = lock.acquire, lock.release, lock.locked
+
+        def __enter__(self) -> None:
+            self.acquire()
+            if stage.promises:
+                stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+
+        def __exit__(self, *failure: object) -> None:
+            self.release()
+
+    connection.write_lock = cast(Any, Meanwhile(connection.write_lock))
+    stage.thread.resume(connection)
+    stage.settle()
+
+    assert answers(socket.taken) == [(0, 0)]
+    assert socket.closed
 
 
 @pytest.mark.parametrize("seed", range(40))
