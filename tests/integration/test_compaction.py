@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import time
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,11 @@ def children_of(broker: KavkaProcess) -> list[int]:
     return [int(pid) for path in tasks for pid in path.read_text().split()]
 
 
-def worker_of(broker: KavkaProcess) -> int:
-    return wait_until(lambda: next(iter(children_of(broker)), None), 20, "no worker is started")
+def worker_of(broker: KavkaProcess, *, besides: Collection[int] = ()) -> int:
+    """Another one than `besides`, of which the last may be there a little longer than it lives."""
+    return wait_until(
+        lambda: next((pid for pid in children_of(broker) if pid not in besides), None), 20, "no worker is started"
+    )
 
 
 def is_gone(pid: int) -> bool:
@@ -120,7 +124,7 @@ def test_kills_in_the_middle_of_compaction_lose_nothing(tmp_path: Path, victim: 
                 if not number:
                     client.create_topic("kv", **TOPIC)
                 writer.write(client, 60, codec=number % 5)
-                worker = worker_of(broker)
+                worker = worker_of(broker, besides=workers)
                 workers.add(worker)
                 let_pass(chance.random() * 0.8)
                 if victim == "worker":

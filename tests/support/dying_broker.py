@@ -35,7 +35,13 @@ class DyingBroker(KavkaProcess):
     def __init__(self, directory: Path, kind: str) -> None:
         super().__init__(
             directory,
-            expected_errors=["a thread died", "stopping reason=", "Traceback", "Exception in thread", "DeathError"],
+            expected_errors=[
+                "a thread died",
+                'msg="stopping" reason=',
+                "Traceback",
+                "Exception in thread",
+                "DeathError",
+            ],
         )
         self._kind = kind
         self._file = directory / "die"

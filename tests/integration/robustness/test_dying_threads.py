@@ -29,7 +29,7 @@ def test_a_thread_that_dies_stops_the_broker_and_costs_nothing(tmp_path: Path, k
 
     assert f'msg="a thread died" thread={"timer" if kind == "timer" else kind + "-"}' in log
     assert "DeathError" in log
-    assert "stopping reason=" in log
+    assert 'msg="stopping" reason=' in log
     assert log.rstrip().endswith('msg="stopped"')
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
     with KavkaProcess(tmp_path) as again, Wire(again.host, again.port) as wire:

@@ -158,7 +158,7 @@ def test_the_last_directorys_disk_breaks_and_the_broker_stops_with_the_reason(tm
                 "goes offline", "no log directory is left", "the registry .* (undid|could not roll back)"
             )
             broker.expect_errors(
-                "a step of the stop failed step=BrokerRegistration.unregister .*disk image is malformed"
+                'a step of the stop failed" step=BrokerRegistration.unregister .*disk image is malformed'
             )
             broker.expected_exit_code = 1
             create_topic(client, "lost")

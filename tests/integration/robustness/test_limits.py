@@ -19,6 +19,7 @@ from tests.support.wire import (
     FETCH_VERSION,
     FRAMED_BY_HAND,
     PRODUCE_VERSION,
+    ClosedError,
     Wire,
     batch_of,
     create_topic,
@@ -201,9 +202,21 @@ def test_a_batch_beyond_the_topics_limit_is_refused_and_the_connection_goes_on(t
 
 @contextmanager
 def connected(broker: KavkaProcess) -> Iterator[Wire]:
-    """A connection that has been answered: the broker has it."""
-    with Wire(broker.host, broker.port) as wire:
-        assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+    """A connection that has been answered: the broker has it.
+
+    Those that asked before whether the broker serves may count a little longer than they were open.
+    """
+
+    def answered() -> Wire | None:
+        wire = Wire(broker.host, broker.port)
+        try:
+            assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+        except (ClosedError, ConnectionError):
+            wire.close()
+            return None
+        return wire
+
+    with wait_until(answered, 10, "no connection is let in") as wire:
         yield wire
 
 
