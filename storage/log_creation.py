@@ -41,13 +41,13 @@ class LogCreation:
         what = f"could not create {key[0]}-{key[1]}"
         if not is_new and not all(directory.online for directory in self._directories.all):
             raise self._lost(key, f"{what}: it may lie in a directory that is offline")
+        self._refuse_strangers(key, topic_id)
         refusal: BrokerError | None = None
         for directory in self._candidates(key):
             if not directory.online:
                 continue
             try:
                 self.remove_rest(key)
-                directory.forget(key, partial(self._table.logs_in, directory))
                 log = self._create_in(directory, key, topic_id)
             except OSError as error:
                 self._met(directory, what, error)
@@ -65,7 +65,18 @@ class LogCreation:
 
     def _candidates(self, key: TopicPartition) -> list[LogDirectory]:
         left = self._left.get(key)
-        return sorted(self._directories.online, key=self._table.count_in) if left is None else [left]
+        if left is not None:
+            return [left]
+        return sorted(self._directories.online, key=lambda each: (key in each.strangers, self._table.count_in(each)))
+
+    def _refuse_strangers(self, key: TopicPartition, topic_id: bytes) -> None:
+        # By its name alone it would be the new partition's log at the next start, wherever that is made now.
+        for directory in self._directories.online:
+            if key in directory.strangers:
+                if self._factory.has_folder(directory, key):
+                    self._factory.refuse_namesake(directory, key, topic_id)
+                else:
+                    directory.strangers -= {key}
 
     def delete(self, key: TopicPartition) -> None:
         """Remove what is left of a partition that was never made. Raises BrokerError KAFKA_STORAGE_ERROR."""
@@ -91,6 +102,8 @@ class LogCreation:
     def _create_in(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
         self._factory.make_folder(directory, key)
         try:
+            # Only now is the name ours: what lay there before and is refused keeps its offsets.
+            directory.forget(key, partial(self._table.logs_in, directory))
             return self._factory.create(directory, key, topic_id)
         except OSError as error:
             self._left[key] = directory

@@ -70,9 +70,21 @@ class LogFactory:
         except FileExistsError:
             # A crash between the folder and its first file leaves an empty one.
             if not self._files.is_directory(folder) or self._files.listdir(folder):
-                raise BrokerError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} is there, and is not this partition's log: move it away"
-                ) from None
+                raise _taken(folder) from None
+
+    def has_folder(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether something lies under the partition's name."""
+        return self._files.exists(directory.path / folder_name(*key))
+
+    def refuse_namesake(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> None:
+        """Raises BrokerError where the folder of this name isn't another topic's for sure, by its id."""
+        folder = directory.path / folder_name(*key)
+        try:
+            own_id = partition_metadata.read_topic_id(folder, self._files)
+        except OSError:
+            own_id = partition_metadata.NO_TOPIC_ID
+        if partition_metadata.NO_TOPIC_ID in (topic_id, own_id) or own_id == topic_id:
+            raise _taken(folder)
 
     def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
         """Take back what was made of a log that was never opened. Raises OSError."""
@@ -139,3 +151,9 @@ class LogFactory:
         if config is None:
             config = self._topic_configs[topic] = TopicConfig.of(self._config, dict(self._topic_overrides(topic)))
         return config
+
+
+def _taken(folder: Path) -> BrokerError:
+    return BrokerError(
+        ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} is there, and is not this partition's log: move it away"
+    )

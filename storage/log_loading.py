@@ -6,7 +6,7 @@ Otherwise each log is recovered from its recovery point, by `num.recovery.thread
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -97,6 +97,10 @@ def find_all_folders(
                 _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
             found[directory] = folders if known is None else _only_known(directory, folders, files, known)
     discard_unused(found.values(), files)
+    if known is not None:
+        for directory, folders in found.items():
+            with directories.any_error_is_final(directory):
+                _leave_those_without_ids(directory, folders, found.values(), files, known)
     refuse_duplicates(found.values())
     return found
 
@@ -121,6 +125,28 @@ def _only_known(directory: LogDirectory, found: FoundFolders, files: Files, know
     if namesakes:
         _leave_alone(directory, "of other topics of the same names, by their ids", namesakes)
     return found._replace(logs=logs)
+
+
+def _leave_those_without_ids(
+    directory: LogDirectory,
+    folders: FoundFolders,
+    found: Collection[FoundFolders],
+    files: Files,
+    known: KnownPartitions,
+) -> None:
+    """Leave alone what has no topic id where another directory's folder has the right one. Raises OSError."""
+    for key, folder in list(folders.logs.items()):
+        others = [each.logs[key] for each in found if each is not folders and key in each.logs]
+        # Nearly always there are none, and no file is read.
+        if (
+            others
+            and (topic_id := known(*key)) != NO_TOPIC_ID
+            and partition_metadata.read_topic_id(folder, files) == NO_TOPIC_ID
+            and any(partition_metadata.read_topic_id(each, files) == topic_id for each in others)
+        ):
+            _leave_alone(directory, "without a topic id, where another directory has the topic's log", [folder.name])
+            del folders.logs[key]
+            directory.strangers |= {key}
 
 
 def _leave_alone(directory: LogDirectory, reason: str, names: Sequence[str]) -> None:
