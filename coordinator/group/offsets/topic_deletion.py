@@ -41,8 +41,10 @@ class TopicDeletions:
         self._walk: tuple[Gone, Iterator[list[CoordinatorRecord]]] | None = None
 
     def loaded(self) -> None:
-        """Everything has been replayed."""
-        self._remember_topics()
+        """Everything has been replayed. A shard hears of no topics while it loads, so it looks at them now."""
+        self._find_gone()
+        if self._gone:
+            self._context.timers.schedule(TURN_TIMER, 0, self._turn)
 
     def topic_entered(self, topic: str) -> None:
         """The first offset of that topic has been stored."""
@@ -54,6 +56,10 @@ class TopicDeletions:
 
     def topics_changed(self) -> Result:
         """Begin to delete the offsets of topics that were deleted, or made anew under the same name."""
+        self._find_gone()
+        return self._turn() if self._gone and self._walk is None else NOTHING
+
+    def _find_gone(self) -> None:
         topic_id_of = self._context.topics.topic_id
         for topic in self._store.topics:
             before = self._topic_ids.get(topic)
@@ -61,7 +67,6 @@ class TopicDeletions:
                 self._gone[topic] = self._store.log_offset
                 del self._topic_ids[topic]
         self._remember_topics()
-        return self._turn() if self._gone and self._walk is None else NOTHING
 
     def _remember_topics(self) -> None:
         topics = self._store.topics
