@@ -13,9 +13,20 @@ MAX_MEMORY_BYTES: Final = 256 * 1024
 MAX_UNICODE_CLASSES: Final = 20
 r"""`\p` and `\P`. A large one takes RE2 up to half a millisecond, and 15 of those do not fit anyway."""
 MAX_REPETITIONS: Final = 10_000
-"""The sum of all upper limits in braces: RE2 writes them out, and has room for 10,922 instructions."""
+"""The sum of what the braces ask for at most, or at least where there is no most: RE2 writes it out, and has room for
+10,922 instructions."""
 
-_PARTS: Final = re.compile(r"\\(?P<escaped>.)|\{(?:(?P<exactly>\d{1,4})|\d{1,4},(?P<most>\d{0,4}))\}", re.DOTALL)
+_PARTS: Final = re.compile(
+    r"""
+    \\Q.*?(?:\\E|\Z)                        # literal text
+    |\\x\{[0-9A-Fa-f]*\}                    # one character, not a repeated x
+    |(?P<unicode_class>\\[pP])(?:\{[^}]*\})?
+    |\\.
+    |\{(?P<least>\d{1,4})(?:,(?P<most>\d{0,4}))?\}
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""What counts. Braces within brackets do too, though they repeat nothing: where a bracket ends is easily misread."""
 
 
 class InvalidExpressionError(Exception):
@@ -51,10 +62,10 @@ def _check_bounds(expression: str) -> None:
         raise InvalidExpressionError(f"it is longer than {MAX_LENGTH} characters")
     classes = repetitions = 0
     for part in _PARTS.finditer(expression):
-        if part["escaped"] is not None:
-            classes += part["escaped"] in "pP"
-        else:
-            repetitions += int(part["exactly"] or part["most"] or 0)
+        if part["unicode_class"]:
+            classes += 1
+        elif part["least"]:
+            repetitions += int(part["most"] or part["least"])
     if classes > MAX_UNICODE_CLASSES:
         raise InvalidExpressionError(f"it has more than {MAX_UNICODE_CLASSES} Unicode classes")
     if repetitions > MAX_REPETITIONS:
