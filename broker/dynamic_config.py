@@ -176,7 +176,7 @@ class DynamicConfig:
         """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
         usable, problems = usable_overrides(stored)
         for problem in problems:
-            log.warning("stored topic setting is not used topic=%s reason=%s", topic, problem)
+            log.warning("stored topic setting is not used topic=%s reason=%s now=%s", topic, problem, usable)
         with self._lock:
             if usable == self._topic_overrides.get(topic, NONE_SET):
                 return

@@ -54,7 +54,7 @@ from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
-from kavka.config.topic_config import validate_topic_overrides
+from kavka.config.topic_config import UNREADABLE, validate_topic_overrides
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -214,7 +214,7 @@ class Broker:
         defaults, own = (read_config(registry, f"brokers/{each}") for each in (DEFAULT_ENTITY, str(self.broker_id)))
         config.broker_started(defaults, own)
         self._kept_names = defaults.keys() | own.keys()
-        for topic, stored in read_configs(registry, "topics").items():
+        for topic, stored in read_configs(registry, "topics", {UNREADABLE: ""}).items():
             config.topic_changed(topic, stored)
         for group, stored in read_configs(registry, "groups").items():
             config.group_changed(text_of_node(group), stored)

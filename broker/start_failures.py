@@ -3,10 +3,10 @@
 import errno
 from collections.abc import Collection
 
-from kavka.cluster.config_changes import UNREADABLE
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import SettingRefusedError
+from kavka.config.topic_config import UNREADABLE
 
 
 def reason_of(failure: BaseException, kept: Collection[str] = ()) -> str:

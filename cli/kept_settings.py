@@ -4,11 +4,12 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from kavka.cluster.config_changes import UNREADABLE, forget_config, read_configs, unreadable_configs, write_config
+from kavka.cluster.config_changes import forget_config, read_configs, unreadable_configs, write_config
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of
+from kavka.config.topic_config import UNREADABLE
 from kavka.config.values import HIDDEN
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory

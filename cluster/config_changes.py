@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kavka.cluster.registry.base import (
@@ -30,6 +31,7 @@ from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConf
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.config.errors import ConfigError
+from kavka.config.topic_config import KEPT
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
@@ -39,8 +41,6 @@ OnBrokerConfig = Callable[[int | None, dict[str, str]], None]
 OnEntityConfig = Callable[[str, dict[str, str]], None]
 ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
 
-UNREADABLE: Final = "<unreadable>"
-"""Stands for the name of a setting where none can be read."""
 NOTICE_LIFE_MS: Final = 15 * 60 * 1000
 """How long a notice stays for brokers that are slow to read it; as in Kafka."""
 
@@ -56,10 +56,12 @@ def read_config(registry: Registry, entity_path: str) -> dict[str, str]:
     return {} if found is None else EntityConfig.decode(entity_path, found[0])
 
 
-def read_configs(registry: Registry, kind: str) -> dict[str, dict[str, str]]:
+def read_configs(
+    registry: Registry, kind: str, unreadable: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, dict[str, str]]:
     """What was set for all entities of a kind (`topics`, `brokers`) in one go, without those that have nothing set.
 
-    One that cannot be read is logged and left out; see `unreadable_configs`.
+    One that cannot be read is logged, and `unreadable` stands for what it has; see `unreadable_configs`.
     """
     try:
         names = registry.children(EntityConfig.path(kind))
@@ -72,7 +74,7 @@ def read_configs(registry: Registry, kind: str) -> dict[str, dict[str, str]]:
             config = EntityConfig.decode(f"{kind}/{name}", node[0]) if node is not None else {}
         except ZnodeError as error:
             log.error("the configuration is left out: %s", error)
-            continue
+            config = dict(unreadable)
         if config:
             configs[name] = config
     return configs
@@ -104,8 +106,9 @@ def write_config(
 ) -> dict[str, str]:
     """Replace an entity's configuration, or derive it from what is stored; gives the new one.
 
-    A function given as `update` runs again when another writer was faster. Raises what it raises, and
-    BrokerError(UNKNOWN_TOPIC_OR_PARTITION) for a topic that does not exist.
+    A function given as `update` runs again when another writer was faster. Of a topic's that cannot be read it is given
+    what counts in their place, and they are replaced. Raises what it raises, ZnodeError for what else cannot be read,
+    and BrokerError(UNKNOWN_TOPIC_OR_PARTITION) for a topic that does not exist.
     """
     path = EntityConfig.path(entity_path)
     kind, _, name = entity_path.partition("/")
@@ -115,7 +118,7 @@ def write_config(
         if stored[-1] is None and topic_path is not None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not exist.")
         node = stored[0]
-        before = EntityConfig.decode(entity_path, node[0]) if node is not None else {}
+        before = {} if node is None else _decoded(entity_path, node[0])
         config = update(before) if callable(update) else dict(update)
         if validate_only:
             return config
@@ -134,6 +137,15 @@ def write_config(
             create_path(registry, path.rpartition("/")[0])
             continue
         return config
+
+
+def _decoded(entity_path: str, data: bytes) -> dict[str, str]:
+    try:
+        return EntityConfig.decode(entity_path, data)
+    except ZnodeError:
+        if not entity_path.startswith("topics/"):
+            raise
+        return dict(KEPT)
 
 
 class ConfigChanges:

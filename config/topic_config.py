@@ -15,6 +15,19 @@ from kavka.config.setting import Setting, attribute_name
 from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import LONG_MAX
 
+UNREADABLE: Final = "<unreadable>"
+"""Stands for the name of a setting where none can be read."""
+KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""What keeps all records of a topic of which nobody knows how long they are wanted."""
+_STAND_INS: Final[Mapping[str, Mapping[str, str]]] = {
+    "retention.ms": {"retention.ms": "-1"},
+    "retention.bytes": {"retention.bytes": "-1"},
+    "cleanup.policy": KEPT,
+    "min.compaction.lag.ms": KEPT,
+    "delete.retention.ms": KEPT,
+    UNREADABLE: KEPT,
+}
+"""For a setting that cannot be used and that records may be kept by."""
 _BEFORE: Final = "message.timestamp.before.max.ms"
 _AFTER: Final = "message.timestamp.after.max.ms"
 _DIFFERENCE: Final = "message.timestamp.difference.max.ms"
@@ -95,8 +108,10 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 def usable_overrides(overrides: Mapping[str, str]) -> tuple[dict[str, str], list[ConfigError]]:
     """What can be used of a stored topic's settings, and what is wrong with the rest.
 
-    For loading what another broker or an older version wrote: one bad value must not keep a partition away.
+    For loading what another broker or an older version wrote: one bad value must not keep a partition away. Nor must it
+    cost records, which the broker's own settings might: in place of one that may have kept some stands what keeps all.
     """
+    stand_ins: dict[str, str] = {}
     usable: dict[str, str] = {}
     problems: list[ConfigError] = []
     for name, text in overrides.items():
@@ -104,9 +119,10 @@ def usable_overrides(overrides: Mapping[str, str]) -> tuple[dict[str, str], list
             _parse_overrides({name: text})
         except ConfigError as error:
             problems.append(error)
+            stand_ins.update(_STAND_INS.get(name, {}))
         else:
             usable[name] = text
-    return usable, problems
+    return usable | stand_ins, problems
 
 
 def _parse_overrides(overrides: Mapping[str, str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kavka.config.topic_config import KEPT
 from kavka.storage import leader_epochs, partition_metadata
 from kavka.storage.checkpoints import CLEANER_OFFSET_FILE, CorruptCheckpointError, OffsetCheckpoint
 from kavka.storage.files import Files
@@ -27,7 +28,6 @@ _log: Final = logging.getLogger(__name__)
 MAX_PARTITIONS_ELSEWHERE: Final = 10_000
 """Partitions of an adopted topic that have no folder here and are made empty."""
 
-KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 COMPACTED: Final = {"cleanup.policy": "compact"}
 INTERNAL: Final = {
     "__consumer_offsets": {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},

@@ -7,8 +7,8 @@ import pytest
 
 from kavka.broker.server import StartError
 from kavka.cli.main import main
-from kavka.cluster.config_changes import UNREADABLE
 from kavka.cluster.znodes.config import EntityConfig
+from kavka.config.topic_config import UNREADABLE
 from kavka.protocol.errors import ErrorCode
 from tests.support.probe import answers
 from tests.support.processes import free_port

