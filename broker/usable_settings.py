@@ -26,6 +26,8 @@ PROTECTING: Final = frozenset(
         "log.retention.ms",
         "log.retention.bytes",
         "log.cleanup.policy",
+        "log.cleaner.min.compaction.lag.ms",
+        "log.cleaner.delete.retention.ms",
         "log.flush.interval.messages",
         "log.flush.interval.ms",
         "min.insync.replicas",

@@ -59,6 +59,8 @@ def test_settings_that_need_one_another_stay_beside_one_that_is_wrong(wrong: dic
         {"log.retention.bytes": "all"},
         {"log.flush.interval.messages": "0"},
         {"log.cleanup.policy": "kept"},
+        {"log.cleaner.min.compaction.lag.ms": "long"},
+        {"log.cleaner.delete.retention.ms": "-1"},
         {"min.insync.replicas": "0"},
     ],
 )
@@ -69,15 +71,22 @@ def test_what_limits_connections_or_keeps_records_is_not_left_out(limit: dict[st
 
 
 def test_what_could_not_be_used_counts_as_soon_as_it_can(caplog: pytest.LogCaptureFixture) -> None:
-    config = DynamicConfig(BrokerConfig({"log.cleaner.max.compaction.lag.ms": "500"}), 1)
+    config = DynamicConfig(BrokerConfig({"log.cleaner.dedupe.buffer.size": "2000000"}), 1)
     with caplog.at_level(logging.WARNING):
-        config.broker_changed(1, {"log.cleaner.min.compaction.lag.ms": "1000"})
-    assert config.current.log_cleaner_min_compaction_lag_ms == 0
-    assert "log.cleaner.min.compaction.lag.ms" in caplog.text
+        config.broker_changed(1, {"log.cleaner.threads": "2"})
+    assert config.current.log_cleaner_threads == 1
+    assert "log.cleaner.threads" in caplog.text
 
-    config.broker_changed(None, {"log.cleaner.max.compaction.lag.ms": "2000"})
+    config.broker_changed(None, {"log.cleaner.dedupe.buffer.size": "8000000"})
 
-    assert config.current.log_cleaner_min_compaction_lag_ms == 1000
+    assert config.current.log_cleaner_threads == 2
+
+
+def test_a_lag_of_compaction_that_no_longer_fits_is_not_left_out() -> None:
+    config = DynamicConfig(BrokerConfig({"log.cleaner.max.compaction.lag.ms": "500"}), 1)
+
+    with pytest.raises(ConfigError, match=r"settings --delete log\.cleaner\.min\.compaction\.lag\.ms "):
+        config.broker_started({}, {"log.cleaner.min.compaction.lag.ms": "1000"})
 
 
 INNOCENT = {
