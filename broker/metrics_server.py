@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
 
 MAX_REQUEST_BYTES: Final = 8 * 1024
+MOST_DRAINED_BYTES: Final = 64 * 1024
+"""Of a request that is refused so much is read and dropped, lest the answer be lost with it."""
 WORKERS: Final = 8
 DEADLINE_S: Final = 10.0
 ACCEPT_PAUSE_S: Final = 1.0
@@ -108,8 +110,9 @@ class MetricsServer:
                 return
             self._open.add(connection)
         try:
-            _Handler(connection, address, cast("Any", self._page))
+            handler = _Handler(connection, address, cast("Any", self._page))
             connection.shutdown(socket.SHUT_WR)
+            handler.drain()
         except OSError as error:
             log.debug("a metrics connection broke error=%s", error)
         finally:
@@ -141,8 +144,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
+        self._is_refused = False
         self._head = _Head(self.connection, time.monotonic() + DEADLINE_S)
         self.rfile = io.BufferedReader(self._head)
+
+    def drain(self) -> None:
+        """Read what is left of a request that was refused, until its client closes: all of it once the answer is sent.
+
+        A socket that is closed with bytes unread resets its connection, and the answer may not have been read by then.
+        """
+        if self._is_refused:
+            self._head.drain()
 
     def parse_request(self) -> bool:
         self.close_connection = True
@@ -169,6 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the library's name
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        self._is_refused = True
         if code == 501:
             code, message = 405, "only GET and HEAD are served"
         if self.request_version == "HTTP/0.9":
@@ -202,6 +215,16 @@ class _Head(io.RawIOBase):
         size_bytes = self._connection.recv_into(memoryview(buffer)[: self.left_bytes]) if self.left_bytes > 0 else 0
         self.left_bytes -= size_bytes
         return size_bytes
+
+    def drain(self) -> None:
+        """Drop what comes until the end, MOST_DRAINED_BYTES or the deadline. Raises OSError."""
+        left_bytes = MOST_DRAINED_BYTES
+        while left_bytes > 0:
+            self.wait_no_longer()
+            size_bytes = len(self._connection.recv(MAX_REQUEST_BYTES))
+            if size_bytes == 0:
+                return
+            left_bytes -= size_bytes
 
     def wait_no_longer(self) -> None:
         """Have the connection's next call end by the deadline, be it reading or writing."""

@@ -91,6 +91,31 @@ def test_bad_requests_are_refused(port: int, request_bytes: bytes, status: int) 
     assert fetch(port, request_bytes)[0] == status
 
 
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 9_000,
+        b"GET /" + b"a" * 9_000,
+        b"POST /metrics HTTP/1.1\r\nContent-Length: 40960\r\n\r\n",
+    ],
+)
+def test_a_client_that_is_refused_may_send_its_request_to_the_end(port: int, request_bytes: bytes) -> None:
+    with connect(port) as client:
+        client.sendall(request_bytes)
+        assert read_all(client).startswith(b"HTTP/1.1 4")
+        for _ in range(40):
+            assert get(port, "/healthz")[0] == 200
+            client.sendall(b"y" * 1024)
+        client.shutdown(socket.SHUT_WR)
+
+
+def test_a_refused_request_is_read_on_to_a_limit(port: int) -> None:
+    with connect(port) as client:
+        client.sendall(b"GET /" + b"a" * 9000)
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            client.sendall(b"a" * 64 * 1024 * 1024)
+
+
 def test_a_failing_scrape_is_answered_and_the_server_lives_on(port: int, health: Health) -> None:
     health.broken = True
 
