@@ -109,6 +109,8 @@ class LogCreation:
             self._left[key] = directory
             try:
                 self.remove_rest(key)
+                # Not now where it passes: it is tried for many partitions, and the next checkpoint does.
+                directory.fsync_is_due = True
                 if error.errno not in PASSING or isinstance(error, FinalDiskError):
                     # Nothing that a broken disk says of the removal counts before that.
                     directory.fsync()

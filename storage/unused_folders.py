@@ -1,4 +1,4 @@
-"""A partition's folder in which nothing was ever written, beside one with records in another log directory.
+"""A partition's folder in which nothing was ever written, beside another one in another log directory.
 
 A directory broke while a log was made in it, what was undone there never reached the disk, and the log was made
 elsewhere. Only one of the two can be the log: the empty one goes, where everything else that lies twice is for the
@@ -46,12 +46,15 @@ def discard_unused(found: "Collection[FoundFolders]", files: Files) -> None:
 
 def _discard_unused(partition: TopicPartition, holders: "Collection[FoundFolders]", files: Files) -> None:
     used = [each for each in holders if not _is_unused(each.logs[partition], files)]
-    if len(used) != 1:
+    if len(used) > 1:
         return
-    known_ids = (partition_metadata.NO_TOPIC_ID, partition_metadata.read_topic_id(used[0].logs[partition], files))
+    ids = {id(each): partition_metadata.read_topic_id(each.logs[partition], files) for each in holders}
+    # Of several that are empty one with a topic id, if there is one.
+    log = used[0] if used else max(holders, key=lambda each: ids[id(each)] != partition_metadata.NO_TOPIC_ID)
+    known_ids = (partition_metadata.NO_TOPIC_ID, ids[id(log)])
     for holder in holders:
         path = holder.logs[partition]
-        if holder is used[0] or partition_metadata.read_topic_id(path, files) not in known_ids:
+        if holder is log or ids[id(holder)] not in known_ids:
             continue
         aside = path.with_name(deleted_folder_name(*partition))
         files.rename(path, aside)
@@ -60,7 +63,7 @@ def _discard_unused(partition: TopicPartition, holders: "Collection[FoundFolders
         _log.warning(
             "nothing was ever written here, the log is elsewhere: %s is deleted, %s is the log",
             path,
-            used[0].logs[partition],
+            log.logs[partition],
         )
 
 

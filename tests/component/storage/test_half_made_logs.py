@@ -116,6 +116,10 @@ def test_a_log_that_a_full_directory_cannot_take_is_made_in_one_that_has_room(
 
     assert folders(rig) == ["b/visits-0"]
     assert rig.failures == []
+    files.heal()
+    assert rig.manager.directories.all[0].fsync_is_due, "a power cut could bring the folder back"
+    rig.manager.checkpoint_recovery_points()
+    assert not rig.manager.directories.all[0].fsync_is_due
     rig.manager.close()
 
 
@@ -141,6 +145,38 @@ def test_a_folder_without_records_gives_way_to_the_log_in_another_directory(rig:
     manager.close()
     assert read_values(rig.start().get_or_create(*KEY, ID)) == [b"made"]
     rig.manager.close()
+
+
+@pytest.mark.parametrize("without_id", [0, 1])
+def test_of_two_empty_folders_of_a_topic_one_with_its_id_is_the_log(rig: ManagerRig, without_id: int) -> None:
+    for path in rig.paths:
+        other = ManagerRig([path])
+        other.start().get_or_create(*KEY, ID, is_new=True)
+        other.manager.close()
+    (rig.paths[without_id] / "visits-0" / "partition.metadata").unlink()
+
+    manager = rig.start()
+
+    log = manager.get_or_create(*KEY, ID)
+    assert log.directory.parent == rig.paths[1 - without_id]
+    manager.delete_pending()
+    assert folders(rig) == [f"{log.directory.parent.name}/visits-0"]
+    manager.close()
+
+
+def test_two_empty_folders_of_different_topics_stop_the_start(rig: ManagerRig) -> None:
+    for path, topic_id in zip(rig.paths, (ID, OTHER_ID), strict=True):
+        other = ManagerRig([path])
+        other.start().get_or_create(*KEY, topic_id, is_new=True)
+        other.manager.close()
+    manager = rig.make()
+    manager.lock_directories()
+
+    with pytest.raises(DuplicatePartitionError):
+        manager.load()
+
+    assert folders(rig) == ["a/visits-0", "b/visits-0"]
+    manager.close()
 
 
 @pytest.mark.parametrize(("there", "there_id"), [(b"also", ID), (None, OTHER_ID)])
