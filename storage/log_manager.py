@@ -72,6 +72,8 @@ class LogManager:
         self._change_lock = threading.RLock()
         self._table = LogTable(self.directories.all)
         self._loaded = False
+        self._unsaved_deletions: dict[TopicPartition, LogDirectory] = {}
+        """Of logs that are gone, but whose directory could not be fsynced: bounded by the partitions there were."""
         self._environments = {directory: self._environment(directory) for directory in self.directories.all}
         self._factory = LogFactory(config, topic_overrides, files, self._environments)
         self._creation = LogCreation(self.directories, self._table, self._factory)
@@ -151,6 +153,7 @@ class LogManager:
                     if log is None:
                         log = self._creation.create(key, topic_id, key in new)
                         made.append(log)
+                        self._unsaved_deletions.pop(key, None)
                     else:
                         self._factory.adopt(log, topic_id)
                     results[key] = log
@@ -185,6 +188,7 @@ class LogManager:
             with self._change_lock:
                 return (
                     self._delete(leaving)
+                    | self._save_deletions(wanted)
                     | self._delete_rests(wanted)
                     | {
                         key: BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is in an offline directory")
@@ -195,7 +199,6 @@ class LogManager:
 
     def _delete(self, leaving: Mapping[TopicPartition, PartitionLog]) -> dict[TopicPartition, BrokerError]:
         errors: dict[TopicPartition, BrokerError] = {}
-        touched: set[LogDirectory] = set()
         for key, log in leaving.items():
             directory = self._table.directory_of(log)
             if not directory.online:
@@ -207,12 +210,19 @@ class LogManager:
                 log.cancel_deletion()
                 continue
             self._table.remove(directory, key)
-            touched.add(directory)
+            self._unsaved_deletions[key] = directory
             self._factory.forget_topic(key[0])
             self.deferred.add(log.config.file_delete_delay_ms, partial(self._delete_files, log))
-        for directory in touched:
-            self._fsync(directory)
         return errors
+
+    def _save_deletions(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        unsaved = {key: directory for key in keys if (directory := self._unsaved_deletions.get(key)) is not None}
+        fsynced = {each for each in set(unsaved.values()) if each.online and self._fsync(each)}
+        for key in [key for key, directory in unsaved.items() if directory in fsynced]:
+            del self._unsaved_deletions[key], unsaved[key]
+        self._table.mark_offline([key for key, directory in unsaved.items() if not directory.online])
+        what = "the deletion could not be made durable"
+        return {key: BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]}: {what}") for key in unsaved}
 
     def _delete_rests(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
         errors: dict[TopicPartition, BrokerError] = {}
@@ -337,7 +347,8 @@ class LogManager:
     def _fsync(self, directory: LogDirectory) -> bool:
         with self.directories.tried_again(directory, "could not fsync"):
             directory.fsync()
-        return not directory.fsync_is_due
+            return True
+        return False
 
     def _checkpoint(self, directory: LogDirectory, write: Callable[[ListLogs], None]) -> None:
         if directory.fsync_is_due:

@@ -1,5 +1,6 @@
 """A log manager with its directories, a clock that tests move, and a file layer that refuses what it is told to."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,8 @@ class FailingFiles(Files):
         self._failures: list[tuple[str, str, int]] = []
         self._paths: dict[int, str] = {}
         self.calls: dict[str, int] = {}
+        self.refusals_are_final = True
+        """Whether it is the fsync itself of a directory that fails, not opening the directory for it."""
         for name in ("pread", "pwrite", "ftruncate", "fsync"):
             setattr(self, name, self._on_descriptor(name, getattr(os, name)))
         for name in ("unlink", "mkdir", "rmdir", "stat"):
@@ -110,7 +113,7 @@ class FailingFiles(Files):
         super().makedirs(path)
 
     def fsync_directory(self, path: AnyPath) -> None:
-        with final():
+        with final() if self.refusals_are_final else contextlib.nullcontext():
             self._check("fsync_directory", str(path))
         super().fsync_directory(path)
 

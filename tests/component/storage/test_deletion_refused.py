@@ -46,6 +46,20 @@ def test_a_log_whose_folder_cannot_be_renamed_goes_on(rig: ManagerRig, files: Fa
     assert rig.manager.delete([KEY]) == {}
 
 
+def test_a_deletion_is_done_when_the_disk_has_it(rig: ManagerRig, files: FailingFiles) -> None:
+    directory = rig.manager.directory_of(rig.manager.get_or_create(*KEY, ID))
+    files.fail("fsync_directory", str(directory.path), errno.EMFILE)
+    files.refusals_are_final = False
+
+    for _ in range(2):
+        assert rig.manager.delete([KEY])[KEY].code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert directory.online
+    files.heal()
+    assert rig.manager.delete([KEY]) == {}
+    assert not directory.fsync_is_due
+
+
 def test_a_log_in_a_directory_that_failed_is_not_deleted(rig: ManagerRig) -> None:
     log = rig.manager.get_or_create(*KEY, ID)
     rig.manager.directories.fail(rig.manager.directory_of(log), OSError(errno.EIO, "broken"))
