@@ -16,7 +16,7 @@ from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.log_dirs_survey import LOG_DIRS_SURVEYED_PATH
 from kavka.cluster.znodes.topic import TOPICS_PATH, TopicAssignment
-from kavka.storage.adoption import AdoptedTopic, AdoptionError, survey
+from kavka.storage.adoption import AdoptedTopic, AdoptionError, may_be_owned, survey
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_loading import KnownPartitions
@@ -30,8 +30,9 @@ def find_topics(
     """The topics to be entered. Changes nothing: to be called before the registry learns whose it is.
 
     Unless `asked` only at a first start, only where meta.properties says whose the logs are. Raises AdoptionError,
-    also at a first start with a directory offline where others are somebody's. Where nobody was it goes on without
-    it, as Kafka's: if it is somebody's after all, the next start with it is refused for the cluster's id.
+    also at a first start with a directory offline where others are somebody's, or where it is itself or may be: its
+    disk works, but nobody may look. Where nobody was it goes on without it, as Kafka's: if a broken disk is somebody's
+    after all, the next start with it is refused for the cluster's id.
     """
     is_first = not registry.children(TOPICS_PATH) and registry.exists(LOG_DIRS_SURVEYED_PATH) is None
     if not is_first and not asked:
@@ -39,7 +40,9 @@ def find_topics(
     known = {topic: assignment.topic_id for topic, assignment in _assignments(registry).items()}
     found = survey([each.path for each in directories.online], files, known=known, need_owner=not asked)
     for directory in directories:
-        if directory.failure is not None and (found or (is_first and directories.are_owned)):
+        if directory.failure is not None and (
+            found or (is_first and (directories.are_owned or may_be_owned(directory.path, files)))
+        ):
             what = "a first start" if is_first else "an adoption"
             raise AdoptionError(
                 f"{what} needs all of log.dirs, for topics of a stopped Kafka may lie in each, but {directory.path} "

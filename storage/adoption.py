@@ -11,6 +11,7 @@ topics have a configuration that is known.
     meta.properties               broker and cluster id; read by `LogDirectories.lock`
 """
 
+import errno
 import logging
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
@@ -91,6 +92,17 @@ def survey(
     topics = [_adopted(topic, folders[topic], topic in compacted, files) for topic in sorted(folders)]
     _refuse_copies({**known, **{topic.name: topic.topic_id for topic in topics}})
     return topics
+
+
+def may_be_owned(directory: Path, files: Files) -> bool:
+    """Whether a directory that can't be used is somebody's, as far as it can be read, or nobody is allowed to look.
+
+    No: it is not there, is no directory, or its disk does not say.
+    """
+    try:
+        return bool(find_folders(directory, files).logs) or files.exists(directory / META_PROPERTIES_FILE)
+    except OSError as error:
+        return error.errno in {errno.EACCES, errno.EPERM}
 
 
 def _refuse_copies(topic_ids: Mapping[str, bytes | None]) -> None:

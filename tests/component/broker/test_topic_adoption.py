@@ -1,5 +1,7 @@
 """What lies in log.dirs at a start: a stopped Kafka's topics, logs that nobody knows, and other things."""
 
+import contextlib
+import errno
 import logging
 import shutil
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from kavka.storage.adoption import AdoptionError
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
 from tests.support.kafka_directory import extract_kafka_directory
+from tests.support.log_managers import FailingFiles
 from tests.support.running_broker import HOST, RunningBroker
 from tests.support.wire import RawClient
 
@@ -79,6 +82,28 @@ def test_a_first_look_needs_all_directories_where_somebody_was(
 
     enter_topics(registry, 1, find_topics(locked(tmp_path / "empty"), Files(), registry))
     assert find_topics(directories, Files(), registry, asked=asked) == []
+
+
+def test_a_first_look_needs_a_kafkas_directory_that_cannot_be_held(registry: EmbeddedRegistry, tmp_path: Path) -> None:
+    kafka = extract_kafka_directory(tmp_path / "kafka-logs")
+    (kafka / ".lock").unlink(missing_ok=True)
+    (kafka / ".lock").mkdir()
+    with pytest.raises(AdoptionError, match=f"{kafka} cannot be used"):
+        find_topics(locked(tmp_path / "new", kafka), Files(), registry)
+
+
+@pytest.mark.parametrize(("error", "refused"), [(errno.EACCES, True), (errno.EIO, False)])
+def test_a_first_look_needs_what_nobody_may_read_but_not_a_broken_disk(
+    registry: EmbeddedRegistry, tmp_path: Path, error: int, refused: bool
+) -> None:
+    files = FailingFiles()
+    for operation in ("makedirs", "listdir"):
+        files.fail(operation, "shut", error)
+    directories = LogDirectories([tmp_path / "new", tmp_path / "shut"], files, lambda _: None)
+    directories.lock()
+    directories.unlock()
+    with pytest.raises(AdoptionError, match="cannot be used") if refused else contextlib.nullcontext():
+        assert find_topics(directories, files, registry) == []
 
 
 def test_topics_are_looked_for_once_unless_the_operator_asks(registry: EmbeddedRegistry, tmp_path: Path) -> None:
