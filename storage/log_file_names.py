@@ -10,6 +10,7 @@ A folder in which none of these lies is no log, whatever it is called. What else
 `.nfs...`) is somebody else's: it does not keep the log from being served, and nothing here ever touches it.
 """
 
+import errno
 import re
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,9 @@ _OWN: Final = re.compile(
     r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.[0-9a-z]+\.cleaned|(\.(deleted|swap|cleaned|tmp))*)"
     rf"|({re.escape(leader_epochs.FILE_NAME)}|{re.escape(partition_metadata.FILE_NAME)})(\.tmp)?"
 )
+
+_NO_FOLDER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+"""What a name says that leads to no folder: it is gone, a file, a link to itself or to nothing that can be."""
 
 
 def is_log_file(name: str) -> bool:
@@ -35,5 +39,7 @@ def holds_log(folder: Path, files: Files) -> bool:
         return True
     try:
         return any(map(is_log_file, files.listdir(folder)))
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in _NO_FOLDER:
+            raise
         return False

@@ -1,8 +1,8 @@
 """Loading a log directory at start: which folders are there, and opening the logs in them.
 
 After a clean stop a log opens with a few reads, and more threads would only fight for the interpreter: one a directory.
-Otherwise each log is recovered from its recovery point, by `num.recovery.threads.per.data.dir` threads a directory
-(reads and checksums release the interpreter).
+Otherwise, and where a log has no recovery point, each is recovered from it, by `num.recovery.threads.per.data.dir`
+threads a directory (reads and checksums release the interpreter).
 """
 
 import logging
@@ -190,7 +190,8 @@ def load_logs(
             log.set_high_watermark(high_watermark)
 
     try:
-        run_all(load, list(folders), 1 if clean else recovery_threads)
+        all_clean = clean and folders.keys() <= stored.recovery_points.keys()
+        run_all(load, list(folders), 1 if all_clean else recovery_threads)
     except BaseException:
         for log in logs:
             log.close(clean=False)

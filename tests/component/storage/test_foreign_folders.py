@@ -33,6 +33,19 @@ def fill(folder: Path, *names: str) -> Path:
     return folder
 
 
+def test_a_link_that_leads_to_itself_or_nowhere_is_no_log(rig: ManagerRig) -> None:
+    append(rig.start().get_or_create("visits", 0, ID, is_new=True), b"kept")
+    rig.manager.close()
+    for name, target in (("loop-0", "loop-0"), ("long-0", "x" * 300), ("gone-0", "gone")):
+        (rig.paths[0] / name).symlink_to(target)
+
+    manager = rig.start()
+
+    assert rig.failures == []
+    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"kept"]
+    manager.close()
+
+
 @pytest.mark.parametrize("names", [("wedding.jpg", "album/x.jpg"), ("server.log", "2026.index", "a.tmp"), ()])
 def test_a_folder_without_a_logs_files_is_left_as_it_is_and_named(
     rig: ManagerRig, caplog: pytest.LogCaptureFixture, names: tuple[str, ...]

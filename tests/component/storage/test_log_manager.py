@@ -1,13 +1,16 @@
 """Loading, creating, deleting and closing logs in several directories."""
 
 import errno
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_directory import DirectoryInUseError
 from kavka.storage.log_loading import DuplicatePartitionError
+from kavka.storage.partition_log import PartitionLog
 from tests.support.kafka_directory import KAFKA_STOPPED_MS, extract_kafka_directory
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 
@@ -182,7 +185,7 @@ def test_what_is_no_log_is_left_alone(rig: ManagerRig) -> None:
 def test_a_partition_in_two_directories_stops_the_start(rig: ManagerRig) -> None:
     for path in rig.paths:
         (path / "visits-0").mkdir(parents=True)
-        (path / "visits-0" / "00000000000000000000.log").touch()
+        (path / "visits-0" / "00000000000000000000.log").write_bytes(b"records")
     manager = rig.make()
     manager.lock_directories()
     with pytest.raises(DuplicatePartitionError, match="visits-0"):
@@ -198,6 +201,30 @@ def test_a_second_broker_on_one_of_the_directories_is_refused_and_holds_nothing(
     manager.close()
     other.start()
     other.manager.close()
+
+
+def test_logs_without_recovery_points_are_recovered_by_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = ManagerRig([tmp_path / "a"], "num.recovery.threads.per.data.dir=2")
+    manager = rig.start()
+    for partition in range(2):
+        append(manager.get_or_create("visits", partition, ID, is_new=True), b"kept")
+    manager.close()
+    (tmp_path / "a" / "recovery-point-offset-checkpoint").write_text("garbage")
+    both = threading.Barrier(2, timeout=30)
+    load = PartitionLog.open
+
+    def open_beside_the_other(*arguments: Any, **settings: Any) -> PartitionLog:
+        both.wait()
+        return load(*arguments, **settings)
+
+    monkeypatch.setattr(PartitionLog, "open", open_beside_the_other)
+
+    manager = rig.start()
+
+    assert [(log.recovered_segments, read_values(log)) for log in manager.all_logs()] == [(1, [b"kept"])] * 2
+    manager.close()
 
 
 def test_corrupt_checkpoints_cost_nothing_but_a_scan(rig: ManagerRig) -> None:
