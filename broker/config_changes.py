@@ -6,7 +6,7 @@ stored at that moment, so that two increments at once do not lose one another.
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kavka.broker.config_answers import BROKER, GROUP, TOPIC, own_broker_id
 from kavka.broker.dynamic_config import PendingChange
@@ -15,7 +15,7 @@ from kavka.cluster.controller.requests import ConfigEntity
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, validate_group_overrides
-from kavka.config.listener_prefix import row_of, without_effect
+from kavka.config.listener_prefix import row_of, split_prefix, without_effect
 from kavka.config.setting import Setting
 from kavka.config.topic_config import topic_rows, validate_topic_overrides
 from kavka.config.values import HIDDEN
@@ -23,6 +23,9 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
+
+MOST_FOR_LISTENERS: Final = 500
+"""So many settings behind listeners' prefixes may be stored: their names are any client's choice."""
 
 Change = Callable[[dict[str, str]], dict[str, str]]
 T = TypeVar("T")
@@ -125,6 +128,7 @@ def _checked_broker_change(
         new = new_settings(stored)
         _refuse_secrets(new, stored)
         try:
+            _refuse_too_many(new, stored)
             changed = services.config.check_broker_change(broker_id, new)
             _refuse_what_has_no_effect(new, stored)
             if pending is not None:
@@ -145,6 +149,13 @@ def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
                 ErrorCode.INVALID_REQUEST,
                 f"{name} cannot be stored: dynamic passwords need an encoder secret, which this broker does not have",
             )
+
+
+def _refuse_too_many(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """A listener may be there later than its settings, so any name is taken, but not any number of them."""
+    count, before = (sum(split_prefix(name) is not None for name in names) for names in (new, stored))
+    if count > max(MOST_FOR_LISTENERS, before):
+        raise ConfigError(None, None, f"more than {MOST_FOR_LISTENERS} settings of listeners")
 
 
 def _refuse_what_has_no_effect(new: Mapping[str, str], stored: Mapping[str, str]) -> None:

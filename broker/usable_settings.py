@@ -2,19 +2,21 @@
 
 Another version wrote them, or they no longer fit the static settings. One that is wrong must not take others along,
 which may need one another: so it starts from the static settings alone, which fit, and takes in whatever fits beside
-what is there already, singly or a few together. What stays out is wrong.
+what is there already: all at once, else either half of it, singly in the end, or a few together. What stays out is
+wrong. So it takes few tries where few are wrong, whatever is stored beside them.
 
 A limit of connections or a promise to keep records that counted and stays out is no reason to go on without: the broker
 would be more open, or delete more, than its operator said.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
+from kavka.config.dynamic import check_dynamic_names
 from kavka.config.errors import ConfigError
-from kavka.config.listener_prefix import split_prefix
+from kavka.config.listener_prefix import row_of, split_prefix
 from kavka.config.promises import check_promises
 
 PROTECTING: Final = frozenset(
@@ -38,7 +40,7 @@ PROTECTING: Final = frozenset(
 MOST_TOGETHER: Final = 3
 """So many settings are tried together that fit only so: `listeners`, `advertised.listeners` and the map."""
 MOST_GROUPS: Final = 1_000
-"""Of them are tried at a time."""
+"""Of them are tried in all."""
 
 
 class Stored(NamedTuple):
@@ -79,11 +81,13 @@ def usable_snapshot(
         return snapshot(old, cluster_defaults, per_broker), []
     except ConfigError:
         # Found out below, one by one: the error names one setting at most, and not always the one that is wrong.
-        usable, left = _what_fits(old, _stored(cluster_defaults, per_broker))
+        stored_ones = _stored(cluster_defaults, per_broker)
+        faults = {each: fault for each in stored_ones if (fault := _fault_of(each)) is not None}
+        usable, misfits = _what_fits(old, [each for each in stored_ones if each not in faults])
     own = {stored.name for stored in usable if stored.is_own}
     unused = []
-    for stored in left:
-        reason = _misfit(old, [*usable, stored])
+    for stored in (*faults, *misfits):
+        reason = faults.get(stored) or _misfit(old, [*usable, stored])
         if reason is None:
             continue
         if _protects(stored.name) and (stored.is_own or stored.name not in own):
@@ -104,20 +108,49 @@ def _stored(cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) 
     return sorted(stored, key=lambda each: not _protects(each.name))
 
 
+def _fault_of(stored: Stored) -> ConfigError | None:
+    """Why it can be used nowhere, whatever stands beside it."""
+    rows = BrokerConfig.ALL_ROWS
+    try:
+        check_dynamic_names({stored.name: stored.text}, rows, per_broker=stored.is_own)
+        if (row := row_of(stored.name, rows)) is not None:
+            row.parse(stored.text, stored.name)
+    except ConfigError as error:
+        return error
+    return None
+
+
 def _what_fits(old: BrokerConfig, stored: list[Stored]) -> tuple[list[Stored], list[Stored]]:
     """Those that can be used together, and the rest, of which no few would fit beside them."""
     usable: list[Stored] = []
-    left, size = stored, 1
-    while size <= min(MOST_TOGETHER, len(left)):
-        groups = islice(combinations(left, size), MOST_GROUPS if size > 1 else None)
-        group = next((group for group in groups if _misfit(old, [*usable, *group]) is None), None)
-        if group is None:
-            size += 1
+    left, tries_left = stored, MOST_GROUPS
+    while True:
+        before = len(left)
+        left = _take(old, usable, left)
+        if len(left) < before:
+            # What has just been taken may be what another one needs.
             continue
+        sizes = range(2, min(MOST_TOGETHER, len(left)) + 1)
+        groups = islice(chain.from_iterable(combinations(left, size) for size in sizes), tries_left)
+        for group in groups:
+            tries_left -= 1
+            if _misfit(old, [*usable, *group]) is None:
+                usable += group
+                left = [each for each in left if each not in group]
+                break
+        else:
+            return usable, left
+
+
+def _take(old: BrokerConfig, usable: list[Stored], group: list[Stored]) -> list[Stored]:
+    """Add to `usable` what of the group fits beside it, the earlier before the later; the rest."""
+    if not group or _misfit(old, [*usable, *group]) is None:
         usable += group
-        left = [each for each in left if each not in group]
-        size = 1
-    return usable, left
+        return []
+    if len(group) == 1:
+        return group
+    half = len(group) // 2
+    return _take(old, usable, group[:half]) + _take(old, usable, group[half:])
 
 
 def _misfit(old: BrokerConfig, chosen: Sequence[Stored]) -> ConfigError | None:

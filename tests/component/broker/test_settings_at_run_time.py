@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.config_changes import MOST_FOR_LISTENERS
 from kavka.broker.dynamic_config import PendingChange, check_broker_change
 from kavka.broker.server import StartError
 from kavka.cluster.registry.base import RegistryUnavailableError
@@ -354,3 +355,16 @@ def test_other_settings_change_while_a_limited_hosts_name_is_not_resolved(
     assert running.alter({"max.connections": "100"}).error_code == ErrorCode.NONE
 
     wait_for_limit(running.port, 2)
+
+
+def test_settings_of_listeners_are_taken_to_a_limit(running: RunningBroker) -> None:
+    most = {f"listener.name.l{index}.max.connections": "5" for index in range(MOST_FOR_LISTENERS)}
+    assert running.alter(most).error_code == 0
+
+    answer = running.alter({"listener.name.more.max.connections": "5"})
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "settings of listeners" in answer.error_message
+
+    assert running.alter({"listener.name.l0.max.connections": "6", "num.io.threads": "4"}).error_code == 0
+    assert running.alter({"listener.name.l0.max.connections": None}).error_code == 0
+    assert running.alter({"listener.name.more.max.connections": "5"}).error_code == 0

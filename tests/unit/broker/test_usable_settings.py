@@ -1,11 +1,13 @@
 """Stored settings of which not all can be used: the wrong ones are left out, and no others with them."""
 
 import logging
+from typing import Any
 
 import pytest
 
+from kavka.broker import usable_settings
 from kavka.broker.dynamic_config import DynamicConfig
-from kavka.broker.usable_settings import usable_snapshot
+from kavka.broker.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.values import Source
@@ -68,6 +70,43 @@ def test_what_limits_connections_or_keeps_records_is_not_left_out(limit: dict[st
     (name,) = limit
     with pytest.raises(ConfigError, match=f"kavka storage settings --delete {name} "):
         usable_snapshot(BrokerConfig(), {}, {"log.segment.bytes": "2000", **limit})
+
+
+@pytest.mark.parametrize("wrong", [{"log.cleaner.threads": "2"}, {"num.io.threads": "many"}])
+def test_a_wrong_one_is_found_among_many_in_few_tries(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
+    tries: list[int] = []
+
+    def counted(*layers: Any) -> BrokerConfig:
+        tries.append(1)
+        return snapshot(*layers)
+
+    monkeypatch.setattr(usable_settings, "snapshot", counted)
+    many = {f"listener.name.l{index}.max.connections": "5" for index in range(1000)}
+
+    config, unused = usable_snapshot(
+        BrokerConfig({"log.cleaner.dedupe.buffer.size": "2000000"}), many, {**many, **wrong}
+    )
+
+    assert [name for name, _ in unused] == list(wrong)
+    assert config.listener_value("l999", "max.connections") == 5
+    assert len(tries) < 50
+
+
+def test_many_wrong_ones_take_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def counted(*layers: Any) -> BrokerConfig:
+        tries.append(1)
+        return snapshot(*layers)
+
+    monkeypatch.setattr(usable_settings, "snapshot", counted)
+    wrong = {f"listener.name.l{index}.ssl.client.auth": "maybe" for index in range(200)}
+
+    config, unused = usable_snapshot(BrokerConfig(), {}, {**wrong, **INNOCENT})
+
+    assert {name for name, _ in unused} == wrong.keys()
+    assert config.log_retention_ms == -1
+    assert len(tries) < 10
 
 
 def test_what_could_not_be_used_counts_as_soon_as_it_can(caplog: pytest.LogCaptureFixture) -> None:
