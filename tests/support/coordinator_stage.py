@@ -201,14 +201,17 @@ class Stage(Generic[S]):
         finally:
             self.timers = timers
 
-    def reload(self, meanwhile: Callable[[], object] = lambda: None) -> S:
+    def reload(
+        self, meanwhile: Callable[[], object] = lambda: None, *, before: Callable[[], object] = lambda: None
+    ) -> S:
         """Drop the shard, and load another from the log, as after a restart; returns the new one.
 
-        `meanwhile`: called when all is replayed, and the shard is not told so yet.
+        `before`: called when nothing is replayed yet; `meanwhile`: when all is, and the shard is not told so yet.
         """
         self.unload()
         self.leader_epoch += 1
         self.shard = self._make_shard(self)
+        before()
         for offset, stored in enumerate(self.log):
             self._replay_stored(self.shard, offset, stored)
         meanwhile()

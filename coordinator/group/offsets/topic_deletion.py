@@ -30,24 +30,30 @@ class TopicDeletions:
     Threads: all under the shard's lock.
     """
 
-    __slots__ = ("_context", "_deletions", "_gone", "_store", "_topic_ids", "_walk")
+    __slots__ = ("_context", "_deletions", "_gone", "_is_loaded", "_store", "_topic_ids", "_walk")
 
     def __init__(self, context: "ShardContext", store: "OffsetStore", deletions: "OffsetDeletions") -> None:
         self._context = context
         self._store = store
         self._deletions = deletions
-        self._topic_ids: dict[str, bytes] = {}
+        self._is_loaded = False
+        # What is replayed was committed before now: an id that a topic has only when its offsets are read is too young.
+        topics = context.topics
+        self._topic_ids = {name: topic_id for name in list(topics.names()) if (topic_id := topics.topic_id(name))}
         self._gone: Gone = {}
         self._walk: tuple[Gone, Iterator[list[CoordinatorRecord]]] | None = None
 
     def loaded(self) -> None:
         """Everything has been replayed. A shard hears of no topics while it loads, so it looks at them now."""
+        self._is_loaded = True
         self._find_gone()
         if self._gone:
             self._context.timers.schedule(TURN_TIMER, 0, self._turn)
 
     def topic_entered(self, topic: str) -> None:
         """The first offset of that topic has been stored."""
+        if not self._is_loaded and topic in self._topic_ids:
+            return
         topic_id = self._context.topics.topic_id(topic)
         if topic_id is None:
             self._topic_ids.pop(topic, None)

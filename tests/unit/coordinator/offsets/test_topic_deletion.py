@@ -29,8 +29,9 @@ def test_offsets_go_with_their_topic(again: bool) -> None:
     assert stage.counts[DELETIONS] == 3
 
 
+@pytest.mark.parametrize("is_replayed", [False, True])
 @pytest.mark.parametrize("again", [False, True])
-def test_offsets_go_with_a_topic_that_is_deleted_while_they_are_loaded(again: bool) -> None:
+def test_offsets_go_with_a_topic_that_is_deleted_while_they_are_loaded(*, again: bool, is_replayed: bool) -> None:
     stage = OffsetStage()
     stage.put_offsets({(TOPIC, 0): 42, ("others", 0): 1})
 
@@ -39,7 +40,10 @@ def test_offsets_go_with_a_topic_that_is_deleted_while_they_are_loaded(again: bo
         if again:
             stage.topics.add(TOPIC, partitions=10)
 
-    stage.reload(meanwhile=change_topics)
+    if is_replayed:
+        stage.reload(meanwhile=change_topics)
+    else:
+        stage.reload(before=change_topics)
     stage.put_offsets({("others", 1): 7, **({(TOPIC, 1): 7} if again else {})})
     stage.advance(0)
 
