@@ -137,6 +137,9 @@ class IoThread:
         if runs:
             _write(connection, ready, runs, cells)
         connection.flush()
+        if connection.ended:
+            # The last answer may have come, and been written here, after who brought it had asked for the close.
+            connection.thread.call(connection.thread.resume, connection)
 
     def _end_turn(self, connection: "Connection") -> None:
         pending = connection.pending

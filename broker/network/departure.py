@@ -72,11 +72,14 @@ def is_owed_nothing(connection: "Connection") -> bool:
     # In this order: nobody begins to run it when nothing is pending.
     if connection.pending or connection.running.locked():
         return False
-    # Who takes answers from their slots holds the lock until what the socket refused is in the backlog.
-    with connection.write_lock:
-        answers = connection.answers
-        if not answers.slots and not answers.backlog:
-            return True
-    # Who found the lock taken meanwhile leaves the head to its holder.
-    connection.flush()
-    return False
+    answers = connection.answers
+    while True:
+        # Who takes answers from their slots holds the lock until what the socket refused is in the backlog.
+        with connection.write_lock:
+            if not answers.slots and not answers.backlog:
+                return True
+        if not answers.head_ready:
+            # Whoever brings the next answer, or has just taken it to write it, asks again.
+            return False
+        # Who found the lock taken meanwhile leaves the head to its holder, and may have asked already.
+        connection.flush()

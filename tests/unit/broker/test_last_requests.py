@@ -168,6 +168,48 @@ def test_an_answer_that_comes_while_it_is_looked_whether_any_is_owed_is_written(
     assert socket.closed
 
 
+@pytest.mark.parametrize("writer", ["network thread", "I/O thread"])
+def test_a_connection_whose_last_answer_comes_while_those_before_it_are_written_is_closed(
+    stage: Stage, writer: str
+) -> None:
+    class EarlyAnswers(FakeSocket):
+        """While it takes the first answer, another thread has the held one, and finds the lock taken."""
+
+        def take(self, data: bytes | memoryview) -> int:
+            if stage.promises:
+                stage.promises.pop().complete(HeartbeatResponse(error_code=0))
+            return super().take(data)
+
+    class Contended:
+        """The write lock: the network thread is next when an I/O thread lets go of it, and then the other way."""
+
+        def __init__(self, lock: Any) -> None:
+            self._lock, self._turned = lock, False
+            self.acquire, self.locked = lock.acquire, lock.locked
+
+        def release(self) -> None:
+            self._lock.release()
+            if not self._turned and len(stage.ran) == 2:
+                self._turned = True
+                stage.loop.settle()
+
+        def __enter__(self) -> None:
+            self.acquire()
+
+        def __exit__(self, *failure: object) -> None:
+            self._lock.release()
+            if writer == "I/O thread" and self._turned:
+                client.flush()
+
+    socket = sent(stage, request(1) + request(2, "hold"), b"", EarlyAnswers())
+    client = next(iter(stage.thread.connections.values()))
+    client.write_lock = cast(Any, Contended(client.write_lock))
+    stage.settle()
+
+    assert answers(socket.taken) == [(1, 0), (2, 0)]
+    assert (socket.closed, stage.limits.total) == (True, 0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_whoever_is_at_work_when_the_end_comes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rolls = random.Random(seed)
