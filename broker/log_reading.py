@@ -77,8 +77,11 @@ class Reading:
         """Whether the answer is an error, or tells of a diverging epoch: both are answered at once."""
         return self.answer.error_code != 0 or self.answer.diverging_epoch.end_offset >= 0
 
-    def read(self, limits: ReadLimits, max_bytes: int, *, nothing_yet: bool) -> None:
-        """Look up the slice to answer with, `max_bytes` at most unless KIP-74 grants the first batch."""
+    def read(self, limits: ReadLimits, max_bytes: int, *, nothing_yet: bool, is_trial: bool = False) -> None:
+        """Look up the slice to answer with, `max_bytes` at most unless KIP-74 grants the first batch.
+
+        A trial is not answered with: the aborted transactions, of which there may be thousands, are left out.
+        """
         partition = self.partition
         if partition is None:
             return
@@ -86,7 +89,7 @@ class Reading:
         self.piece = None
         self.size_bytes = 0
         try:
-            self._read(partition, asked, limits, max_bytes, nothing_yet)
+            self._read(partition, asked, limits, max_bytes, nothing_yet, is_trial)
         except BrokerError as failure:
             self.answer = refused(asked.partition, failure.code)
         except FileNotFoundError:
@@ -94,7 +97,13 @@ class Reading:
             self.answer = refused(asked.partition, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _read(
-        self, partition: Partition, asked: FetchPartition, limits: ReadLimits, max_bytes: int, nothing_yet: bool
+        self,
+        partition: Partition,
+        asked: FetchPartition,
+        limits: ReadLimits,
+        max_bytes: int,
+        nothing_yet: bool,
+        is_trial: bool,
     ) -> None:
         log = partition.leader_log()
         partition.check_leader_epoch(asked.current_leader_epoch)
@@ -132,7 +141,7 @@ class Reading:
             return
         self.piece = piece
         self.size_bytes = piece.size_bytes
-        if limits.wants_committed and piece.size_bytes:
+        if limits.wants_committed and piece.size_bytes and not is_trial:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(asked.fetch_offset, log.upper_bound_offset(piece))
@@ -173,7 +182,7 @@ class Reading:
         """
         partition = self.partition
         trial = Reading(partition, self.asked)
-        trial.read(limits, limits.max_bytes, nothing_yet=True)
+        trial.read(limits, limits.max_bytes, nothing_yet=True, is_trial=True)
         log = None if partition is None else partition.log
         if log is None or trial.failed:
             return enough

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.delayed_fetch import FEW_PARTITIONS
-from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
+from kavka.broker.log_reading import READ_COMMITTED, SENDFILE_FROM_BYTES, Reading, ReadLimits
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kavka.storage.log_answers import AbortedTransaction
+from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.partition_logs import batch_of
 
@@ -138,6 +140,28 @@ def test_what_comes_to_several_partitions_adds_up_to_what_a_fetch_waits_for(core
     assert ids_of(bytes(core.socket.taken)) == [1]
 
 
+def test_an_append_lists_no_aborted_transactions_for_fetches_that_wait(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert core.ask(fetch_frame(1, 12, min_bytes=2 * len(BATCH), isolation_level=READ_COMMITTED)) == b""
+    listed: list[int] = []
+    aborted_transactions = PartitionLog.aborted_transactions
+
+    def watched(log: PartitionLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        listed.append(end_offset)
+        return aborted_transactions(log, start_offset, end_offset)
+
+    monkeypatch.setattr(PartitionLog, "aborted_transactions", watched)
+
+    append(core, 0)
+    assert core.socket.taken == b""
+    assert not listed
+    append(core, 0)
+
+    assert ids_of(bytes(core.socket.taken)) == [1]
+    assert len(listed) == 1
+
+
 @pytest.fixture
 def core(tmp_path: Path) -> Iterator[BrokerCore]:
     core = BrokerCore(tmp_path)
@@ -153,7 +177,15 @@ def append(core: BrokerCore, index: int, topic: str = "visits") -> None:
     partition.appended()
 
 
-def fetch_frame(number: int, version: int, *, topic: str = "visits", partitions: int = 1, min_bytes: int = 1) -> bytes:
+def fetch_frame(
+    number: int,
+    version: int,
+    *,
+    topic: str = "visits",
+    partitions: int = 1,
+    min_bytes: int = 1,
+    isolation_level: int = 0,
+) -> bytes:
     """A fetch without a session, from the beginning, that may wait."""
     asked = [
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(partitions)
@@ -163,6 +195,7 @@ def fetch_frame(number: int, version: int, *, topic: str = "visits", partitions:
         max_wait_ms=60_000,
         min_bytes=min_bytes,
         max_bytes=1 << 20,
+        isolation_level=isolation_level,
         session_id=0,
         session_epoch=-1,
         topics=[FetchTopic(topic=topic, partitions=asked)],
