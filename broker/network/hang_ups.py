@@ -42,8 +42,14 @@ class HangUps:
         self._connections[file_descriptor] = connection
 
     def forget(self, connection: "Connection") -> None:
-        """The connection's socket is about to be closed, by which the kernel forgets it."""
-        self._connections.pop(connection.socket.fileno(), None)
+        """The connection's socket is about to be closed.
+
+        The kernel would forget it by that alone, but not while a forked child has the socket too: what becomes of it
+        would be told of the next connection with that number.
+        """
+        file_descriptor = connection.socket.fileno()
+        if self._connections.pop(file_descriptor, None) is not None:
+            self._epoll.unregister(file_descriptor)
 
     def look(self) -> None:
         """Tell of those that have left since the last look."""

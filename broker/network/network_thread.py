@@ -67,7 +67,12 @@ class NetworkThread(LoopThread):
         self._arena = Arena()
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
-        self._hang_ups = HangUps(self._client_ended, self._client_reset)
+        try:
+            self._hang_ups = HangUps(self._client_ended, self._client_reset)
+        except OSError:
+            # Nobody will stop a thread that was never made.
+            self._loop.close()
+            raise
         self._departure = Departure(self._pause, self._close_or_log, self._call_later)
         self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self._call_later)
         self._next_id = 0
@@ -310,7 +315,7 @@ class NetworkThread(LoopThread):
                 if has_turn:
                     connection.running.release()
                 return
-        if not has_turn and connection.is_tailing and connection.parked:
+        if not has_turn and any([each.waits_for_client for each in list(connection.parked)]):
             # Behind a fetch that waits, for minutes maybe; not where records are on their way.
             frames = apart(frames)
         for frame in frames:
