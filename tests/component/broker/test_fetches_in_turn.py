@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from kavka.broker.delayed_fetch import FEW_PARTITIONS
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -53,10 +56,11 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
     core.close()
 
 
-def test_what_waits_behind_a_fetch_takes_no_more_memory_than_is_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [1, FEW_PARTITIONS + 1])
+def test_what_waits_behind_a_fetch_takes_no_more_memory_than_is_counted(tmp_path: Path, partitions: int) -> None:
     core = BrokerCore(tmp_path)
-    core.create("visits", 2)
-    core.ask(fetch_frame(1))
+    core.create("visits", partitions)
+    core.ask(fetch_frame(1, partitions))
     core.ask(*[fetch_frame(number) for number in range(2, 6)])
 
     kept_bytes = [memoryview(frame.obj).nbytes for frame, _, _ in core.connection.pending]
@@ -83,9 +87,11 @@ def test_behind_a_fetch_that_waits_one_request_is_read_and_the_others_when_it_is
     core.close()
 
 
-def fetch_frame(number: int) -> bytes:
-    """A fetch without a session from the beginning of the first partition."""
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+def fetch_frame(number: int, partitions: int = 1) -> bytes:
+    """A fetch without a session from the beginning of the first partitions."""
+    asked = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(partitions)
+    ]
     request = FetchRequest(
         max_wait_ms=60_000,
         min_bytes=1,
@@ -93,7 +99,7 @@ def fetch_frame(number: int) -> bytes:
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchTopic(topic="visits", partitions=[partition])],
+        topics=[FetchTopic(topic="visits", partitions=asked)],
         forgotten_topics_data=[],
     )
     return encode_request_header(1, VERSION, number, "c") + encode(request, VERSION)
