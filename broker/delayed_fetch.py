@@ -82,7 +82,10 @@ class DelayedFetch(DelayedOperation):
         connection = self._connection
         connection.parked.pop(self, None)
         if self._takes_long():
-            connection.thread.defer(connection, partial(self.promise.settle_by, self._read))
+            settle = self.promise.settle_by
+            # The thread that stops the broker would convert for all who wait, one after the other.
+            at_end = partial(settle, self._read_nothing) if self._limits.needs_conversion else None
+            connection.thread.defer(connection, partial(settle, self._read), at_end)
         else:
             self.promise.settle_by(self._read)
 
@@ -108,4 +111,9 @@ class DelayedFetch(DelayedOperation):
 
     def _read(self) -> FetchResponse:
         read_all(self._readings, self._limits)
+        return self._answer()
+
+    def _read_nothing(self) -> FetchResponse:
+        for reading in self._readings:
+            reading.read(self._limits, 0, nothing_yet=False)
         return self._answer()

@@ -69,13 +69,16 @@ class RequestQueue:
         """Whether a connection may bring more requests. If not, the end of its own next turn is when to ask again."""
         return len(connection.pending) <= 1 or self.qsize() < self.max_requests
 
-    def defer(self, connection: "Connection", work: Callable[[], None]) -> None:
+    def defer(
+        self, connection: "Connection", work: Callable[[], None], at_end: Callable[[], None] | None = None
+    ) -> None:
         """Have an I/O thread do `work`, which may take long, before anything else of a connection.
 
-        By whoever completes what holds the connection's `running`, on a thread that is not to be kept.
+        By whoever completes what holds the connection's `running`, on a thread that is not to be kept. When no I/O
+        thread is left he does `at_end`, which is shorter, or `work` himself.
         """
         if self.is_abandoned:
-            work()
+            (at_end or work)()
             return
         connection.deferred = work
         self.put(connection)

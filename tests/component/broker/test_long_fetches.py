@@ -11,6 +11,7 @@ from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.storage.log_answers import AbortedTransaction
+from kavka.storage.log_slice import LogSlice
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.partition_logs import batch_of
@@ -76,6 +77,28 @@ def test_when_no_io_thread_is_left_the_rest_is_read_by_who_ends_the_wait(core: B
     core.purgatory.expire_all()
 
     assert ids_of(bytes(core.socket.taken)) == [1]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_when_the_broker_stops_nothing_is_converted_for_fetches_that_wait(
+    core: BrokerCore, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core.ask(produce_frame(9, 1, {("visits", 0): BATCH}))
+    assert core.ask(fetch_frame(2, version, min_bytes=100_000)) == b""
+    core.stage.queue.is_abandoned = True
+    read: list[LogSlice] = []
+    read_bytes = LogSlice.read_bytes
+
+    def watched(piece: LogSlice) -> bytes:
+        read.append(piece)
+        return read_bytes(piece)
+
+    monkeypatch.setattr(LogSlice, "read_bytes", watched)
+
+    core.purgatory.expire_all()
+
+    assert ids_of(bytes(core.socket.taken)) == [1, 2]
+    assert not read
 
 
 def test_a_closed_connections_fetch_is_not_read(core: BrokerCore) -> None:
