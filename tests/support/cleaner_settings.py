@@ -1,7 +1,6 @@
 """What shows that a setting of the log cleaner was changed on a running broker: one check a setting."""
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ COMPACTED = re.compile(
     r".*?keys=(?P<keys>\d+) map_full=(?P<full>[\d.]+)% seconds=(?P<seconds>[\d.]+)"
 )
 QUICK_MS = "100"
-PATIENCE_S = 5.0
+TEN_MINUTES_MS = "600000"
 """Much less than the default backoff of 15 s."""
 
 
@@ -51,13 +50,12 @@ def assert_left_alone(stage: Stage, **configs: str) -> None:
 
 
 def pauses_only_so_long(stage: Stage) -> None:
+    stage.change(log_cleaner_backoff_ms=TEN_MINUTES_MS)
     stage.change(log_cleaner_backoff_ms=QUICK_MS)
     create(stage)
     for count in (1, 2):
         fill(stage, stage.topic)
-        started_s = time.monotonic()
         wait_for_round(stage, count=count)
-        assert time.monotonic() - started_s < PATIENCE_S
 
 
 def compacts_what_is_dirty_enough(stage: Stage) -> None:
