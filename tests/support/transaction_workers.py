@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.end_txn import EndTxnRequest
@@ -151,7 +151,8 @@ class LibraryWorker(Worker):
             self.possible_offsets += (self.transactions,)
         self.journal.note(Fate.UNKNOWN if is_unknown else Fate.ABORTED, deed, records)
         if deed == "fence":
-            if not error.fatal():
+            # Its records may have found no broker in their short time: then nothing was sent that could be fenced.
+            if not error.fatal() and error.code() != KafkaError._TIMED_OUT:
                 self.journal.surprise(f"{self.name}: fenced, and told {error!r}")
         elif error.txn_requires_abort():
             self._again(producer.abort_transaction)
