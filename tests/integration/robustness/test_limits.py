@@ -51,10 +51,12 @@ def test_an_address_with_too_many_connections_is_turned_away_and_counted(tmp_pat
     settings = {"max.connections.per.ip": "2", "metrics.port": "0"}
     with KavkaProcess(tmp_path, settings) as broker, ExitStack() as closing:
         first, *_ = [closing.enter_context(connected(broker)) for _ in range(2)]
+        # Those that asked whether the broker serves may have had these two refused a time or two.
+        refused_before = metric(broker, REJECTED_CONNECTIONS)
         with Wire(broker.host, broker.port) as refused:
             assert refused.closed_by_peer()
-        assert wait_for_metric(broker, REJECTED_CONNECTIONS, lambda count: count == 1)
-        assert broker.process.log_text().count("too many connections from this address") == 1
+        assert wait_for_metric(broker, REJECTED_CONNECTIONS, lambda count: count == refused_before + 1)
+        assert "too many connections from this address" in broker.process.log_text()
 
         first.close()
 
