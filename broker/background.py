@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kavka.broker.dynamic_config import DynamicConfig
-    from kavka.broker.scheduler import Scheduler
+    from kavka.broker.settings.dynamic_config import DynamicConfig
+    from kavka.broker.waiting.scheduler import Scheduler
     from kavka.storage.log_manager import LogManager
 
 FLUSH_NEVER_MS: Final = 60_000

@@ -10,7 +10,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker import log_lines
+from kavka.broker.metrics import log_lines
 from kavka.broker.stop_signals import StopSignals
 
 if TYPE_CHECKING:

@@ -18,28 +18,28 @@ from typing import Final
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
-from kavka.broker.disk_notices import DiskNotices
-from kavka.broker.dynamic_config import DynamicConfig
-from kavka.broker.endpoints import broker_info, unadvertised_listeners
-from kavka.broker.fetch_sessions import FetchSessions
-from kavka.broker.gauges import register_gauges
-from kavka.broker.handling import load_handlers, registered_handlers
-from kavka.broker.identity import IdentityError, establish_identity
-from kavka.broker.local_broker import LocalBroker
-from kavka.broker.metadata_cache import MetadataCache, MetadataSnapshot
-from kavka.broker.metrics import Metrics
-from kavka.broker.producer_ids import ProducerIds
-from kavka.broker.purgatory import Purgatory
-from kavka.broker.refused_orders import RETRY_MS
-from kavka.broker.replica_manager import ReplicaManager
-from kavka.broker.request_log import RequestLog
-from kavka.broker.running_parts import RunningParts
-from kavka.broker.scheduler import Scheduler
+from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
+from kavka.broker.metadata.identity import IdentityError, establish_identity
+from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
+from kavka.broker.metrics.gauges import register_gauges
+from kavka.broker.metrics.registry import Metrics
+from kavka.broker.partitions.disk_notices import DiskNotices
+from kavka.broker.partitions.fetch_sessions import FetchSessions
+from kavka.broker.partitions.local_broker import LocalBroker
+from kavka.broker.partitions.producer_ids import ProducerIds
+from kavka.broker.partitions.refused_orders import RETRY_MS
+from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
+from kavka.broker.requests.handling import load_handlers, registered_handlers
+from kavka.broker.requests.request_log import RequestLog
 from kavka.broker.services import Services
+from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.settings.running_parts import RunningParts
 from kavka.broker.socket_server import SocketServer
 from kavka.broker.start_failures import reason_of, refused_listening
-from kavka.broker.timer import Timer
-from kavka.broker.topic_adoption import enter_topics, find_topics, known_partitions
+from kavka.broker.waiting.purgatory import Purgatory
+from kavka.broker.waiting.scheduler import Scheduler
+from kavka.broker.waiting.timer import Timer
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
 from kavka.cluster.config_changes import ConfigChanges, read_config, read_configs
 from kavka.cluster.controller import Controller
@@ -314,8 +314,8 @@ class Broker:
         self._is_serving = True
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
-        from kavka.broker.metrics_families import Exposition
-        from kavka.broker.metrics_server import MetricsServer
+        from kavka.broker.metrics.families import Exposition
+        from kavka.broker.metrics.http_server import MetricsServer
 
         exposition = Exposition(self.metrics, {key: api.spec(key).name for key in registered_handlers()})
         server = MetricsServer(

@@ -7,21 +7,22 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kavka.broker.dispatcher import Dispatcher
-from kavka.broker.handling import Context, Handler
-from kavka.broker.inline_requests import InlineRequests
-from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.connection import Connection
 from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
 from kavka.broker.network.network_thread import NetworkThread
+from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
-from kavka.broker.request_queue import RequestQueue
+from kavka.broker.requests.dispatcher import Dispatcher
+from kavka.broker.requests.handling import Context, Handler
+from kavka.broker.requests.inline_requests import InlineRequests
+from kavka.broker.requests.io_thread import IoThread
+from kavka.broker.requests.session import Sessions
 from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
-    from kavka.broker.metrics import Metrics
+    from kavka.broker.metrics.registry import Metrics
     from kavka.broker.services import Services
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
@@ -59,6 +60,7 @@ class SocketServer:
         self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(config.queued_max_requests, config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
+        self._sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []
@@ -222,7 +224,8 @@ class SocketServer:
                 self.queue,
                 settings,
                 self.limits,
-                InlineRequests(self._dispatcher.execute).run,
+                InlineRequests(self.queue, self._dispatcher).run,
+                self._sessions.new,
                 self._metrics,
                 self._on_answered,
                 self._rejected,

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kavka.broker.identity import IdentityError, establish_identity
-from kavka.broker.topic_adoption import enter_topics, find_topics
+from kavka.broker.metadata.identity import IdentityError, establish_identity
+from kavka.broker.partitions.topic_adoption import enter_topics, find_topics
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.base import Registry, RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from kavka.storage import partition_metadata
 from kavka.storage.checkpoints import CHECKPOINT_FILES, CorruptCheckpointError, OffsetCheckpoint, TopicPartition
 from kavka.storage.files import Files
+from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_file_names import holds_log
@@ -37,16 +38,6 @@ KnownPartitions: TypeAlias = Callable[[str, int], bytes | None]
 
 class DuplicatePartitionError(Exception):
     """A partition has a folder in two log directories; which one is right is for the operator to say."""
-
-
-class FoundFolders(NamedTuple):
-    """The partition folders of one directory, as paths, and the names of what is none of ours."""
-
-    logs: dict[TopicPartition, Path]
-    deleted: list[Path]
-    no_logs: list[str]
-    """Called as a partition's folder, but without a log's files."""
-    others: list[str]
 
 
 class StoredOffsets(NamedTuple):

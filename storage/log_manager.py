@@ -21,12 +21,13 @@ from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.deferred_jobs import DeferredJobs
 from kavka.storage.environment import LogEnvironment, at_once
 from kavka.storage.files import Files
+from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import ListLogs, LogDirectory
 from kavka.storage.log_factory import LogFactory
-from kavka.storage.log_loading import FoundFolders, KnownPartitions, find_all_folders, load_logs, run_all
+from kavka.storage.log_loading import KnownPartitions, find_all_folders, load_logs, run_all
 from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name

@@ -16,7 +16,7 @@ from kavka.storage.files import Files
 from kavka.storage.partition_folders import deleted_folder_name
 
 if TYPE_CHECKING:
-    from kavka.storage.log_loading import FoundFolders
+    from kavka.storage.found_folders import FoundFolders
 
 _log: Final = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from kavka.broker.coordination.workers import Workers
 from kavka.coordinator.partitioning import partition_for
 
 if TYPE_CHECKING:
-    from kavka.broker.metadata_cache import TopicMetadata
-    from kavka.broker.partition import Partition
-    from kavka.broker.services import Services
+    from kavka.broker.core_services import CoreServices
+    from kavka.broker.metadata.metadata_cache import TopicMetadata
+    from kavka.broker.partitions.partition import Partition
     from kavka.coordinator.ports import Shard, Surroundings
     from kavka.coordinator.runtime.result import Result
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
@@ -39,7 +39,7 @@ class Coordination(Generic[S]):
     def __init__(
         self,
         topic: InternalTopic,
-        services: "Services",
+        services: "CoreServices",
         surroundings: "Callable[[], Surroundings]",
         workers: Workers,
         make_runtime: "Callable[[Surroundings], CoordinatorRuntime[S]]",

@@ -11,10 +11,10 @@ from kavka.broker.coordination.workers import Workers
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.coordination import AnyCoordination
-    from kavka.broker.metadata_cache import MetadataSnapshot
-    from kavka.broker.partition import Partition
+    from kavka.broker.metadata.metadata_cache import MetadataSnapshot
+    from kavka.broker.partitions.partition import Partition
     from kavka.broker.services import Services
-    from kavka.broker.timer import Timer
+    from kavka.broker.waiting.timer import Timer
     from kavka.coordinator.ports import Surroundings
 
 
@@ -37,7 +37,7 @@ class Coordinators:
         self._thread_died = thread_died
         self._topics = KnownTopics(services.metadata)
         services.groups = GroupCoordination(services, self._surroundings, workers)
-        services.transactions = TransactionCoordination(services, self._surroundings, workers)
+        services.transactions = TransactionCoordination(services, services.groups, self._surroundings, workers)
         self._by_topic: Final[dict[str, AnyCoordination]] = {
             coordination.topic.name: coordination for coordination in (services.groups, services.transactions)
         }

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.metrics import Labels, Metrics
+from kavka.broker.metrics.registry import Labels, Metrics
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.coordination import AnyCoordination

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
 from kavka.broker.coordination.workers import Workers
-from kavka.coordinator.group.group import Client
 
 if TYPE_CHECKING:
-    from kavka.broker.handling import Context
-    from kavka.broker.services import Services
+    from kavka.broker.core_services import CoreServices
     from kavka.coordinator.group.shard import GroupShard
     from kavka.coordinator.ports import ShardContext, Surroundings
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
@@ -19,13 +17,8 @@ if TYPE_CHECKING:
 class GroupCoordination(Coordination["GroupShard"]):
     """Consumer groups: `run(group_id, operation, refused)`. See Coordination."""
 
-    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
+    def __init__(self, services: "CoreServices", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
         super().__init__(GROUP_METADATA, services, surroundings, workers, _group_runtime)
-
-
-def client_of(context: "Context") -> Client:
-    """Who sent a request, as groups know their members' clients."""
-    return Client(context.client_id or "", f"/{context.client_host}", context.api_version)
 
 
 def _group_runtime(surroundings: "Surroundings") -> "CoordinatorRuntime[GroupShard]":

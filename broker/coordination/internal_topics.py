@@ -11,7 +11,7 @@ from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TO
 from kavka.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kavka.broker.services import Services
+    from kavka.broker.core_services import CoreServices
     from kavka.config.broker_config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ TRANSACTION_STATE: Final = InternalTopic(
 BY_NAME: Final = {topic.name: topic for topic in (GROUP_METADATA, TRANSACTION_STATE)}
 
 
-def new_topic(topic: InternalTopic, services: "Services") -> NewTopic:
+def new_topic(topic: InternalTopic, services: "CoreServices") -> NewTopic:
     """The topic as it is to be created now; with fewer replicas while fewer brokers live."""
     config = services.config.current
     alive = len(services.metadata.current.brokers)
@@ -73,7 +73,7 @@ class TopicCreation:
 
     __slots__ = ("_lock", "_running", "_services", "topic")
 
-    def __init__(self, topic: InternalTopic, services: "Services") -> None:
+    def __init__(self, topic: InternalTopic, services: "CoreServices") -> None:
         self.topic: Final = topic
         self._services = services
         self._lock = threading.Lock()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
-from kavka.broker.gathering import Gathering
+from kavka.broker.waiting.gathering import Gathering
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
@@ -33,8 +33,9 @@ from kavka.protocol.records.builder import ControlType, build_control_batch
 from kavka.storage.appending import Origin
 
 if TYPE_CHECKING:
-    from kavka.broker.partition import Partition
-    from kavka.broker.services import Services
+    from kavka.broker.coordination.groups import GroupCoordination
+    from kavka.broker.core_services import CoreServices
+    from kavka.broker.partitions.partition import Partition
 
 NO_LEADER: Final = -1
 ACKS_ALL: Final = -1
@@ -79,7 +80,7 @@ class LocalMarkerChannel:
 class MarkerDispatch:
     """Sends markers to the leaders. Any thread."""
 
-    def __init__(self, services: "Services", channel: MarkerChannel) -> None:
+    def __init__(self, services: "CoreServices", channel: MarkerChannel) -> None:
         self._services: Final = services
         self._channel: Final = channel
 
@@ -159,9 +160,12 @@ class MarkerWriter:
     `_lock` guards `_logs`: those of partitions whose fsync is awaited, so that one thread at most is at each.
     """
 
-    def __init__(self, services: "Services", execute: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, services: "CoreServices", groups: "GroupCoordination", execute: Callable[[Callable[[], None]], None]
+    ) -> None:
         """`execute` runs a piece of work soon, on a thread that may wait for the disk."""
         self._services: Final = services
+        self._groups: Final = groups
         self._execute: Final = execute
         self._lock = threading.Lock()
         self._logs: WeakValueDictionary[Partition, CoordinatedLog] = WeakValueDictionary()
@@ -202,7 +206,7 @@ class MarkerWriter:
             done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif topic == GROUP_METADATA_TOPIC:
             # Through the group coordinator, whose pending offsets the marker decides.
-            services.groups.runtime.end_transaction(
+            self._groups.runtime.end_transaction(
                 index,
                 Producer(marker.producer_id, marker.producer_epoch),
                 marker.coordinator_epoch,

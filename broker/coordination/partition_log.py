@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.purgatory import DelayedOperation
+from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.appending import Origin
 
 if TYPE_CHECKING:
-    from kavka.broker.partition import Partition
-    from kavka.broker.purgatory import Purgatory
+    from kavka.broker.partitions.partition import Partition
+    from kavka.broker.waiting.purgatory import Purgatory
 
 REQUIRED_ACKS: Final = -1
 LATEST_PRODUCE_VERSION: Final = 11

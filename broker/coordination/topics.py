@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kavka.broker.metadata_cache import MetadataCache, MetadataSnapshot
+    from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
 
 
 class KnownTopics:

@@ -13,8 +13,9 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
+    from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.markers import MarkerDispatch, MarkerWriter
-    from kavka.broker.services import Services
+    from kavka.broker.core_services import CoreServices
     from kavka.coordinator.ports import ShardContext, Surroundings
     from kavka.coordinator.runtime.result import Producer, Result
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
@@ -39,8 +40,15 @@ class TransactionCoordination(Coordination["TransactionShard"]):
     Threads: any. `_markers` is made on first use; two threads that make it at once do no harm.
     """
 
-    def __init__(self, services: "Services", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
+    def __init__(
+        self,
+        services: "CoreServices",
+        groups: "GroupCoordination",
+        surroundings: "Callable[[], Surroundings]",
+        workers: Workers,
+    ) -> None:
         super().__init__(TRANSACTION_STATE, services, surroundings, workers, self._make_transaction_runtime)
+        self._groups: Final = groups
         self._given_surroundings = surroundings
         self._markers: tuple[MarkerWriter, MarkerDispatch] | None = None
 
@@ -190,7 +198,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         if parts is None:
             from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 
-            writer = MarkerWriter(self._services, self.workers.flushes)
+            writer = MarkerWriter(self._services, self._groups, self.workers.flushes)
             channel = LocalMarkerChannel(self._services.broker_id, writer)
             parts = self._markers = (writer, MarkerDispatch(self._services, channel))
         return parts

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kavka.broker.gathering import Gathering
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation, topic, transactional_id
+from kavka.broker.waiting.gathering import Gathering
+from kavka.broker.waiting.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.add_partitions_to_txn import (

@@ -16,11 +16,11 @@ from collections import Counter
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from kavka.broker.config_answers import require_on
-from kavka.broker.config_changes import ResourceOutcome, change, gather
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation
+from kavka.broker.settings.config_alteration import ResourceOutcome, change, gather
+from kavka.broker.settings.config_answers import require_on
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_configs import (
     AlterConfigsRequest,

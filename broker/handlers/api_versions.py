@@ -13,7 +13,7 @@ Versions
 import re
 from typing import Final
 
-from kavka.broker.handling import Context, Handler, Services, handles, registered_handlers
+from kavka.broker.requests.handling import Context, Handler, Services, handles, registered_handlers
 from kavka.cluster.features import SUPPORTED
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -40,7 +40,7 @@ def api_versions(request: ApiVersionsRequest, context: Context, services: Servic
         names = (request.client_software_name, request.client_software_version)
         if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
             raise BrokerError(ErrorCode.INVALID_REQUEST)
-        context.connection.client_software = names
+        context.session.client_software = names
     handlers = registered_handlers()
     agreed = services.features
     return ApiVersionsResponse(

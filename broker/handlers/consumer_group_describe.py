@@ -13,10 +13,10 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.gathering import Gathering
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
+from kavka.broker.waiting.gathering import Gathering
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

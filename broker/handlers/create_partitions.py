@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.awaiting import answer_within
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
+from kavka.broker.waiting.awaiting import answer_within
+from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import NewPartitions
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.create_partitions import (

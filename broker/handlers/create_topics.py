@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.awaiting import answer_within
-from kavka.broker.config_answers import topic_entries
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.metadata.topic_creation import may_create
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
-from kavka.broker.topic_creation import may_create
+from kavka.broker.settings.config_answers import topic_entries
+from kavka.broker.waiting.awaiting import answer_within
+from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import NewTopic, TopicResult
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.create_topics import (

@@ -14,8 +14,8 @@ Versions
 
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.hosted import hosted_partition
+from kavka.broker.partitions.hosted import hosted_partition
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode

@@ -15,11 +15,11 @@ from collections import Counter
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.awaiting import answer_within
-from kavka.broker.handling import Context, handles
-from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
-from kavka.broker.promise import Promise
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
+from kavka.broker.waiting.awaiting import answer_within
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.delete_topics import (
     DeletableTopicResult,

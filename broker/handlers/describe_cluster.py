@@ -12,9 +12,9 @@ Versions
 
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.handling import Context, handles
+from kavka.broker.metadata.topic_views import NO_OPERATIONS, ClusterView, reached_endpoint
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
-from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, reached_endpoint
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

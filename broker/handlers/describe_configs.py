@@ -14,10 +14,10 @@ Versions
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker import logger_levels
-from kavka.broker.config_answers import BROKER_LOGGER, entries_of, own_broker_id, require_on
-from kavka.broker.handling import Context, handles
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation
+from kavka.broker.settings import logger_levels
+from kavka.broker.settings.config_answers import BROKER_LOGGER, entries_of, own_broker_id, require_on
 from kavka.config.describe import ConfigEntry
 from kavka.config.values import Source, Type
 from kavka.protocol.errors import BrokerError, ErrorCode

@@ -14,9 +14,9 @@ Versions
 import os
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
+from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.slices import LazyList, in_slices
 from kavka.broker.security.acl import CLUSTER, Operation
-from kavka.broker.slices import LazyList, in_slices
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -8,8 +8,8 @@ Behaviour
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.hosted import hosted_partition
+from kavka.broker.partitions.hosted import hosted_partition
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.cluster.topic_names import validate_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode

@@ -14,11 +14,11 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.metadata_cache import ZERO_TOPIC_ID, TopicMetadata
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, TopicMetadata
+from kavka.broker.metadata.topic_views import ClusterView, name_error, reached_endpoint
+from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.slices import in_slices
 from kavka.broker.security.acl import Operation, topic
-from kavka.broker.slices import in_slices
-from kavka.broker.topic_views import ClusterView, name_error, reached_endpoint
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_topic_partitions import (

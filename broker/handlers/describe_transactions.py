@@ -9,10 +9,10 @@ Behaviour
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kavka.broker.gathering import Gathering
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic, transactional_id
+from kavka.broker.waiting.gathering import Gathering
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

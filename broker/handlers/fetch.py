@@ -19,15 +19,16 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from kavka.broker.delayed_fetch import FEW_PARTITIONS, DelayedFetch
-from kavka.broker.down_conversion import convert_down
-from kavka.broker.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
-from kavka.broker.handling import Context, Services, handles
-from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
-from kavka.broker.log_reading import MAGIC_2_SINCE, SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
 from kavka.broker.network.file_part import FilePart
-from kavka.broker.promise import Promise
+from kavka.broker.partitions.down_conversion import convert_down
+from kavka.broker.partitions.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
+from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
+from kavka.broker.partitions.log_reading import MAGIC_2_SINCE, SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
+from kavka.broker.requests.handling import Context, Services, handles
+from kavka.broker.requests.prepared import TAILING
 from kavka.broker.security.acl import CLUSTER, Operation, topic
+from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS, DelayedFetch
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -41,6 +42,7 @@ from kavka.protocol.messages.fetch import (
 from kavka.protocol.schema import ZERO_UUID
 from kavka.storage.validate import unpacked_limit_bytes
 
+FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
 LEADERS_SINCE: Final = 16
@@ -62,14 +64,17 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         or any([reading.failed for reading in run.readings])
     ):
         if found >= SENDFILE_FROM_BYTES:
-            connection.is_tailing = False
+            if FETCH_KEY in context.session.prepared:
+                context.session.prepare(FETCH_KEY, None)
             if context.is_inline:
                 # It reads what was written long ago, maybe from a disk.
                 promise: Promise[FetchResponse] = Promise()
                 connection.thread.defer(connection, partial(promise.settle_by, run.answer))
                 return promise
         return run.answer()
-    connection.is_tailing = len(run.readings) <= FEW_PARTITIONS
+    is_tailing = len(run.readings) <= FEW_PARTITIONS
+    if is_tailing is not (FETCH_KEY in context.session.prepared):
+        context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
     operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
     connection.parked[operation] = None
     watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
@@ -196,7 +201,7 @@ class _Fetch:
         context = self._context
         if not name:
             return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_ID)
-        if context.connection.authorizer is not None and not context.allows(Operation.READ, topic(name)):
+        if context.session.authorizer is not None and not context.allows(Operation.READ, topic(name)):
             return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = self._services.replicas.partitions.get((name, index))
         if partition is None or partition.log is None:

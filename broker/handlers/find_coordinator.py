@@ -14,10 +14,10 @@ Versions
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.awaiting import answer_within
-from kavka.broker.handling import Context, handles
+from kavka.broker.metadata.topic_views import reached_endpoint
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
-from kavka.broker.topic_views import reached_endpoint
+from kavka.broker.waiting.awaiting import answer_within
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 

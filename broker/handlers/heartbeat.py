@@ -12,10 +12,10 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.coordination.groups import client_of
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.coordination.clients import client_of
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-@handles(HeartbeatRequest, versions="0-4")
+@handles(HeartbeatRequest, versions="0-4", is_small=True)
 def heartbeat(
     request: HeartbeatRequest, context: Context, services: "Services"
 ) -> HeartbeatResponse | Promise[HeartbeatResponse]:

@@ -22,12 +22,12 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker import logger_levels
-from kavka.broker.config_answers import BROKER_LOGGER, own_broker_id, require_on
-from kavka.broker.config_changes import ResourceOutcome, change, gather, setting_row
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation
+from kavka.broker.settings import logger_levels
+from kavka.broker.settings.config_alteration import ResourceOutcome, change, gather, setting_row
+from kavka.broker.settings.config_answers import BROKER_LOGGER, own_broker_id, require_on
+from kavka.broker.waiting.promise import Promise
 from kavka.config.values import Type
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.incremental_alter_configs import (

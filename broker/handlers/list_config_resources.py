@@ -13,9 +13,9 @@ Versions
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.config_answers import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kavka.broker.handling import Context, handles
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.broker.settings.config_answers import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.list_config_resources import (
     ConfigResource,

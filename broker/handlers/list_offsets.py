@@ -17,8 +17,8 @@ Versions
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.hosted import hosted_partition
+from kavka.broker.partitions.hosted import hosted_partition
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.list_offsets import (
@@ -30,7 +30,7 @@ from kavka.protocol.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from kavka.broker.partition import Partition
+    from kavka.broker.partitions.partition import Partition
     from kavka.broker.services import Services
     from kavka.storage.partition_log import PartitionLog
 

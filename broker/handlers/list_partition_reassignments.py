@@ -11,7 +11,7 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.list_partition_reassignments import (

@@ -21,14 +21,14 @@ Versions
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.awaiting import answer_within
-from kavka.broker.handling import Context, handles
-from kavka.broker.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
+from kavka.broker.metadata.topic_creation import auto_create, may_create
+from kavka.broker.metadata.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
+from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.sliced_encoding import encode_in_slices
+from kavka.broker.requests.slices import in_slices
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.broker.sliced_encoding import encode_in_slices
-from kavka.broker.slices import in_slices
-from kavka.broker.topic_creation import auto_create, may_create
-from kavka.broker.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
+from kavka.broker.waiting.awaiting import answer_within
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
@@ -83,7 +83,7 @@ def metadata(request: MetadataRequest, context: Context, services: "Services") -
 def _all_topics(request: MetadataRequest, context: Context, services: "Services") -> bytes:
     """The encoded answer about all topics, from the snapshot's store if nobody's rights make it differ."""
     answer = _Answer(request, context, services)
-    if context.connection.authorizer is not None:
+    if context.session.authorizer is not None:
         return answer.of_all_topics()
     key = (
         context.api_version,

@@ -15,12 +15,12 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.commit_shapes import CommitShapes, is_faultless
-from kavka.broker.coordination.groups import client_of
-from kavka.broker.handling import Context, handles
-from kavka.broker.offset_topics import existing_topics, merged
-from kavka.broker.promise import Promise
+from kavka.broker.coordination.clients import client_of
+from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.prepared_commit import is_faultless, prepare_commit
 from kavka.broker.security.acl import Operation, group
+from kavka.broker.waiting.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_commit import (
@@ -43,7 +43,7 @@ def _refused(request: OffsetCommitRequest, code: ErrorCode, _message: str | None
     )
 
 
-@handles(OffsetCommitRequest, versions="1-10", error_answer=_refused)
+@handles(OffsetCommitRequest, versions="1-10", error_answer=_refused, is_small=True)
 def offset_commit(
     request: OffsetCommitRequest, context: Context, services: "Services"
 ) -> OffsetCommitResponse | Promise[OffsetCommitResponse]:
@@ -74,10 +74,7 @@ def offset_commit(
     services.groups.run(request.group_id, lambda shard: shard.commit(request, client, answer), refused)
     answered = promise.or_response()
     if isinstance(answered, OffsetCommitResponse) and is_faultless(answered):
-        connection = context.connection
-        if connection.commit_shapes is None:
-            connection.commit_shapes = CommitShapes(services)
-        connection.commit_shapes.learn(request, answered, context)
+        prepare_commit(request, answered, context, services)
     return answered
 
 

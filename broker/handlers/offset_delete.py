@@ -13,10 +13,10 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.offset_topics import existing_topics, merged
-from kavka.broker.promise import Promise
+from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.gathering import Gathering
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
+from kavka.broker.waiting.gathering import Gathering
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -13,8 +13,8 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.hosted import hosted_partition
+from kavka.broker.partitions.hosted import hosted_partition
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_for_leader_epoch import (

@@ -21,15 +21,21 @@ Versions
 import logging
 from typing import Final
 
-from kavka.broker.delayed_produce import Awaited, DelayedProduce
-from kavka.broker.dispatcher import CloseConnection
-from kavka.broker.handling import Context, Services, handles
-from kavka.broker.hosted import code_of_absent, current_leader, find_hosted
-from kavka.broker.partition import Partition
-from kavka.broker.produce_shapes import ProduceShapes
-from kavka.broker.produce_verification import WORDS, LaterAnswer, Unverified, Verification, is_transactional
-from kavka.broker.promise import Promise
+from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.transaction_verification import (
+    WORDS,
+    LaterAnswer,
+    Unverified,
+    Verification,
+    is_transactional,
+)
+from kavka.broker.requests.dispatcher import CloseConnection
+from kavka.broker.requests.handling import Context, Services, handles
+from kavka.broker.requests.prepared_produce import prepare_produce
 from kavka.broker.security.acl import Operation, topic, transactional_id
+from kavka.broker.waiting.delayed_produce import Awaited, DelayedProduce
+from kavka.broker.waiting.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.produce import (
@@ -131,7 +137,7 @@ class _Produce:
             if self.failure is not None:
                 raise CloseConnection(f"a produce with acks=0 failed: {self.failure}")
             if request is not None:
-                self._learn_shape(request)
+                self._prepare(request)
             return None
         if self.endpoints:
             response.node_endpoints = list(self.endpoints.values())
@@ -143,7 +149,7 @@ class _Produce:
             self._services.purgatory.park(operation, watching, self._timeout_ms)
             return operation.promise
         if request is not None:
-            self._learn_shape(request)
+            self._prepare(request)
         return response
 
     def answer_when_verified(
@@ -157,14 +163,10 @@ class _Produce:
         verification.ask(request.transactional_id, self._append_verified, later.come)
         return self.finish(response, request) if later.has_come() else later.promise
 
-    def _learn_shape(self, request: ProduceRequest) -> None:
+    def _prepare(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
-        connection = self._context.connection
-        if self.failure is not None or len(self.appended) != 1 or connection.authorizer is not None:
-            return
-        if connection.shapes is None:
-            connection.shapes = ProduceShapes(self._services)
-        connection.shapes.learn(request, self._context, self.appended[0])
+        if self.failure is None and len(self.appended) == 1:
+            prepare_produce(request, self._context, self.appended[0], self._services)
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""
@@ -175,7 +177,7 @@ class _Produce:
                 return self._refuse_topic(asked, ErrorCode.UNKNOWN_TOPIC_ID)
             name = known.name
         context = self._context
-        if context.connection.authorizer is not None and not context.allows(Operation.WRITE, topic(name)):
+        if context.session.authorizer is not None and not context.allows(Operation.WRITE, topic(name)):
             return self._refuse_topic(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         is_closed = is_internal(name) and context.client_id != ADMIN_CLIENT_ID
         partitions = self._services.replicas.partitions

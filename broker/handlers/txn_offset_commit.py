@@ -16,11 +16,11 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.coordination.groups import client_of
-from kavka.broker.handling import Context, handles
-from kavka.broker.offset_topics import existing_topics, merged
-from kavka.broker.promise import Promise
+from kavka.broker.coordination.clients import client_of
+from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
+from kavka.broker.waiting.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode

@@ -12,9 +12,9 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.handling import Context, handles
-from kavka.broker.promise import Promise
+from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,

@@ -135,7 +135,7 @@ class Acceptor:
             log.debug("connection lost while accepting peer=%s error=%r", peer_host, str(failure))
             return
         self._dealt += 1
-        thread.adopt(client, peer_host, self.listener_name, None)
+        thread.adopt(client, peer_host, self.listener_name)
 
     def _configure(self, client: socket.socket, thread: "NetworkThread") -> None:
         settings = thread.settings

@@ -4,10 +4,7 @@ Each request takes a slot when it starts. Whoever completes the head slot gather
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from kavka.broker.handling import Context
+from typing import Any, Protocol
 
 
 class FileSlice(Protocol):
@@ -35,6 +32,14 @@ NO_ANSWER: bytes = b""
 """The answer of acks=0: a slot that writes nothing."""
 
 
+class Slot(Protocol):
+    """A request's place in the order of answers. `answer` is an Answer, or None as long as there is none."""
+
+    answer: Any
+    local_done_ns: int
+    completed_ns: int
+
+
 class AnswerQueue:
     """The slots of one connection.
 
@@ -45,13 +50,13 @@ class AnswerQueue:
     __slots__ = ("_held_up", "backlog", "backlog_size_bytes", "held_up_size_bytes", "slots")
 
     def __init__(self) -> None:
-        self.slots: deque[Context] = deque()
+        self.slots: deque[Slot] = deque()
         self.backlog: deque[Part] = deque()
         self.backlog_size_bytes = 0
         """Bytes of the backlog that are held in memory (file slices are not)."""
         self.held_up_size_bytes = 0
         """The same of large answers that are ready and wait for those before them."""
-        self._held_up: dict[Context, int] = {}
+        self._held_up: dict[Slot, int] = {}
 
     @property
     def head_ready(self) -> bool:
@@ -62,7 +67,7 @@ class AnswerQueue:
         except IndexError:
             return False
 
-    def gather(self, done: "list[Context] | None" = None) -> list[Part]:
+    def gather(self, done: list[Slot] | None = None) -> list[Part]:
         """Remove the ready slots from the head: their parts in order. `done` collects the requests."""
         slots = self.slots
         parts: list[Part] = []
@@ -70,11 +75,11 @@ class AnswerQueue:
             answer = slots[0].answer
             if answer is None:
                 break
-            context = slots.popleft()
+            slot = slots.popleft()
             if self._held_up:
-                self.held_up_size_bytes -= self._held_up.pop(context, 0)
+                self.held_up_size_bytes -= self._held_up.pop(slot, 0)
             if done is not None:
-                done.append(context)
+                done.append(slot)
             if answer.__class__ is bytes:
                 if answer:
                     parts.append(answer)
@@ -82,17 +87,17 @@ class AnswerQueue:
                 parts.extend(answer)
         return parts
 
-    def hold_up(self, context: "Context") -> None:
+    def hold_up(self, slot: Slot) -> None:
         """Count a large answer that is ready, if it still waits for those before it. Under the write lock."""
-        # Slots that come meanwhile do no harm: contexts are compared by identity, which runs no Python.
-        if context in self.slots and context not in self._held_up:
-            answer = context.answer
-            self._held_up[context] = size_bytes = _memory_bytes([answer] if answer.__class__ is bytes else answer)
+        # Slots that come meanwhile do no harm: slots are compared by identity, which runs no Python.
+        if slot in self.slots and slot not in self._held_up:
+            answer = slot.answer
+            self._held_up[slot] = size_bytes = _memory_bytes([answer] if answer.__class__ is bytes else answer)
             self.held_up_size_bytes += size_bytes
 
-    def withdraw(self, context: "Context") -> None:
+    def withdraw(self, slot: Slot) -> None:
         """Take the newest slot back, which gets no answer. Under the write lock, by who runs the connection."""
-        if self.slots and self.slots[-1] is context:
+        if self.slots and self.slots[-1] is slot:
             self.slots.pop()
 
     def hold_back(self, parts: list[Part]) -> None:

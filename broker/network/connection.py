@@ -1,35 +1,26 @@
-"""One client's connection: requests waiting to run, answers waiting to be written, and who may do which.
+"""One client's connection: requests waiting to run, answers waiting to be written, and which thread may do what.
 
 Requests run in order, by one I/O thread at a time (`running`). Answers leave in request order, written by whoever
 completes the oldest one (`write_lock`); what the socket does not take belongs to the network thread until it is
 drained. Only the owning network thread closes the socket, so nobody ever writes to a reused descriptor.
 """
 
-import errno
 import logging
-import os
 import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kavka.broker.network.addresses import plain_address
-from kavka.broker.network.answers import AnswerQueue, FileSlice, Part, release_parts
-from kavka.broker.network.framing import FrameReader
+from kavka.broker.network.answers import AnswerQueue, Part, Slot, release_parts
+from kavka.broker.network.framing import FrameReader, apart
+from kavka.broker.network.sending import send_parts
 
 if TYPE_CHECKING:
-    from kavka.broker.commit_shapes import CommitShapes
-    from kavka.broker.handling import Context
-    from kavka.broker.network.network_thread import NetworkThread
-    from kavka.broker.produce_shapes import ProduceShapes
-    from kavka.broker.purgatory import DelayedOperation
-    from kavka.broker.security.acl import Authorizer
+    from kavka.broker.network.buffer_pool import BufferPool
+    from kavka.broker.waiting.purgatory import DelayedOperation
 
-FILE_FAILED: Final = frozenset({errno.EIO, errno.ESTALE, errno.EBADMSG, errno.EUCLEAN})
-"""What sendfile says of the file it reads, and never of the socket."""
-IOV_MAX: Final = 1024
-JOIN_LIMIT_BYTES: Final = 64 * 1024
 MAX_UNANSWERED: Final = 256
 READ_ON_BELOW: Final = 128
 """Unanswered requests: reading that has paused goes on below this."""
@@ -47,32 +38,56 @@ Received = tuple[memoryview, int, int]
 """A frame, when it was received (ns), and how much of the memory pool it was charged."""
 
 
+class Owner(Protocol):
+    """A network thread, as its connections know it. `call` and `defer` by any thread, the rest by that one."""
+
+    @property
+    def buffers(self) -> "BufferPool": ...
+
+    def answered(self, slots: list[Any], /) -> None:
+        """The answers of these requests were written, or handed to the thread to be written. Any thread."""
+        ...
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Run on the thread, soon."""
+        ...
+
+    def defer(
+        self, connection: "Connection", work: Callable[[], None], at_end: Callable[[], None] | None = None, /
+    ) -> None:
+        """See `RequestQueue.defer`."""
+        ...
+
+    def watch_writable(self, connection: "Connection") -> None: ...
+
+    def close_connection(self, connection: "Connection") -> None: ...
+
+    def finish(self, connection: "Connection") -> None: ...
+
+    def resume(self, connection: "Connection") -> None: ...
+
+
 class Connection:
     """A client's socket and its state.
 
     Threads: `reader`, `reading` and the socket's closing belong to the owning network thread, `last_active_ns` (when
     bytes last came or went) too, but that who writes answers moves it forward: an update lost to the other is as good.
-    `pending` is filled by it and emptied by the I/O thread that holds `running`, which `shapes` and `commit_shapes`
-    belong to; each counts its bytes, the one in `received_bytes`, the other in `taken_bytes`. `answers` and the writing
-    side of the socket belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread
-    or by a write that failed, and never taken back: from then on nothing is written, and who has an answer with pinned
-    files unpins them.
+    `pending` is filled by it and emptied by the thread that holds `running`, which `session` belongs to; each counts
+    its bytes, the one in `received_bytes`, the other in `taken_bytes`. `answers` and the writing side of the socket
+    belong to the holder of `write_lock`. `closed` is set under `write_lock`, by the network thread or by a write that
+    failed, and never taken back: from then on nothing is written, and who has an answer with pinned files unpins them.
     """
 
     __slots__ = (
         "answers",
-        "authorizer",
         "charged_size_bytes",
-        "client_software",
         "closed",
         "closing",
-        "commit_shapes",
         "deferred",
         "ended",
         "half_closed",
         "id",
         "is_reset",
-        "is_tailing",
         "last_active_ns",
         "listener_name",
         "local_host",
@@ -81,12 +96,11 @@ class Connection:
         "peer_host",
         "peer_port",
         "pending",
-        "principal",
         "reader",
         "reading",
         "received_bytes",
         "running",
-        "shapes",
+        "session",
         "socket",
         "taken_bytes",
         "thread",
@@ -96,12 +110,12 @@ class Connection:
     def __init__(
         self,
         client_socket: socket.socket,
-        thread: "NetworkThread",
+        thread: "Owner",
         *,
         connection_id: int,
         listener_name: str,
         max_request_size_bytes: int,
-        authorizer: "Authorizer | None" = None,
+        session: Any = None,
     ) -> None:
         self.id: Final = connection_id
         self.socket = client_socket
@@ -111,16 +125,13 @@ class Connection:
         local: Any = client_socket.getsockname()
         self.peer_host, self.peer_port = plain_address(peer[0]), int(peer[1])
         self.local_host, self.local_port = plain_address(local[0]), int(local[1])
-        self.principal = "User:ANONYMOUS"
-        self.authorizer = authorizer
-        self.client_software: tuple[str, str] = ("unknown", "unknown")
+        self.session = session
+        """What those who run its requests keep of the client. Unknown here."""
         self.reader = FrameReader(max_request_size_bytes, thread.buffers)
         self.reading = True
         self.pending: deque[Received] = deque()
         self.received_bytes = 0
         self.taken_bytes = 0
-        self.shapes: ProduceShapes | None = None
-        self.commit_shapes: CommitShapes | None = None
         self.running = threading.Lock()
         self.deferred: Callable[[], None] | None = None
         """What the next I/O thread does before it runs requests; belongs to the holder of `running`."""
@@ -129,7 +140,6 @@ class Connection:
         self.parked: dict[DelayedOperation, None] = {}
         self.charged_size_bytes = 0
         self.last_active_ns = 0
-        self.is_tailing = False
         self.half_closed = False
         """The client sends no more, though what it sent may not have been read yet; set by the network thread."""
         self.ended = False
@@ -178,24 +188,24 @@ class Connection:
             finally:
                 self.write_lock.release()
 
-    def hold_up_large(self, context: "Context") -> None:
+    def hold_up_large(self, slot: Slot) -> None:
         """Count a large answer as unsent that `flush` could not write, as others before it are awaited. Any thread."""
-        answer = context.answer
+        answer = slot.answer
         if answer.__class__ is list or (answer is not None and len(answer) >= LARGE_ANSWER_BYTES):
             with self.write_lock:
                 if not self.closed:
-                    self.answers.hold_up(context)
+                    self.answers.hold_up(slot)
             # Who found the lock taken meanwhile leaves the head to its holder.
             self.flush()
 
-    def put_parts(self, context: "Context", parts: list[Part]) -> None:
+    def put_parts(self, slot: Slot, parts: list[Part]) -> None:
         """Fill a request's slot with an answer that may pin files; `flush` writes it. Any thread.
 
         When the connection is closed the slot may be gone, and nobody else would unpin them.
         """
         with self.write_lock:
             if not self.closed:
-                context.answer = parts
+                slot.answer = parts
                 return
         release_parts(parts)
 
@@ -247,15 +257,15 @@ class Connection:
             log.debug("closing connection peer=%s:%d reason=%r", self.peer_host, self.peer_port, reason)
             self.thread.call(self.thread.close_connection, self)
 
-    def close_answered(self, reason: str, context: "Context | None" = None) -> None:
+    def close_answered(self, reason: str, slot: Slot | None = None) -> None:
         """Have the owning thread close the connection when the requests before this one are answered, as in Kafka.
 
-        The caller holds `running` and leaves it so. `context` is the request that gets no answer, if it has a slot.
+        The caller holds `running` and leaves it so. `slot`: that of the request that gets no answer, if it has one.
         """
         log.debug("closing connection peer=%s:%d reason=%r", self.peer_host, self.peer_port, reason)
-        if context is not None:
+        if slot is not None:
             with self.write_lock:
-                self.answers.withdraw(context)
+                self.answers.withdraw(slot)
         self.flush()
         self.thread.call(self.thread.finish, self)
 
@@ -266,10 +276,17 @@ class Connection:
             self.closed = True
             self.answers.drop()
             self.socket.close()
-        self.shapes = self.commit_shapes = None
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()
+
+    def keep_pending_apart(self) -> None:
+        """Let what waits to run keep no more memory than it needs. The owning network thread, holding `running`."""
+        pending = self.pending
+        if pending:
+            frames, received_ns, charged = zip(*pending, strict=True)
+            pending.clear()
+            pending.extend(zip(apart(frames), received_ns, charged, strict=True))
 
     def drop_pending(self) -> tuple[int, int]:
         """Forget the requests that have not run: how many, and the bytes that were charged for them."""
@@ -285,7 +302,7 @@ class Connection:
         return count, charged
 
     def _write_ready(self) -> None:
-        done: list[Context] = []
+        done: list[Slot] = []
         answers = self.answers
         parts = answers.gather(done)
         if answers.backlog:
@@ -306,20 +323,12 @@ class Connection:
     def _send(self, parts: list[Part]) -> list[Part]:
         """Write parts until the socket is full: what is left (nothing after a failure, and nothing may follow)."""
         try:
-            while parts:
-                first = parts[0]
-                if isinstance(first, bytes | memoryview):
-                    taken = self._send_memory(parts)
-                else:
-                    taken = self._send_file(first)
-                    if taken:
-                        del parts[0]
-                if not taken:
-                    return parts
+            send_parts(self.socket, parts)
         except OSError as failure:
             release_parts(parts)
             self._break(failure)
-        return []
+            return []
+        return parts
 
     def _break(self, failure: OSError) -> None:
         """Half an answer may be out: write nothing more until the network thread closes. Under the write lock."""
@@ -327,73 +336,3 @@ class Connection:
         self.answers.drop()
         log.debug("write failed peer=%s:%d error=%r", self.peer_host, self.peer_port, str(failure))
         self.thread.call(self.thread.close_connection, self)
-
-    def _send_memory(self, parts: list[Part]) -> bool:
-        """Write the leading run of in-memory parts, removing what was taken; False when the socket is full."""
-        if len(parts) == 1:
-            data = parts[0]
-            assert isinstance(data, bytes | memoryview)
-            try:
-                sent = self.socket.send(data)
-            except BlockingIOError:
-                return False
-            if sent == len(data):
-                parts.clear()
-                return True
-            parts[0] = memoryview(data)[sent:]
-            return False
-        vector: list[bytes | memoryview] = []
-        size = 0
-        for part in parts[:IOV_MAX]:
-            if not isinstance(part, bytes | memoryview):
-                break
-            vector.append(part)
-            size += len(part)
-        flags = socket.MSG_MORE if len(vector) < len(parts) else 0
-        try:
-            if size <= JOIN_LIMIT_BYTES:
-                sent = self.socket.send(b"".join(vector), flags)
-            else:
-                sent = self.socket.sendmsg(vector, (), flags)
-        except BlockingIOError:
-            return False
-        if sent == size:
-            del parts[: len(vector)]
-            return True
-        _consume(parts, sent)
-        return False
-
-    def _send_file(self, piece: FileSlice) -> bool:
-        """Send a file slice, advancing it; True when all of it is gone, False when the socket is full."""
-        out = self.socket.fileno()
-        if piece.size_bytes:
-            try:
-                sent = os.sendfile(out, piece.fileno(), piece.position, piece.size_bytes)
-            except BlockingIOError:
-                return False
-            except OSError as failure:
-                if failure.errno in FILE_FAILED:
-                    piece.failed(failure)
-                raise
-            if sent == 0:
-                piece.failed(None)
-                raise OSError("the segment file is shorter than what was to be sent of it")
-            piece.position += sent
-            piece.size_bytes -= sent
-            if piece.size_bytes:
-                # Asking again would only hear that the socket is full; it says when it is not.
-                return False
-        piece.release()
-        return True
-
-
-def _consume(parts: list[Part], sent: int) -> None:
-    """Remove the first `sent` bytes from in-memory parts."""
-    while sent:
-        first = parts[0]
-        assert isinstance(first, bytes | memoryview)
-        if sent < len(first):
-            parts[0] = memoryview(first)[sent:]
-            return
-        sent -= len(first)
-        del parts[0]

@@ -18,16 +18,17 @@ from kavka.broker.network.settings import NetworkSettings
 from kavka.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
-    from kavka.broker.handling import Context
-    from kavka.broker.metrics import Metrics, ThreadCells
+    from kavka.broker.metrics.registry import Metrics, ThreadCells
     from kavka.broker.network.limits import ConnectionLimits
-    from kavka.broker.request_queue import RequestQueue
-    from kavka.broker.security.acl import Authorizer
+    from kavka.broker.network.request_queue import RequestQueue
 
 READ_BUDGET_BYTES: Final = 1024 * 1024
 
-RunInline = Callable[[Connection, Sequence[memoryview], int, "ThreadCells"], tuple[int, bool]]
-"""Runs the leading frames that need no I/O thread: how many, and False if the last one holds the connection."""
+RunInline = Callable[[Connection, int, "ThreadCells"], int]
+"""Runs the leading requests that need no I/O thread, and hands on what is left: how many it ran.
+
+Given the connection, whose `running` the caller holds and gives away, and when its requests were received (ns).
+"""
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,9 @@ class NetworkThread(LoopThread):
         settings: NetworkSettings,
         limits: "ConnectionLimits",
         run_inline: "RunInline",
+        new_session: Callable[[], object],
         metrics: "Metrics",
-        on_answered: "Callable[[list[Context]], None]",
+        on_answered: "Callable[[list[Any]], None]",
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
     ) -> None:
@@ -58,6 +60,7 @@ class NetworkThread(LoopThread):
         self.settings = settings
         self._limits = limits
         self._run_inline = run_inline
+        self._new_session = new_session
         self._metrics = metrics
         self.answered: Final = on_answered
         self.defer: Final = queue.defer
@@ -96,11 +99,11 @@ class NetworkThread(LoopThread):
         self._loop.close()
         self._hang_ups.close()
 
-    def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None") -> None:
+    def adopt(self, client: socket.socket, peer_host: str, listener_name: str) -> None:
         """Take a freshly accepted, non-blocking socket, which `ConnectionLimits` has admitted. Any thread."""
         with self._gate:
             if not self._stopped:
-                self.call(self._register, client, peer_host, listener_name, authorizer)
+                self.call(self._register, client, peer_host, listener_name)
                 return
         # The acceptor chose this thread just before it was to go.
         client.close()
@@ -190,9 +193,7 @@ class NetworkThread(LoopThread):
     def _retire(self) -> None:
         self._departure.let_go(list(self.connections.values()), self._loop.stop)
 
-    def _register(
-        self, client: socket.socket, peer_host: str, listener_name: str, authorizer: "Authorizer | None"
-    ) -> None:
+    def _register(self, client: socket.socket, peer_host: str, listener_name: str) -> None:
         self._next_id += 1
         try:
             connection = Connection(
@@ -201,7 +202,7 @@ class NetworkThread(LoopThread):
                 connection_id=self._next_id,
                 listener_name=listener_name,
                 max_request_size_bytes=self.settings.max_request_size_bytes,
-                authorizer=authorizer,
+                session=self._new_session(),
             )
             self._hang_ups.watch(connection)
         except OSError:
@@ -299,31 +300,24 @@ class NetworkThread(LoopThread):
     def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending
         answers = connection.answers
-        has_turn = connection.running.acquire(False)
         # Only a frame with a buffer of its own is charged, and such a frame comes alone.
         charged, connection.charged_size_bytes = connection.charged_size_bytes, 0
-        if (
-            has_turn
-            and not charged
-            and not pending
-            and not answers.slots
-            and answers.backlog_size_bytes < MAX_UNSENT_BYTES
-        ):
-            done, has_turn = self._run_inline(connection, frames, now_ns, self._cells)
-            frames = frames[done:]
-            if not frames:
-                if has_turn:
-                    connection.running.release()
-                return
+        has_turn = connection.running.acquire(False)
         if not has_turn and any([each.waits_for_client for each in list(connection.parked)]):
             # Behind a fetch that waits, for minutes maybe; not where records are on their way.
             frames = apart(frames)
+        is_at_rest = not pending and not answers.slots
         for frame in frames:
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes
-        self.received_count += len(frames)
-        if has_turn or connection.running.acquire(False):
-            self._queue.put(connection)
+        if has_turn and is_at_rest and not charged and answers.backlog_size_bytes < MAX_UNSENT_BYTES:
+            self.received_count += len(frames) - self._run_inline(connection, now_ns, self._cells)
+            if not pending:
+                return
+        else:
+            self.received_count += len(frames)
+            if has_turn or connection.running.acquire(False):
+                self._queue.put(connection)
         if (
             len(pending) + len(answers.slots) >= MAX_UNANSWERED
             or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES

@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kavka.broker.dynamic_config import DynamicConfig
-from kavka.broker.fetch_sessions import FetchSessions
-from kavka.broker.handling import Context, load_handlers
-from kavka.broker.inline_requests import InlineRequests
-from kavka.broker.metadata_cache import MetadataCache
+from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.network.connection import Connection
-from kavka.broker.purgatory import Purgatory
-from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.partitions.fetch_sessions import FetchSessions
+from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.requests.handling import load_handlers
+from kavka.broker.requests.inline_requests import InlineRequests
+from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.session import Session, Sessions
 from kavka.broker.services import Services
-from kavka.broker.timer import Timer
+from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.waiting.purgatory import Purgatory
+from kavka.broker.waiting.timer import Timer
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.leader_and_isr import (
@@ -31,14 +33,30 @@ from tests.support.network_stage import SIZE, FakeSocket, Stage
 NOW_MS = 1_700_000_000_000
 
 
+class ForgetfulSession(Session):
+    """Keeps nothing of what the client asks: every request takes the ordinary way."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def prepare(self, api_key: int, prepared: Prepared | None) -> None:
+        pass
+
+
 class BrokerCore:
-    """`ask` runs a frame to its answer. `inline` lets the network thread run produce requests itself."""
+    """`ask` runs a frame to its answer. `inline` lets the network thread run small requests itself.
+
+    Unless it `prepares`, every request takes the ordinary way.
+    """
 
     def __init__(
         self,
         directory: Path,
         *settings: str,
         inline: bool = False,
+        prepares: bool = True,
         files: Files | None = None,
         topics: Mapping[str, dict[str, str]] | None = None,
     ) -> None:
@@ -56,20 +74,19 @@ class BrokerCore:
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS
         self.services: Services = services
+        handlers = load_handlers()
+        sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
         self.stage = Stage(
-            handlers=load_handlers(),
-            services=services,
-            # However busy the machine is: which way a request goes must not hang on that.
-            run_inline=InlineRequests(self._execute, slow_ns=1 << 62).run if inline else None,
+            handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
         )
+        if inline:
+            # However busy the machine is: which way a request goes must not hang on that.
+            self.stage.thread._run_inline = InlineRequests(self.stage.queue, self.stage.dispatcher, slow_ns=1 << 62).run
         services.metrics = self.stage.metrics
         self.connection: Connection
         self.socket: FakeSocket
         self._topics: dict[str, list[int]] = {}
         self.connect()
-
-    def _execute(self, context: Context) -> bool:
-        return self.stage.dispatcher.execute(context)
 
     def connect(self) -> None:
         self.connection, self.socket = self.stage.connect()

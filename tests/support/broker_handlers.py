@@ -11,15 +11,16 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from kavka.broker.dynamic_config import DynamicConfig
-from kavka.broker.handling import Context, Handler, registered_handlers
-from kavka.broker.metadata_cache import MetadataCache
-from kavka.broker.producer_ids import ProducerIds
-from kavka.broker.promise import Promise
-from kavka.broker.purgatory import Purgatory
+from kavka.broker.metadata.metadata_cache import MetadataCache
+from kavka.broker.partitions.producer_ids import ProducerIds
+from kavka.broker.requests.handling import Context, Handler, registered_handlers
+from kavka.broker.requests.session import Session
 from kavka.broker.security.acl import Operation, Resource
 from kavka.broker.services import Services
-from kavka.broker.timer import Timer
+from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.waiting.promise import Promise
+from kavka.broker.waiting.purgatory import Purgatory
+from kavka.broker.waiting.timer import Timer
 from kavka.cluster.controller.requests import ConfigEntity, NewPartitions, NewTopic, ProducerIdBlock, TopicResult
 from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig
@@ -96,10 +97,8 @@ class FakeConnection:
     def __init__(self, authorizer: Denying | None = None, local: tuple[str, int] = ("10.1.2.3", 9999)) -> None:
         self.listener_name = LISTENER
         self.peer_host = "10.0.0.9"
-        self.principal = "User:ANONYMOUS"
         self.local_host, self.local_port = local
-        self.authorizer = authorizer
-        self.commit_shapes: object = None
+        self.session = Session({}, authorizer)
 
 
 class Denying:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kavka.broker import main
-from kavka.broker.io_thread import IoThread
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.network_thread import NetworkThread
-from kavka.broker.timer import Timer
+from kavka.broker.requests.io_thread import IoThread
+from kavka.broker.waiting.timer import Timer
 from tests.support.kavka_process import KavkaProcess
 
 MORTAL: Final[dict[str, tuple[type[Any], str]]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
-from kavka.broker.timer import Timer
+from kavka.broker.waiting.timer import Timer
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
@@ -30,10 +30,11 @@ class GroupCore(BrokerCore):
         self,
         directory: Path,
         *,
-        inline: bool,
+        inline: bool = False,
+        prepares: bool = True,
         execute: Callable[[Callable[[], None]], None] = lambda work: work(),
     ) -> None:
-        super().__init__(directory, inline=inline)
+        super().__init__(directory, inline=inline, prepares=prepares)
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)

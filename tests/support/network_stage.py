@@ -7,16 +7,17 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from kavka.broker.dispatcher import Dispatcher
-from kavka.broker.handling import Context, Handler
-from kavka.broker.io_thread import IoThread
-from kavka.broker.metrics import Metrics
+from kavka.broker.metrics.registry import Metrics
 from kavka.broker.network.connection import Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
-from kavka.broker.network.network_thread import NetworkThread, RunInline
+from kavka.broker.network.network_thread import NetworkThread
+from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
-from kavka.broker.promise import Promise
-from kavka.broker.request_queue import RequestQueue
+from kavka.broker.requests.dispatcher import Dispatcher
+from kavka.broker.requests.handling import Context, Handler
+from kavka.broker.requests.io_thread import IoThread
+from kavka.broker.requests.session import Sessions
+from kavka.broker.waiting.promise import Promise
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header
@@ -217,7 +218,7 @@ class Stage:
         max_bytes: int = -1,
         handlers: Mapping[int, Handler] | None = None,
         services: Any = None,
-        run_inline: RunInline | None = None,
+        new_session: Callable[[], object] | None = None,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine()
@@ -240,7 +241,8 @@ class Stage:
             self.queue,
             settings,
             self.limits,
-            run_inline or (lambda *_: (0, True)),
+            self._run_nothing_inline,
+            new_session or Sessions(()).new,
             self.metrics,
             self.answered.extend,
             lambda _, why: self.rejected.append(why),
@@ -260,13 +262,17 @@ class Stage:
         self.queue.finishers.append(thread)
         return thread
 
+    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> int:
+        self.queue.put(connection)
+        return 0
+
     def connect(self, socket: FakeSocket | None = None) -> tuple[Connection, FakeSocket]:
         socket = socket or FakeSocket()
         self.loop.sockets[socket.descriptor] = socket
         assert self.limits.take_place(LISTENER)
         assert self.limits.admit(LISTENER, PEER)
         fake: Any = socket
-        self.thread.adopt(fake, PEER, LISTENER, None)
+        self.thread.adopt(fake, PEER, LISTENER)
         self.loop.turn()
         return self.thread.connections[self.thread._next_id], socket
 

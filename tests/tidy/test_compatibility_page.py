@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 
-from kavka.broker.handling import load_handlers
+from kavka.broker.requests.handling import load_handlers
 from kavka.protocol.api import ApiKey
 from tests.integration.oracle.answers.comparing import KNOWN
 from tests.support.compatibility_page import served_apis, table, versions_text

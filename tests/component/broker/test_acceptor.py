@@ -23,7 +23,7 @@ class Taker:
         self.adopted: list[tuple[socket.socket, str, str]] = []
         self.settings: Any = type("Settings", (), {"send_buffer_bytes": 50_000, "receive_buffer_bytes": -1})
 
-    def adopt(self, client: socket.socket, peer_host: str, listener_name: str, authorizer: object) -> None:
+    def adopt(self, client: socket.socket, peer_host: str, listener_name: str) -> None:
         self.adopted.append((client, peer_host, listener_name))
 
 

@@ -10,8 +10,8 @@ from kavka.broker.coordination.gauges import register_coordination_gauges
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
 from kavka.broker.coordination.topics import KnownTopics
 from kavka.broker.coordination.workers import Workers
-from kavka.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
-from kavka.broker.metrics import Metrics
+from kavka.broker.metadata.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from kavka.broker.metrics.registry import Metrics
 from kavka.coordinator.partitioning import partition_for
 from kavka.coordinator.ports import Surroundings
 from kavka.coordinator.runtime.runtime import CoordinatorRuntime

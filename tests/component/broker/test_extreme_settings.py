@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.dynamic_config import THREAD_COUNTS
+from kavka.broker.settings.dynamic_config import THREAD_COUNTS
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.setting import Setting

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
 from kavka.broker.network.file_part import FilePart
+from kavka.broker.partitions.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header

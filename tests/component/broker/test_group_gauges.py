@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from kavka.broker.group_gauges import register_group_gauges
-from kavka.broker.metrics import Metrics
+from kavka.broker.metrics.group_gauges import register_group_gauges
+from kavka.broker.metrics.registry import Metrics
 from kavka.coordinator.group.group import GroupType
 from tests.support.broker_handlers import BROKER_ID, Broker
 from tests.support.offset_stage import FakeGroup

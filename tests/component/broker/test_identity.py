@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.identity import IdentityError, establish_identity
+from kavka.broker.metadata.identity import IdentityError, establish_identity
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.embedded import EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig

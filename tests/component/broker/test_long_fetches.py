@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.delayed_fetch import FEW_PARTITIONS
-from kavka.broker.log_reading import READ_COMMITTED, SENDFILE_FROM_BYTES, Reading, ReadLimits
+from kavka.broker.partitions.log_reading import READ_COMMITTED, SENDFILE_FROM_BYTES, Reading, ReadLimits
+from kavka.broker.requests.prepared import TAILING
+from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -121,7 +122,7 @@ def test_a_connection_that_leaves_the_tail_is_answered_by_an_io_thread(tmp_path:
     core.connect()
     assert core.ask(fetch_frame(2, 12, topic="empty")) == b""
     core.purgatory.expire_all()
-    assert core.connection.is_tailing
+    assert core.connection.session.prepared[1] is TAILING
 
     frame = fetch_frame(3, version)
     core.socket.input += len(frame).to_bytes(4, "big") + frame

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from kavka.broker.gauges import register_gauges
-from kavka.broker.metrics import Metrics
-from kavka.broker.metrics_families import Exposition
+from kavka.broker.metrics.families import Exposition
+from kavka.broker.metrics.gauges import register_gauges
+from kavka.broker.metrics.registry import Metrics
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from tests.support.broker_handlers import BROKER_ID, Broker
 from tests.support.compaction import broker_config

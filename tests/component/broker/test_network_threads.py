@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from kavka.broker.metrics import Metrics
+from kavka.broker.metrics.registry import Metrics
 from kavka.broker.network import departure
 from kavka.broker.network.connection import MAX_UNANSWERED, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
+from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
-from kavka.broker.purgatory import DelayedOperation
-from kavka.broker.request_queue import RequestQueue
+from kavka.broker.waiting.purgatory import DelayedOperation
 from tests.support.network_stage import request
 from tests.support.processes import wait_until
 
@@ -36,13 +36,18 @@ class Rig:
             self.queue,
             settings,
             self.limits,
-            lambda *_: (0, True),
+            self._run_nothing_inline,
+            lambda: None,
             self.metrics,
             lambda contexts: None,
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
         )
         self.queue.receivers.append(self.thread)
+
+    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> int:
+        self.queue.put(connection)
+        return 0
 
     def adopt(self) -> socket.socket:
         """A client whose other end the thread is given."""
@@ -52,7 +57,7 @@ class Rig:
         accepted.setblocking(False)
         assert self.limits.take_place(LISTENER)
         assert self.limits.admit(LISTENER, PEER)
-        self.thread.adopt(accepted, PEER, LISTENER, None)
+        self.thread.adopt(accepted, PEER, LISTENER)
         return client
 
     def wait_for(self, condition: Callable[[], bool]) -> None:

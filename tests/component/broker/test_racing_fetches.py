@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from kavka.broker import delayed_fetch, log_reading, partition, promise, purgatory
-from kavka.broker.delayed_fetch import DelayedFetch
-from kavka.broker.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
 from kavka.broker.network.file_part import FilePart
-from kavka.broker.purgatory import Purgatory
-from kavka.broker.timer import Timer
+from kavka.broker.partitions import log_reading, partition
+from kavka.broker.partitions.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
+from kavka.broker.waiting import delayed_fetch, promise, purgatory
+from kavka.broker.waiting.delayed_fetch import DelayedFetch
+from kavka.broker.waiting.purgatory import Purgatory
+from kavka.broker.waiting.timer import Timer
 from kavka.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponse
 from tests.support.broker_core import BrokerCore
 from tests.support.interleaving import Interleaving, TurnLock

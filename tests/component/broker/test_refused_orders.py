@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kavka.broker import server
-from kavka.broker.disk_notices import DiskNotices
-from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.partitions.disk_notices import DiskNotices
+from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.delete_topics import DeleteTopicsRequest

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.produce_shapes import ProduceShapes
+from kavka.broker.metrics.registry import ThreadCells
+from kavka.broker.requests.prepared_produce import PreparedProduces
 from kavka.protocol.codec import decode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import decode_response_header
@@ -36,24 +37,13 @@ TOPICS = {
 }
 
 
-class NoShapes:
-    """Knows nothing and learns nothing: all requests take the ordinary way."""
-
-    def produce(self, frame: memoryview, cells: object, *, may_wait: bool = True) -> None:
-        return None
-
-    def learn(self, *arguments: object) -> None:
-        """No."""
-
-
 class Side:
     """One broker, its disk and its coordinator."""
 
-    def __init__(self, directory: Path, *, knows_shapes: bool) -> None:
-        self._knows_shapes = knows_shapes
+    def __init__(self, directory: Path, *, prepares: bool) -> None:
         self.now_ms = NOW_MS
         self.files = FailingFiles()
-        self.core = BrokerCore(directory, inline=knows_shapes, files=self.files, topics=TOPICS)
+        self.core = BrokerCore(directory, inline=prepares, prepares=prepares, files=self.files, topics=TOPICS)
         self.transactions = FakeTransactions()
         services: Any = self.core.services
         services.transactions = self.transactions
@@ -64,9 +54,6 @@ class Side:
     def ask(self, *frames: bytes) -> bytes:
         if self.core.socket.closed:
             self.core.connect()
-        if not self._knows_shapes:
-            connection: Any = self.core.connection
-            connection.shapes = NoShapes()
         return self.core.ask(*frames)
 
     def mark(self, topic: str, producer_id: int, epoch: int) -> object:
@@ -99,8 +86,8 @@ class Sides:
     """Both, asked the same."""
 
     def __init__(self, directory: Path) -> None:
-        self.short = Side(directory / "short", knows_shapes=True)
-        self.ordinary = Side(directory / "ordinary", knows_shapes=False)
+        self.short = Side(directory / "short", prepares=True)
+        self.ordinary = Side(directory / "ordinary", prepares=False)
         self.both = (self.short, self.ordinary)
 
     def ask(self, *frames: bytes) -> bytes:
@@ -139,14 +126,14 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
 def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each request that looked for its shape, whether it took the short way."""
     taken: list[bool] = []
-    produce = ProduceShapes.produce
+    run = PreparedProduces.run
 
-    def watched(self: ProduceShapes, *arguments: Any, **more: Any) -> bytes | None:
-        answer = produce(self, *arguments, **more)
+    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+        answer = run(self, frame, cells, may_wait)
         taken.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(ProduceShapes, "produce", watched)
+    monkeypatch.setattr(PreparedProduces, "run", watched)
     return taken
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.partition import Partition
-from kavka.broker.purgatory import DelayedOperation
-from kavka.broker.replica_manager import ReplicaManager
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,

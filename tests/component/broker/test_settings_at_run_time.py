@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.config_changes import MOST_FOR_LISTENERS
-from kavka.broker.dynamic_config import PendingChange, check_broker_change
 from kavka.broker.server import StartError
+from kavka.broker.settings.config_alteration import MOST_FOR_LISTENERS
+from kavka.broker.settings.dynamic_config import PendingChange, check_broker_change
 from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.config.values import Source
 from kavka.protocol.errors import ErrorCode

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker import inline_requests, io_thread
+from kavka.broker.requests import request_runner
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.group_core import GroupCore, commit_frame
 from tests.support.partition_logs import batch_of
@@ -13,8 +13,7 @@ from tests.support.partition_logs import batch_of
 
 @pytest.fixture(autouse=True)
 def everything_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inline_requests, "LOGGED_FROM_NS", -1)
-    monkeypatch.setattr(io_thread, "SLOW_NS", -1)
+    monkeypatch.setattr(request_runner, "SLOW_NS", -1)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.broker.server import StartError
-from kavka.broker.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.cli.main import main
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry

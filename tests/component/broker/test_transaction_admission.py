@@ -41,7 +41,8 @@ class Coordinator(TransactionCoordination):
         self.waiting: list[Callable[[], None]] = []
         delays = SimpleNamespace(schedule=lambda callback, _delay_ms: self.waiting.append(callback))
         around: Any = SimpleNamespace(delays=delays)
-        super().__init__(services, lambda: around, Workers(at_once, at_once, at_once))
+        no_groups: Any = None
+        super().__init__(services, no_groups, lambda: around, Workers(at_once, at_once, at_once))
 
     def run(self, key: str, operation: Any, refused: Any) -> None:
         operation(self)

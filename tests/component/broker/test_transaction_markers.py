@@ -11,7 +11,7 @@ import pytest
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 from kavka.broker.coordination.transactions import TransactionCoordination
 from kavka.broker.coordination.workers import Workers
-from kavka.broker.partition import Partition
+from kavka.broker.partitions.partition import Partition
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
@@ -43,6 +43,10 @@ class Channel:
         self.sent.append((broker_id, request, done))
 
 
+NO_GROUPS: Any = None
+"""Of who writes no markers into the groups' topic."""
+
+
 @pytest.fixture
 def core(tmp_path: Path) -> Iterator[BrokerCore]:
     core = BrokerCore(tmp_path)
@@ -59,7 +63,9 @@ def send(core: BrokerCore, channel: Any, what: MarkersWanted) -> list[list[Marke
 
 
 def local(core: BrokerCore) -> LocalMarkerChannel:
-    return LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services, at_once))
+    return LocalMarkerChannel(
+        BROKER_ID, MarkerWriter(core.services, getattr(core.services, "groups", NO_GROUPS), at_once)
+    )
 
 
 def begin(core: BrokerCore, index: int = 0) -> None:
@@ -98,7 +104,7 @@ def test_each_leader_is_asked_once_and_answers_for_its_own(core: BrokerCore) -> 
         (9, "far"),
     ]
     channel.sent[1][2](BrokerError(ErrorCode.NETWORK_EXCEPTION))
-    MarkerWriter(core.services, at_once).write(channel.sent[0][1], channel.sent[0][2])
+    MarkerWriter(core.services, NO_GROUPS, at_once).write(channel.sent[0][1], channel.sent[0][2])
     (of_all,) = answers
     assert {(answer.topic, answer.partition): answer.code for answer in of_all} == {
         ("visits", 0): ErrorCode.NONE,
@@ -204,7 +210,7 @@ def test_no_sender_of_markers_waits_for_their_fsyncs(tmp_path: Path) -> None:
     core.create(TRANSACTION_STATE_TOPIC)
     core.create("visits", 2)
     jobs: list[Callable[[], None]] = []
-    channel = LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services, jobs.append))
+    channel = LocalMarkerChannel(BROKER_ID, MarkerWriter(core.services, NO_GROUPS, jobs.append))
     for index in (0, 1):
         core.log("visits", index).flush_beyond = 0
         core.log("visits", index).flushes_by_count = True
@@ -265,7 +271,12 @@ def test_the_group_coordinator_takes_markers_for_offsets_in(
 
 def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) -> None:
     services: Any = core.services
-    coordinator = TransactionCoordination(services, lambda: None, Workers(at_once, at_once, at_once))  # type: ignore[arg-type,return-value]  # not asked for
+    coordinator = TransactionCoordination(
+        services,
+        NO_GROUPS,
+        lambda: None,  # type: ignore[arg-type,return-value]  # not asked for
+        Workers(at_once, at_once, at_once),
+    )
     given: list[Any] = []
     shard = SimpleNamespace(
         producer_id_given=lambda _, producer_id: given.append(producer_id),

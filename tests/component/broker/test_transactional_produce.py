@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kavka.broker.partition import Partition
+from kavka.broker.metrics.registry import ThreadCells
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.requests.prepared_produce import PreparedProduces
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.codec import decode
 from kavka.protocol.errors import ErrorCode
@@ -261,25 +263,20 @@ def test_without_verification_only_version_2_asks(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize("version", [9, 12, 13])
-def test_an_open_transaction_goes_the_short_way_and_its_end_is_noticed(stand: Stand, version: int) -> None:
+def test_an_open_transaction_goes_the_short_way_and_its_end_is_noticed(
+    stand: Stand, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short = []
     for sequence in range(3):
         stand.codes(version, batch(sequence))
-    shapes = stand.core.connection.shapes
-    assert shapes is not None
-    produce, learnt = shapes.produce, shapes.learn
+    run = PreparedProduces.run
 
-    def watched(*arguments: Any) -> bytes | None:
-        answer = produce(*arguments)
+    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+        answer = run(self, frame, cells, may_wait)
         short.append(answer is not None)
         return answer
 
-    class Watching:
-        learn = staticmethod(learnt)
-        produce = staticmethod(watched)
-
-    connection: Any = stand.core.connection
-    connection.shapes = Watching()
+    monkeypatch.setattr(PreparedProduces, "run", watched)
     assert stand.codes(version, batch(3)) == [ErrorCode.NONE]
     stand.mark()
     assert stand.codes(version, batch(4)) == [ErrorCode.NONE]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.log_reading import SENDFILE_FROM_BYTES
-from kavka.broker.network import connection as connection_module
+from kavka.broker.network import sending
+from kavka.broker.partitions.log_reading import SENDFILE_FROM_BYTES
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header
@@ -273,7 +273,7 @@ def test_large_slices_leave_from_the_file_and_are_unpinned(core: BrokerCore, mon
             pins.append(source)
             return core.socket.take(os.pread(source, size, position))
 
-    monkeypatch.setattr(connection_module, "os", FakeOs)
+    monkeypatch.setattr(sending, "os", FakeOs)
     core.socket.piece = 10_000
 
     answer = core.ask(fetch_frame(1, (0, 0)))

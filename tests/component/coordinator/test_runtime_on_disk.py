@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
-from kavka.broker.partition import Partition
-from kavka.broker.purgatory import DelayedOperation, Purgatory, WatchList
-from kavka.broker.replica_manager import ReplicaManager
-from kavka.broker.timer import Timer
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.waiting.purgatory import DelayedOperation, Purgatory, WatchList
+from kavka.broker.waiting.timer import Timer
 from kavka.coordinator.runtime.batches import batch_of
 from kavka.coordinator.runtime.result import Producer, Result
 from kavka.coordinator.runtime.shard_runner import ShardState

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.log_flood import MOST
+from kavka.broker.metrics.bounded_warnings import MOST
 from tests.support.hostile import HOSTILITIES, LARGE_TOPIC, Target, bombs
 from tests.support.kavka_process import KavkaProcess
 from tests.support.metrics_page import metric

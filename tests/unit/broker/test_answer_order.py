@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.handling import Context
-from kavka.broker.network import connection as module
+from kavka.broker.network import sending
 from kavka.broker.network.addresses import plain_address
-from kavka.broker.network.connection import IOV_MAX, MAX_UNSENT_BYTES, Connection
+from kavka.broker.network.connection import MAX_UNSENT_BYTES, Connection
+from kavka.broker.network.sending import IOV_MAX
+from kavka.broker.requests.handling import Context
 from tests.support.network_stage import FakeFiles, FakeSocket, Stage
 
 
@@ -39,7 +40,7 @@ class Line:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     made = Line()
-    monkeypatch.setattr(module, "os", SimpleNamespace(sendfile=made.files.sendfile))
+    monkeypatch.setattr(sending, "os", SimpleNamespace(sendfile=made.files.sendfile))
     yield made
     assert all(piece.released <= 1 for piece in made.files.slices)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.dispatcher import CloseConnection
-from kavka.broker.handling import Handler, load_handlers
+from kavka.broker.requests.dispatcher import CloseConnection
+from kavka.broker.requests.handling import Handler, load_handlers
 from kavka.cluster.features import FinalizedFeatures
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode

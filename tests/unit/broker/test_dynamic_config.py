@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kavka.broker import dynamic_config
-from kavka.broker.dynamic_config import DynamicConfig, PendingChange, check_broker_change
+from kavka.broker.settings import dynamic_config
+from kavka.broker.settings.dynamic_config import DynamicConfig, PendingChange, check_broker_change
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.topic_config import TopicConfig

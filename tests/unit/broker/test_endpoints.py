@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from kavka.broker.endpoints import broker_info, unadvertised_listeners
+from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.sources import load_config
 

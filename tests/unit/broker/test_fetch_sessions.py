@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker import fetch_sessions
-from kavka.broker.fetch_sessions import (
+from kavka.broker.partitions import fetch_sessions
+from kavka.broker.partitions.fetch_sessions import (
     EVICTION_AGE_MS,
     Asked,
     Changes,

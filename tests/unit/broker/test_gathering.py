@@ -2,7 +2,7 @@
 
 import itertools
 
-from kavka.broker.gathering import Gathering
+from kavka.broker.waiting.gathering import Gathering
 
 
 def test_values_come_in_any_order_and_are_given_in_their_own_once() -> None:

@@ -7,17 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from kavka.broker import dispatcher, io_thread, promise, request_queue
-from kavka.broker.dispatcher import CloseConnection
-from kavka.broker.handling import Handler
 from kavka.broker.network import answers as answers_module
-from kavka.broker.network import connection, departure, network_thread
+from kavka.broker.network import connection, departure, network_thread, request_queue
+from kavka.broker.requests import dispatcher, request_runner
+from kavka.broker.requests.dispatcher import CloseConnection
+from kavka.broker.requests.handling import Handler
+from kavka.broker.waiting import promise
 from kavka.protocol import api
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.interleaving import Interleaving, TurnLock
 from tests.support.network_stage import HEARTBEAT, FakeSocket, Stage, answers, request
 
-MODULES = (answers_module, connection, departure, network_thread, request_queue, io_thread, dispatcher, promise)
+MODULES = (answers_module, connection, departure, network_thread, request_queue, request_runner, dispatcher, promise)
 BAD_SIZE = struct.pack(">i", 2**31 - 1)
 BAD_HEADER = struct.pack(">iii", 8, 2**31 - 1, 0)
 BAD_BODY = request(9)[:4] + request(9)[4:-12] + b"\xff" * 12

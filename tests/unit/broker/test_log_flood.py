@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kavka.broker.log_flood import MOST, PERIOD_S, FloodGate
-from kavka.broker.log_lines import ROOT, configure
+from kavka.broker.metrics.bounded_warnings import MOST, PERIOD_S, FloodGate
+from kavka.broker.metrics.log_lines import ROOT, configure
 
 
 @pytest.fixture

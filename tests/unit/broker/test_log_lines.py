@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kavka.broker import log_lines
-from kavka.broker.log_lines import LineFormatter
+from kavka.broker.metrics import log_lines
+from kavka.broker.metrics.log_lines import LineFormatter
 
 
 def line(message: str, *args: object, fields: dict[str, object] | None = None, error: bool = False) -> str:

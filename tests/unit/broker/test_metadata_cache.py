@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from kavka.broker.metadata_cache import FULL_UPDATE, Endpoint, MetadataCache
+from kavka.broker.metadata.metadata_cache import FULL_UPDATE, Endpoint, MetadataCache
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.update_metadata import (
     UpdateMetadataBroker,

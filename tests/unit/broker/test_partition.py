@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.partition import Partition
-from kavka.broker.purgatory import DelayedOperation
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.partition_log import PartitionLog

@@ -5,8 +5,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from kavka.broker import producer_ids
-from kavka.broker.producer_ids import ProducerIds
+from kavka.broker.partitions import producer_ids
+from kavka.broker.partitions.producer_ids import ProducerIds
 from kavka.cluster.controller.requests import ProducerIdBlock
 from kavka.protocol.errors import BrokerError, ErrorCode
 

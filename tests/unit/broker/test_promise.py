@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.promise import Promise
+from kavka.broker.waiting.promise import Promise
 
 Outcome = tuple[int | None, BaseException | None]
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from kavka.broker.purgatory import DelayedOperation, Purgatory, WatchList
-from kavka.broker.timer import Timer
+from kavka.broker.waiting.purgatory import DelayedOperation, Purgatory, WatchList
+from kavka.broker.waiting.timer import Timer
 from tests.support.processes import wait_until
 
 

@@ -8,17 +8,37 @@ from typing import Any
 
 import pytest
 
-from kavka.broker import dispatcher, io_thread, promise, request_queue
 from kavka.broker.network import answers as answers_module
-from kavka.broker.network import connection, network_thread
+from kavka.broker.network import connection, network_thread, request_queue
+from kavka.broker.requests import dispatcher, request_runner
+from kavka.broker.requests.inline_requests import InlineRequests
+from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.session import Session
+from kavka.broker.waiting import promise
 from kavka.protocol.codec import encode
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.interleaving import Interleaving, TurnLock
-from tests.support.network_stage import VERSION, FakeSocket, Stage, answers, request
+from tests.support.network_stage import HEARTBEAT, VERSION, FakeSocket, Stage, answers, request
 
-MODULES = (answers_module, connection, network_thread, request_queue, io_thread, dispatcher, promise)
+MODULES = (answers_module, connection, network_thread, request_queue, request_runner, dispatcher, promise)
 ANSWER = encode(HeartbeatResponse(error_code=0), VERSION)
 KINDS = ("now", "now", "later", "later", "hold", "fail")
+
+
+class Sometimes(Prepared):
+    """Of requests that are answered at once, some are prepared, on any thread; and any may be small."""
+
+    def __init__(self, play: "Play") -> None:
+        self._play = play
+
+    def run(self, frame: memoryview, cells: object, may_wait: bool) -> bytes | None:
+        if b"now" not in bytes(frame) or self._play.random.random() < 0.5:
+            return None
+        self._play.prepared += 1
+        return struct.pack(">ii", len(ANSWER) + 4, int.from_bytes(frame[4:8], "big")) + ANSWER
+
+    def is_small(self, frame: memoryview) -> bool:
+        return self._play.random.random() < 0.5
 
 
 class Play:
@@ -32,10 +52,14 @@ class Play:
         locks = SimpleNamespace(Lock=lambda: TurnLock(self.turns))
         for module in (connection, request_queue, promise):
             monkeypatch.setattr(module, "threading", locks)
-        self.inlined = 0
+        self.prepared = 0
         self.stage = Stage(
-            max_requests=self.random.choice([1, 3, 500]), max_bytes=max_bytes, run_inline=self._run_inline
+            max_requests=self.random.choice([1, 3, 500]),
+            max_bytes=max_bytes,
+            new_session=lambda: Session({HEARTBEAT: Sometimes(self)}),
         )
+        inline = InlineRequests(self.stage.queue, self.stage.dispatcher, slow_ns=1 << 62)
+        self.stage.thread._run_inline = inline.run
         self.cuts = max_bytes > 0
         self.requests = requests
         self.sockets: list[FakeSocket] = []
@@ -48,7 +72,7 @@ class Play:
 
     @property
     def over(self) -> bool:
-        return len(self.stage.answered) + self.inlined == self.expected and not any(
+        return len(self.stage.answered) + self.prepared == self.expected and not any(
             each.answers.backlog for each in self.stage.thread.connections.values()
         )
 
@@ -72,17 +96,6 @@ class Play:
 
     def run(self) -> None:
         self.turns.run(self.network, lambda: self.work(0), lambda: self.work(1), self.complete)
-
-    def _run_inline(self, client: Any, frames: Any, _received_ns: int, _cells: object) -> tuple[int, bool]:
-        """What the network thread runs itself: requests that are answered at once, sometimes."""
-        count = 0
-        for frame in frames:
-            if b"now" not in bytes(frame) or self.random.random() < 0.5:
-                break
-            client.write([struct.pack(">ii", len(ANSWER) + 4, int.from_bytes(frame[4:8], "big")) + ANSWER])
-            self.inlined += 1
-            count += 1
-        return count, True
 
     def _run_one(self, index: int) -> bool:
         # Looking and taking must be one step: the other I/O thread is here too.
@@ -167,10 +180,10 @@ def test_a_large_frame_that_begins_while_a_turn_ends_is_read_on(seed: int, monke
 def test_limits_on_unanswered_requests_do_not_stop_a_connection_for_good(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (io_thread, network_thread, connection):
+    for module in (network_thread, connection):
         monkeypatch.setattr(module, "MAX_UNANSWERED", 3)
         monkeypatch.setattr(module, "MAX_UNSENT_BYTES", 40)
-    for module in (io_thread, connection):
+    for module in (request_runner, connection):
         monkeypatch.setattr(module, "LARGE_ANSWER_BYTES", 1)
     monkeypatch.setattr(connection, "READ_ON_BELOW", 2)
     play = Play(seed, monkeypatch, clients=2, requests=12)

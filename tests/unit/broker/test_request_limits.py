@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from kavka.broker.io_thread import TURN_REQUESTS
 from kavka.broker.network.connection import LARGE_ANSWER_BYTES, MAX_PENDING_BYTES, MAX_UNANSWERED
 from kavka.broker.network.framing import ARENA_SIZE_BYTES
+from kavka.broker.requests.request_runner import TURN_REQUESTS
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.network_stage import Stage, answers, request
@@ -97,7 +97,7 @@ def test_a_connection_that_is_held_is_read_no_further_than_its_share_of_memory(s
 def test_requests_beyond_the_limit_run_when_those_before_are_answered(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+    for name in ("kavka.broker.network.network_thread", "kavka.broker.network.connection"):
         monkeypatch.setattr(f"{name}.MAX_UNANSWERED", 3)
     _, socket = stage.connect()
     socket.input += b"".join([request(number, "later") for number in range(5)])
@@ -112,7 +112,7 @@ def test_requests_beyond_the_limit_run_when_those_before_are_answered(
 
 
 def test_a_client_that_takes_no_answers_is_not_read_on(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+    for name in ("kavka.broker.network.network_thread", "kavka.broker.network.connection"):
         monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 200)
     connection, socket = stage.connect()
     socket.room = 0
@@ -131,7 +131,7 @@ def test_a_client_that_takes_no_answers_is_not_read_on(stage: Stage, monkeypatch
 def test_what_the_network_thread_runs_itself_is_not_read_on_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+    for name in ("kavka.broker.network.network_thread", "kavka.broker.network.connection"):
         monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 1000)
     core = BrokerCore(tmp_path, inline=True)
     core.create("visits")
@@ -156,9 +156,9 @@ def test_what_the_network_thread_runs_itself_is_not_read_on_either(
 def test_large_answers_that_wait_for_others_before_them_count_as_unsent(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("kavka.broker.io_thread", "kavka.broker.network.network_thread", "kavka.broker.network.connection"):
+    for name in ("kavka.broker.network.network_thread", "kavka.broker.network.connection"):
         monkeypatch.setattr(f"{name}.MAX_UNSENT_BYTES", 40)
-    for name in ("kavka.broker.io_thread", "kavka.broker.network.connection"):
+    for name in ("kavka.broker.requests.request_runner", "kavka.broker.network.connection"):
         monkeypatch.setattr(f"{name}.LARGE_ANSWER_BYTES", 1)
     connection, socket = stage.connect()
     kinds = ["later", "now", "later", "now", "now", "now", "now", "now"]

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from kavka.broker.handling import Context
-from kavka.broker.metrics import STAGES, Metrics
-from kavka.broker.request_log import SLOW_NS, RequestLog
+from kavka.broker.metrics.registry import STAGES, Metrics
+from kavka.broker.requests.handling import Context
+from kavka.broker.requests.request_log import SLOW_NS, RequestLog
 from tests.support.network_stage import Stage
 
 MS = 1_000_000

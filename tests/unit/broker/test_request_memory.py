@@ -2,7 +2,6 @@
 
 import pytest
 
-from kavka.broker import io_thread
 from kavka.broker.network import connection as connection_module
 from kavka.broker.network import network_thread
 from kavka.broker.network.connection import Connection
@@ -153,7 +152,7 @@ def test_without_a_limit_large_frames_are_read_ahead() -> None:
 
 
 def test_who_takes_no_answers_keeps_no_memory_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (io_thread, network_thread, connection_module):
+    for module in (network_thread, connection_module):
         monkeypatch.setattr(module, "MAX_UNSENT_BYTES", 40)
     stage = Stage(max_bytes=int(1.5 * LARGE))
     _, stuck = stage.connect()

@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from kavka.broker.running_parts import RunningParts
+from kavka.broker.settings.running_parts import RunningParts
 from kavka.config.broker_config import BrokerConfig
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka.broker.sliced_encoding import CHUNK_ITEMS, encode_in_slices
+from kavka.broker.requests.sliced_encoding import CHUNK_ITEMS, encode_in_slices
 from kavka.protocol.codec import encode
 from kavka.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 

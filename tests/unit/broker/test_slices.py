@@ -1,6 +1,6 @@
 """Work in slices gives the interpreter up in time, and nothing gets lost."""
 
-from kavka.broker.slices import LazyList, in_slices
+from kavka.broker.requests.slices import LazyList, in_slices
 
 
 class Clock:

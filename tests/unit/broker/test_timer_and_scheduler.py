@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from kavka.broker.scheduler import Scheduler
-from kavka.broker.timer import SPARE_TICKS, Timer
+from kavka.broker.waiting.scheduler import Scheduler
+from kavka.broker.waiting.timer import SPARE_TICKS, Timer
 from tests.support.processes import let_pass, wait_until
 
 FAR_MS = 2**31 - 1
@@ -285,7 +285,7 @@ def test_after_the_stop_a_single_job_runs_where_it_is_asked_for(timer: Timer) ->
 
 
 def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
+    monkeypatch.setattr("kavka.broker.waiting.scheduler.RETRY_MS", 1)
     scheduler = Scheduler(timer, 1, died)
     runs: list[int] = []
 
@@ -299,7 +299,7 @@ def test_a_job_goes_on_where_its_interval_cannot_be_told(timer: Timer, monkeypat
 
 
 def test_work_waits_for_a_thread_where_none_can_be_started(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka.broker.scheduler.RETRY_MS", 1)
+    monkeypatch.setattr("kavka.broker.waiting.scheduler.RETRY_MS", 1)
     scheduler = Scheduler(timer, 1, died)
     start = threading.Thread.start
     refusals: list[threading.Thread] = []

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kavka.broker import usable_settings
-from kavka.broker.dynamic_config import DynamicConfig
-from kavka.broker.usable_settings import snapshot, usable_snapshot
+from kavka.broker.settings import usable_settings
+from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.settings.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.values import Source

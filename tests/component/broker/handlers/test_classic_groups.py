@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kavka.broker.handlers import heartbeat, join_group, leave_group, sync_group  # noqa: F401 - registers the handlers
-from kavka.broker.handling import registered_handlers
+from kavka.broker.requests.handling import registered_handlers
 from kavka.broker.security.acl import Operation
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode

@@ -278,7 +278,7 @@ def test_a_resource_named_twice_is_altered_by_neither(broker: Broker) -> None:
 
 
 def test_levels_of_loggers_are_shown_and_changed(broker: Broker) -> None:
-    name = "kavka.broker.dynamic_config"
+    name = "kavka.broker.settings.dynamic_config"
     before = described(broker, LOGGER, OWN)[name].value
 
     assert code(broker, incremental(LOGGER, OWN, (name, SET, "DEBUG"))) == ErrorCode.NONE
@@ -291,8 +291,8 @@ def test_levels_of_loggers_are_shown_and_changed(broker: Broker) -> None:
     ("change", "error"),
     [
         (("kavka.no.such.logger", SET, "INFO"), ErrorCode.INVALID_CONFIG),
-        (("kavka.broker.dynamic_config", SET, "LOUD"), ErrorCode.INVALID_CONFIG),
-        (("kavka.broker.dynamic_config", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
+        (("kavka.broker.settings.dynamic_config", SET, "LOUD"), ErrorCode.INVALID_CONFIG),
+        (("kavka.broker.settings.dynamic_config", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
         (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.handling import load_handlers
+from kavka.broker.requests.handling import load_handlers
 from kavka.broker.security.acl import Operation
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages import (

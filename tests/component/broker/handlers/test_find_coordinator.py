@@ -27,7 +27,9 @@ class Scene(Broker):
         super().__init__({name.replace("_", "."): value for name, value in settings.items()})
         never: Any = pytest.fail
         self.services.groups = GroupCoordination(self.services, never, Workers(never, never, never))
-        self.services.transactions = TransactionCoordination(self.services, never, Workers(never, never, never))
+        self.services.transactions = TransactionCoordination(
+            self.services, self.services.groups, never, Workers(never, never, never)
+        )
         if leaders:
             self.know(dict.fromkeys((GROUPS, TRANSACTIONS), leaders))
 

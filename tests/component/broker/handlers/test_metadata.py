@@ -3,7 +3,7 @@
 import pytest
 
 from kavka.broker.handlers import metadata as _  # noqa: F401 - registers the handler
-from kavka.broker.metadata_cache import ZERO_TOPIC_ID
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID
 from kavka.broker.security.acl import Operation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kavka.broker.handlers import create_partitions, create_topics, delete_topics
-from kavka.broker.metadata_cache import ZERO_TOPIC_ID
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID
 from kavka.broker.security.acl import Operation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.create_partitions import (

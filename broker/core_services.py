@@ -1,0 +1,56 @@
+"""The parts of a broker that its coordinators build on: all that handlers are given, but the coordinators."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kavka.broker.metadata.metadata_cache import MetadataCache
+    from kavka.broker.metrics.registry import Metrics
+    from kavka.broker.partitions.fetch_sessions import FetchSessions
+    from kavka.broker.partitions.producer_ids import ProducerIds
+    from kavka.broker.partitions.replica_manager import ReplicaManager
+    from kavka.broker.settings.dynamic_config import DynamicConfig
+    from kavka.broker.waiting.purgatory import Purgatory
+    from kavka.cluster.controller import Controller
+    from kavka.cluster.features import FinalizedFeatures
+    from kavka.cluster.registry.base import Registry
+    from kavka.storage.cleaner.log_cleaner import LogCleaner
+    from kavka.storage.log_manager import LogManager
+
+
+class CoreServices:
+    """Set before the first request, never changed after."""
+
+    __slots__ = (
+        "broker_id",
+        "cleaner",
+        "cluster_id",
+        "config",
+        "controller",
+        "features",
+        "fetch_sessions",
+        "logs",
+        "metadata",
+        "metrics",
+        "now_ms",
+        "producer_ids",
+        "purgatory",
+        "registry",
+        "replicas",
+    )
+
+    broker_id: int
+    cleaner: "LogCleaner"
+    cluster_id: str
+    config: "DynamicConfig"
+    controller: "Controller"
+    features: "FinalizedFeatures"
+    fetch_sessions: "FetchSessions"
+    logs: "LogManager"
+    metadata: "MetadataCache"
+    metrics: "Metrics"
+    now_ms: Callable[[], int]
+    producer_ids: "ProducerIds"
+    purgatory: "Purgatory"
+    registry: "Registry"
+    replicas: "ReplicaManager"

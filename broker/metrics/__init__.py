@@ -1,0 +1,1 @@
+"""Seeing inside: metrics, their page, gauges, log lines."""

@@ -1,0 +1,246 @@
+"""Reading what a fetch asks for: partition by partition, within its limits (KIP-74), into the answer's entries."""
+
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.network.file_part import FilePart
+from kavka.broker.partitions.partition import Partition
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchPartition,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from kavka.storage.log_slice import LogSlice
+    from kavka.storage.partition_log import PartitionLog
+
+SENDFILE_FROM_BYTES: Final = 64 * 1024
+"""Slices from this size on go by sendfile: below, reading and sending costs less than the extra system call."""
+MAGIC_2_SINCE: Final = 4
+"""The first version of Fetch that carries batches as they are stored."""
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+FUTURE_LOCAL_REPLICA: Final = -3
+
+
+class ReadLimits:
+    """What one fetch may read.
+
+    `honours_first_batch` is KIP-74's promise to return the first batch of the first non-empty partition whole; before
+    v3 the limit of each partition was hard.
+    """
+
+    __slots__ = ("honours_first_batch", "max_bytes", "replica_id", "version", "wants_committed")
+
+    def __init__(self, max_bytes: int, *, version: int, replica_id: int, isolation_level: int) -> None:
+        self.max_bytes = max_bytes
+        self.version = version
+        self.honours_first_batch = version >= 3
+        self.replica_id = replica_id
+        self.wants_committed = isolation_level == READ_COMMITTED
+
+    @property
+    def needs_conversion(self) -> bool:
+        """Whether what is read has to be looked into record by record, which can take seconds."""
+        return self.version < MAGIC_2_SINCE
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether a consumer asks (and not a follower): it sees only what is below the high watermark."""
+        return self.replica_id == CONSUMER
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a broker replicates (and not a debugging client with one of the other negative ids)."""
+        return self.replica_id >= 0
+
+
+class Reading:
+    """One partition's part of a fetch: what was asked, and after `read` the answer and how many bytes it has."""
+
+    __slots__ = ("answer", "asked", "partition", "piece", "size_bytes")
+
+    def __init__(self, partition: Partition | None, asked: FetchPartition, refusal: ErrorCode | None = None) -> None:
+        self.partition = partition
+        self.asked = asked
+        self.piece: LogSlice | None = None
+        self.size_bytes = 0
+        self.answer = refused(asked.partition, ErrorCode.NONE if refusal is None else refusal)
+        if refusal is not None:
+            # Empty where nothing was read, null where reading failed: as Kafka has it.
+            self.answer.aborted_transactions = []
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer is an error, or tells of a diverging epoch: both are answered at once."""
+        return self.answer.error_code != 0 or self.answer.diverging_epoch.end_offset >= 0
+
+    def read(self, limits: ReadLimits, max_bytes: int, *, nothing_yet: bool, is_trial: bool = False) -> None:
+        """Look up the slice to answer with, `max_bytes` at most unless KIP-74 grants the first batch.
+
+        A trial is not answered with: the aborted transactions, of which there may be thousands, are left out.
+        """
+        partition = self.partition
+        if partition is None:
+            return
+        asked = self.asked
+        self.piece = None
+        self.size_bytes = 0
+        try:
+            self._read(partition, asked, limits, max_bytes, nothing_yet, is_trial)
+        except BrokerError as failure:
+            self.answer = refused(asked.partition, failure.code)
+        except FileNotFoundError:
+            # Deleted between the two looks: there is another answer by the time that the client asks again.
+            self.answer = refused(asked.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _read(
+        self,
+        partition: Partition,
+        asked: FetchPartition,
+        limits: ReadLimits,
+        max_bytes: int,
+        nothing_yet: bool,
+        is_trial: bool,
+    ) -> None:
+        log = partition.leader_log()
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        high_watermark = log.high_watermark
+        last_stable_offset = log.last_stable_offset
+        end_offset = log.log_end_offset
+        if limits.is_consumer:
+            end_offset = last_stable_offset if limits.wants_committed else high_watermark
+        answer = PartitionData(
+            partition_index=asked.partition,
+            error_code=0,
+            high_watermark=high_watermark,
+            last_stable_offset=last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=[] if limits.wants_committed else None,
+            records=b"",
+        )
+        self.answer = answer
+        if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
+            return
+        limit = min(max_bytes, max(asked.partition_max_bytes, 0))
+        piece = log.read(
+            asked.fetch_offset,
+            limit,
+            min_one=nothing_yet and limits.honours_first_batch,
+            end_offset=end_offset,
+        )
+        if (
+            limits.honours_first_batch
+            and not nothing_yet
+            and piece.size_bytes == limit > 0
+            and not piece.begins_with_whole_batch()
+        ):
+            # A piece of a batch is of no use to anybody, and Kafka sends none either.
+            return
+        self.piece = piece
+        self.size_bytes = piece.size_bytes
+        if limits.wants_committed and piece.size_bytes and not is_trial:
+            answer.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in log.aborted_transactions(asked.fetch_offset, log.upper_bound_offset(piece))
+            ]
+            if not log.holds(piece):
+                # Compacted away between the two looks, with the aborted transactions that the slice still shows.
+                self.read(limits, max_bytes, nothing_yet=nothing_yet)
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Read nothing; the answer is the error."""
+        self.partition = None
+        self.answer = refused(self.asked.partition, code)
+
+    def available(self, limits: ReadLimits) -> bool:
+        """Whether there is anything at all to read now, an error included. Cheap: looks at offsets only."""
+        partition = self.partition
+        if partition is None:
+            return True
+        log = partition.log
+        if log is None or not partition.is_leader:
+            return True
+        if self.asked.current_leader_epoch not in (-1, partition.leader_epoch):
+            return True
+        offset = self.asked.fetch_offset
+        log_end_offset = log.log_end_offset
+        if not limits.is_consumer:
+            return log_end_offset != offset
+        end_offset = log.last_stable_offset if limits.wants_committed else log.high_watermark
+        # Between that end and the log's there is nothing to read yet, and nothing wrong.
+        return offset < end_offset or offset > log_end_offset
+
+    def weigh(self, limits: ReadLimits, enough: int) -> int:
+        """How many bytes a fetch that waits would find here; `enough` of them where it is not to wait any longer.
+
+        That is for an error, and for what lies before the segment with the readable end: a read goes to its segment's
+        end at most, so that no append adds to it. What the other partitions take of the limits is left aside, as in
+        Kafka. Others may be asking the same, or answering already: what is found is not kept.
+        """
+        partition = self.partition
+        trial = Reading(partition, self.asked)
+        trial.read(limits, limits.max_bytes, nothing_yet=True, is_trial=True)
+        log = None if partition is None else partition.log
+        if log is None or trial.failed:
+            return enough
+        piece = trial.piece
+        if piece is None or not piece.size_bytes:
+            return 0
+        end_offset = log.log_end_offset
+        if limits.is_consumer:
+            end_offset = trial.answer.last_stable_offset if limits.wants_committed else trial.answer.high_watermark
+        if piece.segment_base_offset < log.segment_base_offset(end_offset):
+            return enough
+        return min(piece.size_bytes, max(self.asked.partition_max_bytes, 0))
+
+    def attach(self, *, by_descriptor: bool = True) -> int:
+        """Put the bytes into the answer, or a pinned piece of the file for sendfile; how many bytes it has.
+
+        An answer whose bytes can't be read becomes KAFKA_STORAGE_ERROR.
+        """
+        piece = self.piece
+        if piece is None or not piece.size_bytes:
+            return 0
+        by_descriptor = by_descriptor and piece.size_bytes >= SENDFILE_FROM_BYTES
+        try:
+            self.answer.records = FilePart(piece) if by_descriptor else piece.read_bytes()
+        except FileNotFoundError:
+            # Deleted since: the client asks again and learns of it.
+            self.size_bytes = 0
+            self.answer.records = b""
+        except BrokerError as failure:
+            self.size_bytes = 0
+            self.answer = refused(self.asked.partition, failure.code)
+        return self.size_bytes
+
+
+def refused(index: int, code: ErrorCode) -> PartitionData:
+    """An entry without data."""
+    return PartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+    )
+
+
+def read_all(readings: list[Reading], limits: ReadLimits) -> int:
+    """Read in order until the fetch's limit is reached; how many bytes were found."""
+    left = limits.max_bytes
+    found = 0
+    for reading in readings:
+        reading.read(limits, left, nothing_yet=found == 0)
+        found += reading.size_bytes
+        left = max(0, left - reading.size_bytes)
+    return found
+
+
+def _diverges(log: "PartitionLog", asked: FetchPartition, answer: PartitionData) -> bool:
+    """Whether the client's last epoch ends earlier here than where it wants to go on (KIP-595, KIP-320)."""
+    epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+        return False
+    answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return True

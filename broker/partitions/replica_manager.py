@@ -1,0 +1,273 @@
+"""The partitions that this broker hosts, and how the controller's orders change them (Kafka's ReplicaManager)."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from kavka.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+if TYPE_CHECKING:
+    from kavka.storage.log_manager import LogManager
+    from kavka.storage.partition_log import PartitionLog
+
+TopicPartition = tuple[str, int]
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaManager:
+    """All partitions of this broker by (topic, index).
+
+    `on_leadership(partition, is_leader)` hears of each leadership that begins, goes on under another epoch, or ends. It
+    is called under the lock, so that it hears the controller's orders in order, and must not wait for anything.
+
+    Threads: `partitions` is replaced whole under `_lock` by the controller's orders and read without it by any
+    thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
+    """
+
+    def __init__(
+        self, broker_id: int, logs: "LogManager", on_leadership: Callable[[Partition, bool], None] | None = None
+    ) -> None:
+        self._broker_id = broker_id
+        self._logs = logs
+        self._on_leadership = on_leadership
+        self._lock = threading.Lock()
+        self._refused = RefusedOrders()
+        self.controller_epoch = 0
+        self.partitions: dict[tuple[str, int], Partition] = {}
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
+        with self._lock:
+            if request.controller_epoch < self.controller_epoch:
+                return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            partitions = dict(self.partitions)
+            logs = self._make_logs(
+                {
+                    (topic_state.topic_name, state.partition_index): WantedLog(
+                        bytes(topic_state.topic_id), state.is_new
+                    )
+                    for topic_state in request.topic_states
+                    for state in topic_state.partition_states
+                    if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+                }
+            )
+            answers = []
+            for topic_state in request.topic_states:
+                name, topic_id = topic_state.topic_name, bytes(topic_state.topic_id)
+                errors = [
+                    LeaderAndIsrPartitionError(
+                        partition_index=state.partition_index,
+                        error_code=self._apply(
+                            partitions,
+                            name,
+                            topic_id,
+                            state,
+                            request.controller_epoch,
+                            logs.get((name, state.partition_index)),
+                        ),
+                    )
+                    for state in topic_state.partition_states
+                ]
+                answers.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=errors))
+            self.partitions = partitions
+        for key in logs:
+            partition = partitions.get(key)
+            if partition is not None:
+                partition.wake_all()
+        return LeaderAndIsrResponse(error_code=ErrorCode.NONE, topics=answers)
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later).
+
+        A partition in a failed directory stays, as in Kafka: clients go on hearing KAFKA_STORAGE_ERROR of it, and its
+        topic can't be deleted before the directory is back.
+        """
+        with self._lock:
+            if request.controller_epoch < self.controller_epoch:
+                return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
+            self.controller_epoch = request.controller_epoch
+            partitions = dict(self.partitions)
+            stopped: list[Partition] = []
+            doomed: list[TopicPartition] = []
+            refused: dict[TopicPartition, ErrorCode] = {}
+            for topic_state in request.topic_states:
+                for state in topic_state.partition_states:
+                    key = (topic_state.topic_name, state.partition_index)
+                    partition = partitions.get(key)
+                    if partition is not None and partition.is_offline:
+                        refused[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                        continue
+                    # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
+                    if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
+                        refused[key] = ErrorCode.FENCED_LEADER_EPOCH
+                        continue
+                    if partition is not None:
+                        del partitions[key]
+                        stopped.append(partition)
+                    if state.delete_partition:
+                        doomed.append(key)
+            self.partitions = partitions
+            for partition in stopped:
+                # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
+                partition.resign()
+                self._tell(partition, False)
+            refused |= {key: failure.code for key, failure in self._delete_logs(doomed).items()}
+        for partition in stopped:
+            partition.wake_all()
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, refused))
+
+    def directory_failed(self, failed: Iterable[Path]) -> list[Partition]:
+        """Take the partitions of failed log directories offline; which they were."""
+        parents = set(failed)
+        hit = []
+        # Else a leadership that begins just now would stand, in a directory that is gone.
+        with self._lock:
+            for partition in self.partitions.values():
+                if partition.log is not None and partition.log.directory.parent in parents:
+                    partition.take_offline()
+                    self._tell(partition, False)
+                    hit.append(partition)
+        for partition in hit:
+            partition.wake_all()
+        return hit
+
+    def retry_refused(self) -> bool:
+        """Try again what a disk refused for a reason that passes. True: there is less of it, so tell the controller.
+
+        Waits for the disk, as the controller's orders do: for a background thread.
+        """
+        if not self._refused:
+            return False
+        with self._lock:
+            before = len(self._refused)
+            for key, made in self._make_logs(dict(self._refused.creations)).items():
+                if isinstance(made, BrokerError) and key not in self._refused.creations:
+                    log.error("cannot host topic=%s partition=%d error=%r", *key, str(made))
+            self._delete_logs(list(self._refused.deletions))
+            return len(self._refused) < before
+
+    @property
+    def leader_count(self) -> int:
+        """How many partitions this broker leads."""
+        return sum(partition.is_leader for partition in self.partitions.values())
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions are in failed directories."""
+        return sum(partition.is_offline for partition in self.partitions.values())
+
+    @property
+    def under_replicated_count(self) -> int:
+        """How many led partitions have fewer in-sync replicas than replicas."""
+        return sum(p.is_leader and len(p.isr) < len(p.replicas) for p in self.partitions.values())
+
+    def _make_logs(
+        self, wanted: Mapping[TopicPartition, WantedLog]
+    ) -> "dict[TopicPartition, PartitionLog | BrokerError]":
+        """The logs, made where they are missing; remembers those that are to be tried again. Under the lock."""
+        owed = self._refused.creations
+        wanted = {
+            # What was new when it was refused still lies in no directory, whatever the controller has forgotten.
+            key: owed[key] if key in owed and owed[key].topic_id == each.topic_id else each
+            for key, each in wanted.items()
+        }
+        logs = self._logs.create(
+            [(*key, each.topic_id) for key, each in wanted.items()],
+            new={key for key, each in wanted.items() if each.is_new},
+        )
+        for key, made in logs.items():
+            if self._may_pass(key, made):
+                self._refused.refuse_creation(key, wanted[key])
+            else:
+                self._refused.forget(key)
+        return logs
+
+    def _delete_logs(self, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        """Delete the logs; remembers those that are to be tried again, and gives all failures. Under the lock."""
+        keys = list(doomed)
+        failures = self._logs.delete(keys)
+        for key in keys:
+            if self._may_pass(key, failures.get(key)):
+                self._refused.refuse_deletion(key)
+            else:
+                self._refused.forget(key)
+        return failures
+
+    def _may_pass(self, key: TopicPartition, result: object) -> bool:
+        """Whether the disk refused, and the directory is not lost."""
+        return (
+            isinstance(result, BrokerError)
+            and result.code is ErrorCode.KAFKA_STORAGE_ERROR
+            and not self._logs.is_offline(*key)
+        )
+
+    def _apply(
+        self,
+        partitions: dict[tuple[str, int], Partition],
+        topic: str,
+        topic_id: bytes,
+        state: LeaderAndIsrPartitionState,
+        controller_epoch: int,
+        hosted_log: "PartitionLog | BrokerError | None",
+    ) -> ErrorCode:
+        key = (topic, state.partition_index)
+        partition = partitions.get(key)
+        if partition is not None and partition.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if hosted_log is None:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if isinstance(hosted_log, BrokerError):
+            log.error("cannot host topic=%s partition=%d error=%r", topic, state.partition_index, str(hosted_log))
+            if partition is None and self._logs.is_offline(*key):
+                partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+            return hosted_log.code
+        if partition is None:
+            partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+        if state.leader == self._broker_id:
+            changed = partition.make_leader(state, controller_epoch, hosted_log)
+        else:
+            changed = partition.make_follower(state, controller_epoch, hosted_log)
+        if changed:
+            self._tell(partition, partition.is_leader)
+        return ErrorCode.NONE
+
+    def _tell(self, partition: Partition, is_leader: bool) -> None:
+        if self._on_leadership is not None:
+            self._on_leadership(partition, is_leader)
+
+
+def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
+    """Whether the partition can be hosted, and the controller's order is not older than what is known of it."""
+    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.leader_epoch)
+
+
+def _stopped(
+    request: StopReplicaRequest, refused: Mapping[TopicPartition, ErrorCode]
+) -> list[StopReplicaPartitionError]:
+    return [
+        StopReplicaPartitionError(
+            topic_name=topic_state.topic_name,
+            partition_index=state.partition_index,
+            error_code=refused.get((topic_state.topic_name, state.partition_index), ErrorCode.NONE),
+        )
+        for topic_state in request.topic_states
+        for state in topic_state.partition_states
+    ]

@@ -1,0 +1,194 @@
+"""Before a transaction's first batch on a partition: ask its coordinator whether the partition takes part (KIP-890).
+
+Produce v12 and later has the partition added by that; older producers have said so in AddPartitionsToTxn, and it is
+only verified. Once a partition has an open transaction of the producer, nothing is asked any more.
+"""
+
+import struct
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+
+from kavka.broker.coordination.transactions import Codes, told_to_producer
+from kavka.broker.waiting.promise import Promise
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.records.batch import HEADER_SIZE_BYTES
+from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
+
+if TYPE_CHECKING:
+    from kavka.broker.partitions.partition import Partition
+    from kavka.broker.services import Services
+    from kavka.protocol.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest
+
+T = TypeVar("T")
+
+ADDS_SINCE: Final = 12
+ABORTABLE_SINCE: Final = 11
+CONCURRENT_SINCE: Final = 12
+"""Who begins a transaction right behind the last one's end is told so often, and knows what to do (KAFKA-18662)."""
+MAGIC_POSITION: Final = 16
+ATTRIBUTES_POSITION: Final = 22
+"""Of the byte with the bits that are in use."""
+RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What producers may not know how to retry; NOT_ENOUGH_REPLICAS they do, without asking for metadata."""
+WORDS: Final = {
+    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator cannot say now whether the partition takes part",
+}
+"""Where the code alone would mislead."""
+
+_PRODUCER = struct.Struct(">qhi").unpack_from
+_PRODUCER_POSITION: Final = 43
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether the batch belongs to a transaction; looks at one byte of its attributes."""
+    return (
+        records is not None
+        and len(records) >= HEADER_SIZE_BYTES
+        and records[MAGIC_POSITION] == 2
+        and records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
+    )
+
+
+class Unverified(NamedTuple):
+    """A batch that waits for its coordinator."""
+
+    partition: "Partition"
+    data: "PartitionProduceData"
+    answers: "list[PartitionProduceResponse]"
+    place: int
+    """In `answers`, where its own belongs."""
+    guard: int
+
+
+class Verification:
+    """The transactional batches of one produce request.
+
+    Threads: the I/O thread that runs the request, until `ask`; then whoever brings the coordinator's answer.
+    """
+
+    __slots__ = ("_producer", "_services", "_version", "unverified")
+
+    def __init__(self, services: "Services", request: "ProduceRequest", version: int) -> None:
+        """Raises BrokerError INVALID_PRODUCER_ID_MAPPING for batches of several producers."""
+        self._services = services
+        self._version = version
+        producers = {
+            _PRODUCER(data.records, _PRODUCER_POSITION)[:2]
+            for asked in request.topic_data
+            for data in asked.partition_data
+            if is_transactional(data.records)
+        }
+        if len(producers) > 1:
+            raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        self._producer: tuple[int, int] = next(iter(producers), (-1, -1))
+        self.unverified: list[Unverified] = []
+
+    def guard_of(self, partition: "Partition", records: memoryview) -> int:
+        """The guard to append with. Above 0: once the coordinator has said yes, see `ask`.
+
+        Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+        """
+        adds = self._version >= ADDS_SINCE
+        if not adds and not self._services.config.current.transaction_partition_verification_enable:
+            return NEEDS_NO_VERIFICATION
+        log = partition.leader_log()
+        producer_id, epoch, sequence = _PRODUCER(records, _PRODUCER_POSITION)
+        if log.producers.has_open_transaction(producer_id, epoch):
+            return NOT_VERIFIED
+        return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)
+
+    def ask(
+        self, transactional_id: str, done: Callable[[Unverified, ErrorCode], None], end: Callable[[], None]
+    ) -> None:
+        """Ask about all of `unverified`. `done` for each, with NONE or the client's error; then `end`. Maybe at once.
+
+        They are called by any thread, with no lock held. `end` comes whatever else fails: the client waits for it.
+        """
+        from kavka.coordinator.runtime.result import Producer
+
+        def answered(codes: Codes) -> None:
+            try:
+                for batch in self.unverified:
+                    partition = batch.partition
+                    code = codes[partition.topic, partition.index]
+                    if code is not ErrorCode.NONE:
+                        self._withdraw(batch)
+                        code = _told(code, self._version)
+                    done(batch, code)
+            finally:
+                end()
+
+        transactions = self._services.transactions
+        ask = transactions.add_partitions if self._version >= ADDS_SINCE else transactions.verify_partitions
+        partitions = [(batch.partition.topic, batch.partition.index) for batch in self.unverified]
+        ask(transactional_id, Producer(*self._producer), partitions, answered)
+
+    def _withdraw(self, batch: Unverified) -> None:
+        log = batch.partition.log
+        if log is not None:
+            log.withdraw(self._producer[0], batch.guard)
+
+
+class LaterAnswer(Generic[T]):
+    """An answer that is made once something has come, which may have been at once.
+
+    Threads: `come` once, by any thread; `has_come` once, by the thread that has to answer. `_lock` guards both flags.
+    Whoever is second makes the answer: `has_come` returns True and leaves it to its caller, or `come` does it.
+    """
+
+    __slots__ = ("_has_come", "_is_awaited", "_lock", "_make", "promise")
+
+    def __init__(self, make: Callable[[], "T | Promise[T] | None"]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._has_come = False
+        self._is_awaited = False
+        self.promise: Final[Promise[T]] = Promise()
+        """The connection's next request waits: the effects are still to come."""
+
+    def has_come(self) -> bool:
+        """Whether it has; if not, `promise` will be kept."""
+        with self._lock:
+            self._is_awaited = not self._has_come
+            return self._has_come
+
+    def come(self) -> None:
+        """Now it has."""
+        with self._lock:
+            self._has_come = True
+            if not self._is_awaited:
+                return
+        try:
+            answer = self._make()
+        except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
+            self.promise.fail(failure)
+            return
+        if isinstance(answer, Promise):
+            answer.watch(self._settle)
+        else:
+            self._settle(answer, None)
+
+    def _settle(self, answer: T | None, error: BaseException | None) -> None:
+        if error is not None:
+            self.promise.fail(error)
+        else:
+            # None is an answer too: none at all, for acks=0.
+            self.promise.complete(cast("T", answer))
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    if code in RETRIED_AS_NOT_ENOUGH_REPLICAS:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and version < CONCURRENT_SINCE:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return told_to_producer(code, version >= ABORTABLE_SINCE)

@@ -1,0 +1,202 @@
+"""What a handler is given and how it is found.
+
+A handler is a plain function of (request, context, services), kept in `broker/handlers/NAME.py` and registered there by
+`@handles(NameRequest, versions="0-4")`. It returns the response, or a `Promise` of it, or raises `BrokerError`.
+ApiVersions, the dispatcher and the tests over all handlers read the registry; there is no other list.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
+from kavka.broker.services import Services as Services
+from kavka.broker.waiting.promise import Promise
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.schema import Request, Response, schema_of
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+    from kavka.broker.requests.session import Session
+
+AnyHandler = Callable[[Any, "Context", Services], Any]
+ErrorAnswer = Callable[[Any, ErrorCode, str | None], Response | None]
+RequestT = TypeVar("RequestT", bound=Request)
+
+_DENIED: Final = {
+    2: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    3: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    4: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    5: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+class Context:
+    """One request on its way: where it came from, its header, and the slot of its answer.
+
+    Threads: made and owned by the I/O thread that runs it. `answer` is written once by whoever completes the request,
+    and read under the connection's write lock.
+    """
+
+    __slots__ = (
+        "answer",
+        "api_key",
+        "api_version",
+        "charged_size_bytes",
+        "client_id",
+        "completed_ns",
+        "connection",
+        "correlation_id",
+        "frame",
+        "is_inline",
+        "local_done_ns",
+        "received_ns",
+        "route",
+        "session",
+        "started_ns",
+        "throttle_time_ms",
+    )
+
+    def __init__(self, connection: "Connection", frame: memoryview, received_ns: int, charged_size_bytes: int) -> None:
+        self.connection = connection
+        self.session: Session = connection.session
+        self.frame: memoryview | None = frame
+        self.received_ns = received_ns
+        self.charged_size_bytes = charged_size_bytes
+        self.answer: Any = None
+        self.started_ns = 0
+        self.local_done_ns = 0
+        self.completed_ns = 0
+        self.throttle_time_ms = 0
+        self.is_inline = False
+        """Whether a network thread runs it, all of whose connections wait meanwhile."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    route: Any
+
+    @property
+    def listener_name(self) -> str:
+        """The name of the listener that the client connected to."""
+        return self.connection.listener_name
+
+    @property
+    def client_host(self) -> str:
+        """The client's address, without its port."""
+        return self.connection.peer_host
+
+    @property
+    def principal(self) -> str:
+        """Who the client is, as `User:NAME`."""
+        return self.session.principal
+
+    @property
+    def local_host(self) -> str:
+        """The broker's address as this client reached it."""
+        return self.connection.local_host
+
+    @property
+    def local_port(self) -> int:
+        """The broker's port as this client reached it."""
+        return self.connection.local_port
+
+    def allows(self, operation: Operation, resource: Resource) -> bool:
+        """Whether the client may perform `operation` on `resource`."""
+        authorizer = self.session.authorizer
+        return authorizer is None or authorizer.allows(self.principal, self.client_host, operation, resource)
+
+    def require(self, operation: Operation, resource: Resource) -> None:
+        """Raise BrokerError (the resource type's AUTHORIZATION_FAILED) unless the client may do this."""
+        if not self.allows(operation, resource):
+            raise BrokerError(_DENIED.get(resource.type, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+
+    def authorized_operations(self, resource: Resource) -> int:
+        """The operations that the client may perform on `resource`, one bit each (KIP-430)."""
+        bits = 0
+        for operation in SUPPORTED_OPERATIONS.get(resource.type, frozenset()):
+            if self.allows(operation, resource):
+                bits |= 1 << operation
+        return bits
+
+
+class Handler:
+    """A registered handler: the request class, the versions served, the function."""
+
+    __slots__ = (
+        "advertised_min",
+        "api_key",
+        "error_answer",
+        "function",
+        "is_small",
+        "max_version",
+        "min_version",
+        "request_class",
+    )
+
+    def __init__(
+        self,
+        request_class: type[Request],
+        versions: tuple[int, int],
+        advertised_min: int,
+        function: AnyHandler,
+        error_answer: ErrorAnswer | None,
+        is_small: bool = False,
+    ) -> None:
+        self.request_class = request_class
+        key = schema_of(request_class).key
+        if key is None:
+            raise TypeError(f"{request_class.__name__} has no API key")
+        self.api_key = key
+        self.min_version, self.max_version = versions
+        self.advertised_min = advertised_min
+        self.function = function
+        self.error_answer = error_answer
+        self.is_small = is_small
+
+
+_handlers: dict[int, Handler] = {}
+
+
+def handles(
+    request_class: type[RequestT],
+    *,
+    versions: str,
+    advertised_from: int | None = None,
+    error_answer: Callable[[RequestT, ErrorCode, str | None], Response | None] | None = None,
+    is_small: bool = False,
+) -> Callable[[Callable[[RequestT, Context, Services], Response | Promise[Any] | None]], Any]:
+    """Register a handler for `request_class` in `versions` ("low-high"). A second one for the same API is an error.
+
+    `advertised_from`: the lowest version that ApiVersions shows, where it is not the lowest served (KAFKA-18659).
+    `error_answer(request, code, message)`: the response for an error that concerns the whole request, for
+    APIs whose response has no top-level error code.
+    `is_small`: whether requests never wait for a disk and cost little, so that network threads may run them.
+    """
+    low, _, high = versions.partition("-")
+
+    def register(function: Callable[[RequestT, Context, Services], Any]) -> Any:
+        served = (int(low), int(high or low))
+        shown = served[0] if advertised_from is None else advertised_from
+        handler = Handler(request_class, served, shown, function, error_answer, is_small)
+        other = _handlers.setdefault(handler.api_key, handler)
+        if other is not handler:
+            raise RuntimeError(f"API key {handler.api_key} has two handlers: {other.function} and {function}")
+        return function
+
+    return register
+
+
+def registered_handlers() -> dict[int, Handler]:
+    """The registry as it is: API key to handler. Not to be changed."""
+    return _handlers
+
+
+def load_handlers() -> dict[int, Handler]:
+    """Import every module of `broker/handlers` and give the registry: API key to handler."""
+    package = importlib.import_module("kavka.broker.handlers")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"kavka.broker.handlers.{module.name}")
+    return dict(_handlers)

@@ -1,0 +1,65 @@
+"""Requests that repeat, prepared: what a connection keeps of its last requests to an API, so that the next costs less.
+
+An API prepares its requests by keeping a `Prepared` in the connection's session, at the end of the ordinary way; from
+then on `RequestRunner` tries that first, on I/O threads and on network threads alike. Whatever it leaves takes the
+ordinary way, which decides again from the beginning and knows nothing of this one: so both give the same answers.
+
+    prepared_produce.py    appends at once, where nothing but correlation id and records has changed
+    prepared_commit.py     commits at once, where nothing but correlation id and offsets has changed
+    SMALL, TAILING         nothing is done at once; but the ordinary way may be gone on a network thread
+"""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import ThreadCells
+
+HEAD_SIZE_BYTES: Final = 8
+"""Of API key, version and correlation id. Shorter frames are given to nobody here."""
+CLOSES: Final = b"closes"
+"""Stands for the answer where a request closes its connection; no answer is as short."""
+
+
+class Prepared:
+    """What one connection keeps of its requests to one API. This one keeps nothing.
+
+    Threads: that which holds the connection's `running`.
+    """
+
+    __slots__ = ()
+
+    closing_reason: str = ""
+    """Why CLOSES."""
+
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+        """Run a request to its whole answer (empty: it gets none); None if the request has to take the ordinary way.
+
+        CLOSES if it failed and has no answer that could say so: the caller writes the answers before it and closes.
+        Unless `may_wait`, whatever would wait for a disk is left to the ordinary way. Raises nothing.
+        """
+        return None
+
+    def is_small(self, frame: memoryview) -> bool:
+        """Whether the ordinary way of this request, which `run` has left, is short enough for a network thread."""
+        return False
+
+
+class _Small(Prepared):
+    __slots__ = ()
+
+    def is_small(self, frame: memoryview) -> bool:
+        return True
+
+
+class _Tailing(Prepared):
+    __slots__ = ()
+
+    def is_small(self, frame: memoryview) -> bool:
+        # Before v4 the records of a fetch have to be converted.
+        return frame[3] >= 4
+
+
+SMALL: Final = _Small()
+"""Of APIs whose requests are always small."""
+TAILING: Final = _Tailing()
+"""Of a connection whose last fetch found nothing: the next will wait, or read what was written just now."""

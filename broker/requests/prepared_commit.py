@@ -1,0 +1,228 @@
+"""The way of an offset commit that looks like the one before it.
+
+A member commits for the same partitions again and again; but for the correlation id and the offsets its requests are
+the same bytes. A connection remembers the last one that repeated itself: the bytes between the offsets, the records
+that were written, the encoded answer. The next such request sets the offsets in the records and goes to the group's
+shard, which decides as ever. Whatever does not fit, is refused, or cannot be answered at once takes the ordinary way,
+which does it again: to commit the same offset twice is to commit it.
+
+    request   head (key, version, correlation id: 8 bytes) | piece | offset i64 | piece | offset i64 | ... | piece
+    answer    size | correlation id | rest
+"""
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared
+from kavka.protocol.codec import encode
+from kavka.protocol.errors import BrokerError
+from kavka.protocol.headers import decode_request_header
+from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kavka.protocol.records.batch import Codec
+
+if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import ThreadCells
+    from kavka.broker.requests.handling import Context
+    from kavka.broker.services import Services
+    from kavka.coordinator.group.offsets.repeated import RepeatedCommit
+    from kavka.coordinator.group.shard import GroupShard
+    from kavka.coordinator.runtime.result import Result
+
+OFFSET_COMMIT_KEY: Final = 8
+OLDEST_VERSION: Final = 5
+"""Before it, a request may say how long its offsets are kept."""
+FLEXIBLE_SINCE: Final = 8
+OFFSET_SIZE_BYTES: Final = 8
+MAX_PARTITIONS: Final = 32
+MAX_SIZE_BYTES: Final = 4096
+"""What a connection may have remembered is bounded by this."""
+MARK: Final = 0x4B61766B61204A00
+
+_HEAD: Final = struct.Struct(">Ii").unpack_from
+_OFFSET: Final = struct.Struct(">q").unpack_from
+_ANSWER_HEAD: Final = struct.Struct(">ii").pack
+_MARK: Final = struct.Struct(">q").pack
+
+
+class PreparedCommits(Prepared):
+    """What one connection remembers of its commits."""
+
+    __slots__ = ("_last_size_bytes", "_services", "_shape")
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._shape: CommitShape | None = None
+        self._last_size_bytes = 0
+
+    def learn(self, request: OffsetCommitRequest, response: OffsetCommitResponse, context: "Context") -> None:
+        """A commit was answered well: remember it, if the one before was as long."""
+        frame = context.frame
+        if not frame or len(frame) > MAX_SIZE_BYTES or context.api_version < OLDEST_VERSION:
+            return
+        if len(frame) != self._last_size_bytes:
+            self._last_size_bytes = len(frame)
+        else:
+            self._shape = _shape_of(request, response, context, frame, self._services)
+
+    def is_small(self, frame: memoryview) -> bool:
+        return True
+
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+        shape = self._shape
+        if shape is None or frame.nbytes != shape.size_bytes:
+            return None
+        services = self._services
+        if shape.snapshot is not services.metadata.current or shape.hosted is not services.replicas.partitions:
+            # The topic may have gone, or the group be coordinated elsewhere.
+            self._shape = None
+            return None
+        return shape.commit(frame, services)
+
+
+class CommitShape:
+    """One request's shape. Changed by the thread that runs its connection only."""
+
+    __slots__ = (
+        "_answer",
+        "_answer_size_bytes",
+        "_coordinated",
+        "_key_version",
+        "_pieces",
+        "_positions",
+        "_repeated",
+        "hosted",
+        "size_bytes",
+        "snapshot",
+    )
+
+    def __init__(
+        self,
+        repeated: "RepeatedCommit",
+        frame: memoryview,
+        positions: list[int],
+        answer: bytes,
+        services: "Services",
+    ) -> None:
+        self.size_bytes = len(frame)
+        self.snapshot = services.metadata.current
+        self.hosted = services.replicas.partitions
+        groups = services.groups
+        self._coordinated = self.hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
+        (self._key_version, _) = _HEAD(frame)
+        starts = [HEAD_SIZE_BYTES, *(position + OFFSET_SIZE_BYTES for position in positions)]
+        ends = [*positions, len(frame)]
+        self._pieces = [
+            (start, end, frame[start:end].tobytes()) for start, end in zip(starts, ends, strict=True) if start < end
+        ]
+        self._positions = list(zip(repeated.values, positions, strict=True))
+        self._repeated = repeated
+        self._answer = answer
+        self._answer_size_bytes = len(answer) + 4
+
+    def commit(self, frame: memoryview, services: "Services") -> bytes | None:
+        """As `PreparedCommits.run`, for a frame of the same size."""
+        key_version, correlation_id = _HEAD(frame)
+        if key_version != self._key_version:
+            return None
+        for start, end, piece in self._pieces:
+            if frame[start:end] != piece:
+                return None
+        coordinated = self._coordinated
+        if coordinated is None or len(coordinated.isr) != 1:
+            return None
+        source = coordinated.log
+        if source is None or source.flushes_by_count:
+            # The answer waits for the disk, and this way only knows answers that are there at once.
+            return None
+        for value, position in self._positions:
+            (value.offset,) = _OFFSET(frame, position)
+        once = _Once(self._repeated)
+        try:
+            services.groups.runtime.run(coordinated.index, once.decide, once.refused)
+        except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers and logs it
+            return None
+        return _ANSWER_HEAD(self._answer_size_bytes, correlation_id) + self._answer if once.stands else None
+
+
+class _Once:
+    """One run of a shape."""
+
+    __slots__ = ("_repeated", "stands")
+
+    def __init__(self, repeated: "RepeatedCommit") -> None:
+        self._repeated = repeated
+        self.stands = False
+
+    def decide(self, shard: "GroupShard") -> "Result":
+        return shard.repeat_commit(self._repeated, self._answered)
+
+    def refused(self, error: BrokerError) -> None:
+        """The ordinary way says so."""
+
+    def _answered(self, stands: bool) -> None:
+        self.stands = stands
+
+
+def prepare_commit(
+    request: OffsetCommitRequest, response: OffsetCommitResponse, context: "Context", services: "Services"
+) -> None:
+    """Have commits like this one, which stands, take the short way, unless each has to be authorised."""
+    session = context.session
+    if session.authorizer is not None:
+        return
+    prepared = session.prepared.get(OFFSET_COMMIT_KEY)
+    if not isinstance(prepared, PreparedCommits):
+        prepared = PreparedCommits(services)
+        session.prepare(OFFSET_COMMIT_KEY, prepared)
+    prepared.learn(request, response, context)
+
+
+def is_faultless(response: OffsetCommitResponse) -> bool:
+    """Whether every offset was committed."""
+    return not any([partition.error_code for topic in response.topics for partition in topic.partitions])
+
+
+def _shape_of(
+    request: OffsetCommitRequest,
+    response: OffsetCommitResponse,
+    context: "Context",
+    frame: memoryview,
+    services: "Services",
+) -> CommitShape | None:
+    """None for a request that was not written the plain way, or has too many partitions.
+
+    The offsets' places are found by writing the request anew with marks in them: whatever a client wrote differently
+    would be read differently the short way.
+    """
+    from kavka.coordinator.group.offsets.repeated import RepeatedCommit
+
+    version = context.api_version
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    if (
+        len(partitions) > MAX_PARTITIONS
+        or any(partition.committed_metadata for partition in partitions)
+        or services.config.current.offsets_topic_compression_codec != Codec.NONE
+    ):
+        return None
+    start = decode_request_header(frame).body_offset
+    if bytes(frame[start:]) != encode(request, version):
+        return None
+    offsets = [partition.committed_offset for partition in partitions]
+    for number, partition in enumerate(partitions):
+        partition.committed_offset = MARK + number
+    marked = encode(request, version)
+    positions = []
+    for number, (partition, offset) in enumerate(zip(partitions, offsets, strict=True)):
+        partition.committed_offset = offset
+        mark = _MARK(MARK + number)
+        if marked.count(mark) != 1:
+            return None
+        positions.append(start + marked.index(mark))
+    try:
+        repeated = RepeatedCommit(request, version)
+    except ValueError:
+        return None
+    answer = encode(response, version)
+    if version >= FLEXIBLE_SINCE:
+        answer = b"\0" + answer
+    return CommitShape(repeated, frame, positions, answer, services)

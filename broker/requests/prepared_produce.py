@@ -1,0 +1,258 @@
+"""The way of a produce request that looks like the one before it.
+
+Producers send the same request again and again: client id, acks, timeout, topic and partition stay, only the
+correlation id and the records differ. A connection remembers the bytes in front of the records (the shape) and what
+they mean, so that the next such request costs a dictionary look-up instead of a decode, a look-up of the partition
+and an encode. What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same
+again and says what is wrong: an append that raised has written nothing and left the bytes as they came. Only where the
+flush failed that was due is the batch in the log, and the answer is made here. A batch of a transaction goes the short
+way where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
+
+    request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
+    empty
+    answer    size | correlation id | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
+"""
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared
+from kavka.protocol.codec import encode
+from kavka.protocol.headers import decode_request_header
+from kavka.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kavka.protocol.records.batch import HEADER_SIZE_BYTES
+from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.storage.appending import UnflushedError
+
+if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import ThreadCells
+    from kavka.broker.partitions.partition import Partition
+    from kavka.broker.requests.handling import Context
+    from kavka.broker.services import Services
+
+OLDEST_VERSION: Final = 5
+"""From here on answers have the three numbers side by side."""
+FLEXIBLE_SINCE: Final = 9
+EMPTY_TAGS: Final = b"\0\0\0"
+"""No tagged fields of the partition, the topic and the request."""
+ATTRIBUTES_POSITION: Final = 22
+PRODUCER_POSITION: Final = 43
+MAX_SHAPES: Final = 256
+MAX_LENGTHS: Final = 4
+PRODUCE_KEY: Final = 0
+MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
+
+_HEAD = struct.Struct(">Ii").unpack_from
+_SIZE = struct.Struct(">i").unpack_from
+_PRODUCER = struct.Struct(">qh").unpack_from
+_HEAD_OF_ANSWER = struct.Struct(">ii").pack
+
+
+class ProduceShape:
+    """One request's shape: where its records go, and the answer around the offsets. Immutable."""
+
+    __slots__ = (
+        "acks",
+        "answer_size_bytes",
+        "is_flexible",
+        "is_transactional",
+        "key_version",
+        "pack",
+        "partition",
+        "prefix",
+        "suffix",
+        "version",
+    )
+
+    def __init__(self, request: ProduceRequest, version: int, partition: "Partition", answer: bytes) -> None:
+        tagged_header = version >= FLEXIBLE_SINCE
+        self.key_version = version  # the key of Produce is 0, so both together are the version
+        self.version = version
+        self.acks = request.acks
+        self.is_transactional = request.transactional_id is not None
+        self.partition = partition
+        self.is_flexible = version >= FLEXIBLE_SINCE
+        marks = struct.pack(">qqq", *MARKS)
+        before, _, self.suffix = answer.partition(marks)
+        self.prefix = b"\0" + before if tagged_header else before
+        self.pack = struct.Struct(f">ii{len(self.prefix)}sqqq{len(self.suffix)}s").pack
+        self.answer_size_bytes = 4 + len(self.prefix) + len(marks) + len(self.suffix)
+
+
+class PreparedProduces(Prepared):
+    """The shapes of one connection's produce requests."""
+
+    __slots__ = ("_hosted", "_lengths", "_services", "_shapes")
+
+    closing_reason = "a produce with acks=0 failed, and no answer can say so"
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._hosted: object = None
+        self._lengths: tuple[int, ...] = ()
+        self._shapes: dict[bytes, ProduceShape] = {}
+
+    def learn(self, request: ProduceRequest, context: "Context", partition: "Partition") -> None:
+        """Remember the shape of a request that was appended, if it is one that can be remembered."""
+        frame = context.frame
+        version = context.api_version
+        if version < OLDEST_VERSION or frame is None:
+            return
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            return
+        end = _shape_end(request, frame, version)
+        if not end:
+            return
+        if self._hosted is not self._services.replicas.partitions or len(self._shapes) >= MAX_SHAPES:
+            self._shapes.clear()
+            self._hosted = self._services.replicas.partitions
+        answered = PartitionProduceResponse(
+            index=partition.index,
+            error_code=0,
+            base_offset=MARKS[0],
+            log_append_time_ms=MARKS[1],
+            log_start_offset=MARKS[2],
+        )
+        answer = _encoded(partition, answered, version)
+        shape = ProduceShape(request, version, partition, answer)
+        self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
+        if end not in self._lengths:
+            self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
+
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+        """Append; what has to be flushed where nothing may wait takes the ordinary way. See Prepared."""
+        services = self._services
+        if self._hosted is not services.replicas.partitions:
+            return None
+        for end in self._lengths:
+            shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
+            if shape is not None:
+                break
+        else:
+            return None
+        key_version, correlation_id = _HEAD(frame)
+        if key_version != shape.key_version:
+            return None
+        records = _records_at(frame, end, shape.is_flexible)
+        partition = shape.partition
+        log = partition.log
+        if log is None or (log.flushes_by_count and not may_wait):
+            return None
+        if records is None or (shape.acks == -1 and len(partition.isr) != 1):
+            return None
+        if len(records) < HEADER_SIZE_BYTES:
+            return None
+        if records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not (
+            shape.is_transactional and log.producers.has_open_transaction(*_PRODUCER(records, PRODUCER_POSITION))
+        ):
+            return None
+        try:
+            first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
+                records, shape.acks, shape.version, services.now_ms()
+            )
+        except UnflushedError as failure:
+            return self._unflushed(shape, correlation_id, failure, cells)
+        except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
+            return None
+        topic_cells = cells.topic(partition.topic)
+        topic_cells.produce_requests += 1
+        topic_cells.bytes_in += len(records)
+        if not duplicate:
+            topic_cells.messages_in += last_offset - first_offset + 1
+        # A repeated batch may have been flushed, and so be seen, only now.
+        if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+            partition.appended()
+        if shape.acks == 0:
+            return b""
+        return shape.pack(
+            shape.answer_size_bytes,
+            correlation_id,
+            shape.prefix,
+            first_offset,
+            log_append_time_ms,
+            log_start_offset,
+            shape.suffix,
+        )
+
+    def _unflushed(
+        self, shape: ProduceShape, correlation_id: int, failure: UnflushedError, cells: "ThreadCells"
+    ) -> bytes:
+        """The ordinary way's answer; that would append the batch again, which is in the log."""
+        partition = shape.partition
+        topic_cells = cells.topic(partition.topic)
+        topic_cells.produce_requests += 1
+        topic_cells.failed_produce_requests += 1
+        if shape.acks == 0:
+            return CLOSES
+        refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
+        answer = _encoded(partition, refused, shape.version)
+        if shape.is_flexible:
+            answer = b"\0" + answer
+        return _HEAD_OF_ANSWER(len(answer) + 4, correlation_id) + answer
+
+
+def prepare_produce(request: ProduceRequest, context: "Context", partition: "Partition", services: "Services") -> None:
+    """Have requests like this one, which was appended, take the short way, unless each has to be authorised."""
+    session = context.session
+    if session.authorizer is not None:
+        return
+    prepared = session.prepared.get(PRODUCE_KEY)
+    if not isinstance(prepared, PreparedProduces):
+        prepared = PreparedProduces(services)
+        session.prepare(PRODUCE_KEY, prepared)
+    prepared.learn(request, context, partition)
+
+
+def _encoded(partition: "Partition", answer: PartitionProduceResponse, version: int) -> bytes:
+    """The response to a request for one partition, without the header."""
+    topic = TopicProduceResponse(name=partition.topic, topic_id=partition.topic_id, partition_responses=[answer])
+    return encode(ProduceResponse(responses=[topic]), version)
+
+
+def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:
+    """Where the shape ends and the size of the records begins; 0 if the request was not written the plain way.
+
+    Found from the front, by writing what stands before the records anew: whatever a client wrote differently (longer
+    numbers, tagged fields, bytes behind the end) would be read differently the short way.
+    """
+    data = request.topic_data[0].partition_data[0]
+    records, data.records = data.records, b""
+    try:
+        emptied = encode(request, version)
+    finally:
+        data.records = records
+    is_flexible = version >= FLEXIBLE_SINCE
+    front = emptied[: -len(EMPTY_TAGS) - 1] if is_flexible else emptied[:-4]
+    start = decode_request_header(frame).body_offset
+    end = start + len(front)
+    found = _records_at(frame, end, is_flexible)
+    if records is None or found is None or len(found) != len(records) or frame[start:end] != front:
+        return 0
+    return end
+
+
+def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
+    """The records behind their size at `position`, if nothing but empty tagged fields comes after them."""
+    length = len(frame)
+    if not is_flexible:
+        if length < position + 4:
+            return None
+        start = position + 4
+        end = start + _SIZE(frame, position)[0]
+        return frame[start:end] if end == length and end > start else None
+    size = shift = 0
+    while position < length and shift < 35:
+        byte = frame[position]
+        position += 1
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            end = position + size - 1
+            fits = end == length - len(EMPTY_TAGS) and size > 1 and frame[end:].tobytes() == EMPTY_TAGS
+            return frame[position:end] if fits else None
+        shift += 7
+    return None

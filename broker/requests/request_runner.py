@@ -1,0 +1,163 @@
+"""Running a connection's requests, in order, a few at a time: on I/O threads, and the small ones on network threads."""
+
+from time import monotonic_ns as now_ns
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.network.connection import LARGE_ANSWER_BYTES
+from kavka.broker.requests.handling import Context
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES
+from kavka.broker.requests.request_log import SLOW_NS, log_slow
+
+if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import ThreadCells
+    from kavka.broker.network.connection import Connection, Received
+    from kavka.broker.network.request_queue import RequestQueue
+    from kavka.broker.requests.dispatcher import Dispatcher
+
+TURN_REQUESTS: Final = 16
+TURN_BYTES: Final = 1024 * 1024
+MAX_INLINE_REQUESTS: Final = 64
+MAX_INLINE_BYTES: Final = 16 * 1024
+"""A network thread runs no longer request."""
+ANY_SIZE: Final = 1 << 62
+HELD: Final = -1
+
+Run = tuple[memoryview, int, int, int]
+"""A prepared request that was run: its frame, when it was received, started and done (ns)."""
+
+
+class RequestRunner:
+    """Runs requests; one a thread, which alone calls `run_turn`.
+
+    Threads: `finished_count` is written by that one, and read by any.
+    """
+
+    def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher") -> None:
+        self._queue = queue
+        self._dispatcher = dispatcher
+        self.finished_count = 0
+        """How many were run."""
+
+    def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, is_inline: bool = False) -> int:
+        """Run requests of a connection until there are none or its turn is over, and hand on what is left: how many.
+
+        The thread holds the connection's `running`, and gives it away. `is_inline`: it is the network thread, which
+        runs the leading requests only that are known to be small.
+        """
+        if connection.deferred is not None:
+            return _do_deferred(connection)
+        pending, answers, session = connection.pending, connection.answers, connection.session
+        slots = answers.slots
+        most_requests, most_bytes = (MAX_INLINE_REQUESTS, MAX_INLINE_BYTES) if is_inline else (TURN_REQUESTS, ANY_SIZE)
+        count = size = 0
+        ready: list[bytes] = []
+        runs: list[Run] = []
+        while pending and count < most_requests and size < TURN_BYTES:
+            if (slots or answers.backlog) and connection.congested:
+                break
+            try:
+                frame, received_ns, charged_size_bytes = received = pending.popleft()
+            except IndexError:
+                # The connection was closed meanwhile.
+                break
+            answer = prepared = None
+            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
+                prepared = session.prepared[frame[1]]
+                answer = None if slots else prepared.run(frame, cells, not is_inline)
+            if is_inline and answer is None and not (prepared and prepared.is_small(frame)):
+                pending.appendleft(received)
+                break
+            count += 1
+            size += frame.nbytes
+            connection.taken_bytes += frame.nbytes
+            self.finished_count += 1
+            if prepared is not None and answer is not None:
+                done_ns = now_ns()
+                runs += [(frame, received_ns, started_ns, done_ns)]
+                started_ns = done_ns
+                if charged_size_bytes:
+                    self._queue.release(charged_size_bytes)
+                if answer is CLOSES:
+                    _write(connection, ready, runs, cells)
+                    return self._hold(connection, count, prepared.closing_reason)
+                if answer:
+                    ready += [answer]
+                continue
+            if runs:
+                _write(connection, ready, runs, cells)
+                ready, runs = [], []
+            started_ns = self._run_ordinary(connection, received, started_ns, is_inline)
+            if started_ns == HELD:
+                return self._hold(connection, count)
+            if is_inline:
+                break
+        if runs:
+            _write(connection, ready, runs, cells)
+        return self._let_go(connection, count)
+
+    def _run_ordinary(self, connection: "Connection", received: "Received", started_ns: int, is_inline: bool) -> int:
+        """Have the dispatcher run a request: when it was done (ns), or HELD if that ends the turn.
+
+        Then whoever answers it goes on with the connection, and holds `running` until then.
+        """
+        context = Context(connection, *received)
+        context.started_ns = started_ns
+        if is_inline:
+            context.is_inline = True
+            # Behind a fetch that waits, for minutes maybe.
+            connection.keep_pending_apart()
+        if not self._dispatcher.execute(context):
+            return HELD
+        answer = context.answer
+        if answer is not None and (answer.__class__ is list or len(answer) >= LARGE_ANSWER_BYTES):
+            # Counted as unsent before more requests like it run.
+            connection.flush()
+            if connection.answers.slots:
+                connection.hold_up_large(context)
+        return context.local_done_ns
+
+    def _hold(self, connection: "Connection", count: int, closing_reason: str = "") -> int:
+        """End the turn without letting go of the connection."""
+        connection.flush()
+        if connection.ended:
+            # The last answer may have come, and been written here, after who brought it had asked for the close.
+            connection.thread.call(connection.thread.resume, connection)
+        if closing_reason:
+            connection.close_answered(closing_reason)
+        return count
+
+    def _let_go(self, connection: "Connection", count: int) -> int:
+        pending = connection.pending
+        queue = self._queue
+        if connection.answers.slots:
+            connection.flush()
+        if pending and not connection.congested:
+            queue.put(connection)
+        else:
+            connection.running.release()
+            # A request, or room for its answer, may have come after the last look.
+            if pending:
+                queue.wake(connection)
+        if not connection.reading and connection.may_read_on and queue.has_room_for(connection):
+            connection.thread.call(connection.thread.resume, connection)
+        return count
+
+
+def _do_deferred(connection: "Connection") -> int:
+    """Complete what holds the connection; who watches for that goes on with it, or lets go."""
+    work, connection.deferred = connection.deferred, None
+    if work is not None and not connection.closed:
+        work()
+    return 0
+
+
+def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:
+    """Write answers that were made at once, and count their requests."""
+    if ready:
+        connection.write(ready)
+    sent_ns = now_ns()
+    for frame, received_ns, started_ns, done_ns in runs:
+        times = (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns)
+        cells.request(frame[1], times)
+        if sent_ns - received_ns > SLOW_NS:
+            log_slow(connection, frame, times)

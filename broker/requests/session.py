@@ -1,0 +1,40 @@
+"""What is known of a client while it is connected: who it is, and what its requests look like."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kavka.broker.requests.prepared import SMALL, Prepared
+
+if TYPE_CHECKING:
+    from kavka.broker.security.acl import Authorizer
+
+
+class Session:
+    """One connection's. Threads: that which holds the connection's `running`."""
+
+    __slots__ = ("authorizer", "client_software", "prepared", "principal")
+
+    def __init__(self, prepared: dict[int, Prepared], authorizer: "Authorizer | None" = None) -> None:
+        """`prepared`: what it begins with; it may be shared, and is not changed."""
+        self.principal = "User:ANONYMOUS"
+        self.authorizer = authorizer
+        self.client_software: tuple[str, str] = ("unknown", "unknown")
+        self.prepared = prepared
+        """By API key. Replaced, never changed."""
+
+    def prepare(self, api_key: int, prepared: Prepared | None) -> None:
+        """Try this first for the requests to an API from now on; None: no longer what was tried."""
+        others = {key: each for key, each in self.prepared.items() if key != api_key}
+        self.prepared = others if prepared is None else {**others, api_key: prepared}
+
+
+class Sessions:
+    """Makes the sessions of new connections. Threads: any."""
+
+    def __init__(self, small_api_keys: Iterable[int]) -> None:
+        """`small_api_keys`: the APIs whose requests network threads may always run."""
+        self._prepared: dict[int, Prepared] = dict.fromkeys(small_api_keys, SMALL)
+
+    def new(self) -> Session:
+        """The session of a client that is not known yet."""
+        return Session(self._prepared)

@@ -1,0 +1,178 @@
+"""Changing configurations on a client's behalf: what AlterConfigs and IncrementalAlterConfigs share.
+
+A change is a function from the settings that are stored to those that shall be. The controller runs it on what is
+stored at that moment, so that two increments at once do not lose one another.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id
+from kavka.broker.settings.dynamic_config import PendingChange
+from kavka.broker.waiting.promise import Promise
+from kavka.cluster.controller.requests import ConfigEntity
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.errors import ConfigError
+from kavka.config.group_config import GroupConfig, validate_group_overrides
+from kavka.config.listener_prefix import row_of, split_prefix, without_effect
+from kavka.config.setting import Setting
+from kavka.config.topic_config import topic_rows, validate_topic_overrides
+from kavka.config.values import HIDDEN
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+MOST_FOR_LISTENERS: Final = 500
+"""So many settings behind listeners' prefixes may be stored: their names are any client's choice."""
+
+Change = Callable[[dict[str, str]], dict[str, str]]
+T = TypeVar("T")
+
+
+class ResourceOutcome(NamedTuple):
+    """What became of one resource of the request; `error` is None if it went well."""
+
+    resource_type: int
+    resource_name: str
+    error: BrokerError | None
+
+
+def change(
+    resource_type: int, name: str, new_settings: Change, services: "Services", *, validate_only: bool
+) -> "Future[None]":
+    """Check and store the change of a topic's, a group's, a broker's or the cluster's settings.
+
+    The future is done when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
+    seen at once: unknown topics (UNKNOWN_TOPIC_OR_PARTITION), other brokers (INVALID_REQUEST).
+    """
+    if resource_type == TOPIC:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if services.metadata.current.topic(name) is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return services.controller.alter_configs(
+            ConfigEntity.topic(name), _checked(validate_topic_overrides, new_settings, services), validate_only
+        )
+    if resource_type == BROKER:
+        broker_id = own_broker_id(name, services)
+        pending = PendingChange(services.config)
+        checked = _checked_broker_change(broker_id, new_settings, services, None if validate_only else pending)
+        stored = services.controller.alter_configs(ConfigEntity.broker(broker_id), checked, validate_only)
+        stored.add_done_callback(lambda _: pending.end())
+        return stored
+    if resource_type == GROUP:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        return services.controller.alter_configs(
+            ConfigEntity.group(name), _checked(validate_group_overrides, new_settings, services), validate_only
+        )
+    raise BrokerError(
+        ErrorCode.INVALID_REQUEST, f"the configuration of resource type {resource_type} cannot be changed"
+    )
+
+
+def gather(
+    outcomes: Sequence[tuple[int, str, "Future[None] | BrokerError | None"]],
+    respond: Callable[[list[ResourceOutcome]], T],
+) -> Promise[T]:
+    """A promise of `respond(outcomes)`, in order, once every future is done."""
+    promise: Promise[T] = Promise()
+    futures = [outcome for _, _, outcome in outcomes if isinstance(outcome, Future)]
+
+    def finish(_: object = None) -> None:
+        if all(future.done() for future in futures):
+            promise.complete(
+                respond([ResourceOutcome(kind, name, _error_of(outcome)) for kind, name, outcome in outcomes])
+            )
+
+    for future in futures:
+        future.add_done_callback(finish)
+    if not futures:
+        finish()
+    return promise
+
+
+def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | None:
+    if not isinstance(outcome, Future):
+        return outcome
+    failure = outcome.exception()
+    if failure is None or isinstance(failure, BrokerError):
+        return failure
+    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _checked(
+    validate: Callable[[Mapping[str, str], BrokerConfig], None], new_settings: Change, services: "Services"
+) -> Change:
+    """The change of a topic or a group, with what comes out of it looked at."""
+
+    def checked(stored: dict[str, str]) -> dict[str, str]:
+        new = new_settings(stored)
+        try:
+            validate(new, services.config.current)
+        except ConfigError as error:
+            raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        return new
+
+    return checked
+
+
+def _checked_broker_change(
+    broker_id: int | None, new_settings: Change, services: "Services", pending: PendingChange | None
+) -> Change:
+    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at."""
+
+    def checked(stored: dict[str, str]) -> dict[str, str]:
+        new = new_settings(stored)
+        _refuse_secrets(new, stored)
+        try:
+            _refuse_too_many(new, stored)
+            changed = services.config.check_broker_change(broker_id, new)
+            _refuse_what_has_no_effect(new, stored)
+            if pending is not None:
+                pending.prepare(changed)
+        except ConfigError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource: {error}") from error
+        return new
+
+    return checked
+
+
+def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """Secrets would lie in the registry as clear text, which Kafka refuses too without password.encoder.secret."""
+    for name, text in new.items():
+        row = setting_row(BROKER, name)
+        if row is not None and row.is_sensitive and stored.get(name) != text:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be stored: dynamic passwords need an encoder secret, which this broker does not have",
+            )
+
+
+def _refuse_too_many(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """A listener may be there later than its settings, so any name is taken, but not any number of them."""
+    count, before = (sum(split_prefix(name) is not None for name in names) for names in (new, stored))
+    if count > max(MOST_FOR_LISTENERS, before):
+        raise ConfigError(None, None, f"more than {MOST_FOR_LISTENERS} settings of listeners")
+
+
+def _refuse_what_has_no_effect(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """A change that is taken takes effect. Setting what is so anyway harms nobody."""
+    for name, text in new.items():
+        reason = without_effect(name, BrokerConfig.ALL_ROWS)
+        if reason is None or stored.get(name) == text:
+            continue
+        row = row_of(name, BrokerConfig.ALL_ROWS)
+        if row is None or row.is_sensitive or row.parse(text, name) != row.default:
+            raise ConfigError(name, HIDDEN if row is None or row.is_sensitive else text, f"it has no effect: {reason}")
+
+
+def setting_row(resource_type: int, name: str) -> Setting | None:
+    """The row of a resource's setting, also behind a listener's prefix; None for an unknown one."""
+    if resource_type == TOPIC:
+        return topic_rows().get(name)
+    if resource_type == GROUP:
+        return GroupConfig.ROWS.get(name)
+    return row_of(name, BrokerConfig.ALL_ROWS)

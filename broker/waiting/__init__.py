@@ -1,0 +1,1 @@
+"""What waits: promises, purgatories, timers, the scheduler, fetches and writes that are not done yet."""

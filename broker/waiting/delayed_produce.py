@@ -1,0 +1,67 @@
+"""A produce with acks=all that waits until its records are on every in-sync replica."""
+
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.waiting.promise import Promise
+from kavka.broker.waiting.purgatory import DelayedOperation
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+
+
+class Awaited:
+    """One partition of the request: what was appended, and the answer that says so unless replication fails."""
+
+    __slots__ = ("answer", "leader_epoch", "partition", "required_offset", "settled")
+
+    def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.required_offset = required_offset
+        self.answer = answer
+        self.settled = False
+
+    def look(self) -> bool:
+        """Whether the wait for this partition is over; sets the answer's error where it failed."""
+        if self.settled:
+            return True
+        partition = self.partition
+        log = partition.log
+        if log is None or not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+            self.settled = True
+            self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self.answer.base_offset = -1
+        elif log.high_watermark >= self.required_offset:
+            self.settled = True
+            if partition.is_under_min_isr:
+                self.answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return self.settled
+
+
+class DelayedProduce(DelayedOperation):
+    """Waits for all partitions of one request; those that are late when its time is up get REQUEST_TIMED_OUT.
+
+    The connection's next request may run meanwhile: everything is appended.
+    """
+
+    __slots__ = ("_awaited", "_connection", "_response", "promise")
+
+    def __init__(self, awaited: list[Awaited], response: ProduceResponse, connection: "Connection") -> None:
+        super().__init__()
+        self._awaited = awaited
+        self._response = response
+        self._connection = connection
+        self.promise: Final[Promise[ProduceResponse]] = Promise(effects_complete=True)
+
+    def is_satisfied(self) -> bool:
+        return all([awaited.look() for awaited in self._awaited])
+
+    def respond(self) -> None:
+        self._connection.parked.pop(self, None)
+        for awaited in self._awaited:
+            if not awaited.look():
+                awaited.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self.promise.complete(self._response)

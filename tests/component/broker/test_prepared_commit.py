@@ -1,0 +1,136 @@
+"""The short way of offset commits: the same answers and the same log as by the ordinary way, whatever comes."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kavka.broker.metrics.registry import ThreadCells
+from kavka.broker.requests.prepared_commit import PreparedCommits
+from kavka.config.broker_config import BrokerConfig
+from kavka.config.topic_config import TopicConfig
+from tests.support.group_core import OFFSETS, GroupCore, commit_frame
+
+VERSIONS = range(2, 11)
+
+
+class Pair:
+    """Two brokers that are asked the same: one that prepares, and one that takes the ordinary way."""
+
+    def __init__(self, directory: Path) -> None:
+        self.short = GroupCore(directory / "short", inline=True)
+        self.ordinary = GroupCore(directory / "ordinary", prepares=False)
+
+    def ask(self, frame: bytes) -> bytes:
+        answer = self.short.ask(frame)
+        assert answer == self.ordinary.ask(frame)
+        return answer
+
+    def check_logs(self) -> None:
+        assert self.short.log_bytes(OFFSETS, 0) == self.ordinary.log_bytes(OFFSETS, 0)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    made = Pair(tmp_path)
+    yield made
+    made.short.close()
+    made.ordinary.close()
+
+
+@pytest.fixture
+def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each commit that looked for its shape, whether it took the short way."""
+    taken: list[bool] = []
+    run = PreparedCommits.run
+
+    def watched(self: PreparedCommits, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+        answer = run(self, frame, cells, may_wait)
+        taken.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(PreparedCommits, "run", watched)
+    return taken
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_repeated_commits_take_the_short_way_and_store_what_they_say(
+    pair: Pair, short_ways: list[bool], version: int
+) -> None:
+    for number in range(6):
+        pair.ask(commit_frame(version, number, [("visits", 0, number), ("visits", 2, 7 * number), ("other", 0, 1)]))
+
+    # The first two are learnt from; before version 5 nothing is.
+    assert short_ways[-4:] == [version >= 5] * 4
+    pair.check_logs()
+    stored = [core.services.groups.runtime.shards()[0].offsets.snapshot("g") for core in (pair.short, pair.ordinary)]
+    assert sorted(stored[0]) == sorted(stored[1]) == [("other", 0, 1), ("visits", 0, 5), ("visits", 2, 35)]
+
+
+def test_what_is_refused_or_looks_different_is_answered_as_ever(pair: Pair, short_ways: list[bool]) -> None:
+    chance = random.Random(4)
+    for number in range(400):
+        version = chance.choice((8, 8, 8, 9))
+        places = chance.choice(
+            ([("visits", 0, number)], [("visits", 1, number)], [("nowhere", 0, number)], [("visits", 9, number)])
+        )
+        frame = commit_frame(
+            version,
+            number,
+            places,
+            metadata=chance.choice(("", "", "", "x" * 5000)),
+            generation=chance.choice((-1, -1, -1, 3)),
+            group=chance.choice(("g", "h")),
+        )
+        pair.ask(frame)
+
+    assert {True, False} == set(short_ways)
+    pair.check_logs()
+
+
+def test_a_shape_is_forgotten_when_its_topic_goes(pair: Pair, short_ways: list[bool]) -> None:
+    for number in range(3):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    assert short_ways == [False, True]
+
+    for core in (pair.short, pair.ordinary):
+        core.create("another")
+    pair.ask(commit_frame(8, 3, [("visits", 0, 3)]))
+    pair.ask(commit_frame(8, 4, [("visits", 0, 4)]))
+
+    assert short_ways == [False, True, False, True]
+    pair.check_logs()
+
+
+def test_a_commit_that_more_replicas_have_to_get_waits_the_ordinary_way(pair: Pair, short_ways: list[bool]) -> None:
+    for number in range(3):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    for core in (pair.short, pair.ordinary):
+        core.create(OFFSETS, isr=(1, 2))
+    for number in range(2):
+        assert pair.ask(commit_frame(8, 3 + number, [("visits", 0, 3 + number)])) == b""
+
+    assert True not in short_ways[2:]
+    pair.check_logs()
+
+
+def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it_nor_written_twice(
+    tmp_path: Path,
+) -> None:
+    left_to_others: list[Callable[[], None]] = []
+    core = GroupCore(tmp_path, inline=True, execute=left_to_others.append)
+    try:
+        log = core.replicas.partitions[OFFSETS, 0].leader_log()
+        for number in range(3):
+            core.ask(commit_frame(8, number, [("visits", 0, number)]))
+
+        log.configure(TopicConfig(BrokerConfig({}), {"flush.messages": "1"}))
+        flushed = log.recovery_point
+        assert core.ask(commit_frame(8, 3, [("visits", 0, 3)])) == b""
+        assert (log.log_end_offset, log.recovery_point) == (4, flushed)
+        (flush,) = left_to_others
+        flush()
+        assert log.recovery_point == 4
+    finally:
+        core.close()

@@ -1,0 +1,215 @@
+"""The short way of produce requests: the same answers and the same log as by the ordinary way, whatever comes."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kavka.broker.metrics.registry import ThreadCells
+from kavka.broker.requests.prepared_produce import PreparedProduces
+from kavka.protocol.codec import decode
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.headers import decode_response_header
+from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tests.support.broker_core import BrokerCore, produce_frame
+from tests.support.partition_logs import batch_of
+
+VERSIONS = range(5, 14)
+
+
+class Pair:
+    """Two brokers that are asked the same: one that prepares, and one that takes the ordinary way."""
+
+    def __init__(self, directory: Path) -> None:
+        self.short = BrokerCore(directory / "short", inline=True)
+        self.ordinary = BrokerCore(directory / "ordinary", prepares=False)
+        for core in self.both:
+            core.create("visits", 3)
+            core.create("other")
+
+    @property
+    def both(self) -> tuple[BrokerCore, BrokerCore]:
+        return self.short, self.ordinary
+
+    def ask(self, frame: bytes) -> bytes:
+        """The answer, which is the same of both."""
+        answer = self.short.ask(frame)
+        assert answer == self.ordinary.ask(frame)
+        assert self.short.socket.closed == self.ordinary.socket.closed
+        return answer
+
+    def check_logs(self) -> None:
+        for topic, index in (("visits", 0), ("visits", 1), ("visits", 2), ("other", 0)):
+            assert self.short.log_bytes(topic, index) == self.ordinary.log_bytes(topic, index)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    made = Pair(tmp_path)
+    yield made
+    for core in made.both:
+        core.close()
+
+
+@pytest.fixture
+def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each produce request that looked for its shape, whether it took the short way."""
+    taken: list[bool] = []
+    run = PreparedProduces.run
+
+    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+        answer = run(self, frame, cells, may_wait)
+        taken.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(PreparedProduces, "run", watched)
+    return taken
+
+
+def one(number: int, *, key: bytes | None = b"k") -> bytes:
+    return bytes(batch_of(b"value %d" % number, key=key))
+
+
+def partition_answer(version: int, answer: bytes) -> PartitionProduceResponse:
+    _, position = decode_response_header(0, version, answer[4:])
+    response = decode(ProduceResponse, version, memoryview(answer)[4 + position :])
+    return response.responses[0].partition_responses[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("acks", [1, -1, 0])
+def test_repeated_requests_take_the_short_way_and_read_the_same(
+    pair: Pair, short_ways: list[bool], version: int, acks: int
+) -> None:
+    for number in range(6):
+        answer = pair.ask(produce_frame(version, 100 + number, {("visits", number % 2): one(number)}, acks=acks))
+        if acks:
+            assert answer[4:8] == (100 + number).to_bytes(4, "big")
+            assert partition_answer(version, answer).base_offset == number // 2
+        else:
+            assert answer == b""
+
+    assert short_ways.count(True) == 4
+    pair.check_logs()
+
+
+@pytest.mark.parametrize("version", [5, 8, 9, 12, 13])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 1): one(2)}),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("other", 0): one(2)}),
+        lambda v: produce_frame(v, 1, {("visits", 0): None}),
+        lambda v: produce_frame(v, 1, {("visits", 0): b""}),
+        lambda v: produce_frame(v, 1, {("visits", 99): one(1)}),
+        lambda v: produce_frame(v, 1, {("nowhere", 0): one(1)}),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1)}, acks=2),
+        lambda v: produce_frame(v, 1, {("nowhere", 0): one(1)}, acks=0),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1)}) + b"more",
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1)})[:-1],
+    ],
+    ids=[
+        "partitions",
+        "topics",
+        "null",
+        "empty",
+        "no partition",
+        "no topic",
+        "wrong acks",
+        "acks 0 fails",
+        "more bytes",
+        "cut",
+    ],
+)
+def test_what_does_not_fit_takes_the_ordinary_way(
+    pair: Pair, short_ways: list[bool], version: int, frame: Callable[[int], bytes]
+) -> None:
+    pair.ask(produce_frame(version, 0, {("visits", 0): one(0)}))
+    for _ in range(2):
+        pair.ask(frame(version))
+
+    assert True not in short_ways
+    pair.check_logs()
+
+
+@pytest.mark.parametrize("version", [8, 9, 13])
+def test_broken_records_are_refused_as_by_the_ordinary_way(pair: Pair, short_ways: list[bool], version: int) -> None:
+    pair.ask(produce_frame(version, 0, {("visits", 0): one(0)}))
+    broken = bytearray(one(1))
+    broken[-1] ^= 1
+    answer = pair.ask(produce_frame(version, 1, {("visits", 0): bytes(broken)}))
+    assert partition_answer(version, answer).error_code == ErrorCode.CORRUPT_MESSAGE
+
+    answer = pair.ask(produce_frame(version, 2, {("visits", 0): one(2)}))
+
+    assert partition_answer(version, answer).base_offset == 1
+    assert (short_ways.count(True), short_ways[-1]) == (1, True)
+
+
+def test_a_size_written_longer_than_it_must_be_is_read_alike(pair: Pair) -> None:
+    """Where the records' size, 0x80|n 0x00 instead of n, begins must not be guessed from its shortest form."""
+    batch = bytes(batch_of(b"", key=None))
+    plain = produce_frame(9, 0, {("visits", 0): batch})
+    position = plain.index(batch) - 1
+    assert plain[position] == len(batch) + 1 < 0x80
+    front, size, rest = plain[:position], plain[position], plain[position + 1 :]
+    padded = front + bytes([0x80 | size, 0]) + rest
+    lying = front + bytes([0x80 | size, size]) + rest
+    for frame in (padded, padded, lying, padded, plain):
+        pair.ask(frame)
+
+    pair.check_logs()
+
+
+def test_shapes_are_forgotten_when_partitions_change_hands(pair: Pair, short_ways: list[bool]) -> None:
+    frame = produce_frame(9, 0, {("visits", 0): one(0)})
+    for _ in range(2):
+        pair.ask(frame)
+    for core in pair.both:
+        core.create("late")
+
+    pair.ask(frame)
+    pair.ask(frame)
+
+    assert (short_ways[0], short_ways[1], short_ways[-1], short_ways.count(True)) == (True, False, True, 2)
+    pair.check_logs()
+
+
+def test_more_replicas_in_sync_end_the_short_way_for_acks_all(pair: Pair, short_ways: list[bool]) -> None:
+    frame = produce_frame(9, 0, {("visits", 0): one(0)}, acks=-1)
+    for _ in range(2):
+        assert pair.ask(frame)
+    for core in pair.both:
+        core.create("visits", 3, leader_epoch=1, isr=(1, 2))
+
+    assert pair.ask(frame) == b""
+
+    assert short_ways.count(True) == 1
+    assert len(pair.short.connection.answers.slots) == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_frames_changed_at_random_get_the_same_answers(pair: Pair, version: int) -> None:
+    rng = random.Random(version)
+    for number in range(120):
+        good = produce_frame(
+            version, number, {("visits", rng.randrange(3)): one(number)}, acks=rng.choice([1, 1, -1, 0])
+        )
+        pair.ask(good)
+        changed = bytearray(good)
+        front = len(good) - len(one(number))
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            match rng.randrange(4):
+                case 0:
+                    changed[rng.randrange(4, front)] = rng.randrange(256)
+                case 1:
+                    changed[rng.randrange(front, len(changed))] ^= 1 << rng.randrange(8)
+                case 2:
+                    del changed[-rng.randrange(1, 8) :]
+                case 3:
+                    changed.insert(rng.randrange(front - 8, len(changed)), rng.randrange(256))
+        pair.ask(bytes(changed))
+        if number % 10 == 0:
+            pair.check_logs()
+    pair.check_logs()
