@@ -41,9 +41,10 @@ from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
 from kavka.broker.waiting.timer import Timer
 from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
-from kavka.cluster.config_changes import ConfigChanges, read_config, read_configs
+from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller import Controller
 from kavka.cluster.controller.producer_id_blocks import reserve_through
+from kavka.cluster.entity_configs import read_config, read_configs
 from kavka.cluster.features import finalize
 from kavka.cluster.ports import LocalChannels
 from kavka.cluster.registry.base import RegistryError
@@ -205,11 +206,11 @@ class Broker:
         enter_topics(registry, self.broker_id, adopted)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
-        changes = self._config_changes = ConfigChanges(
+        notifications = self._config_notifications = ConfigNotificationListener(
             registry, config.topic_changed, config.broker_changed, self._now_ms, self._other_config_changed
         )
-        changes.start()
-        self._undo.append(changes.stop)
+        notifications.start()
+        self._undo.append(notifications.stop)
         # What cannot be read may be a limit, or keep records: it is no reason to go on without.
         defaults, own = (read_config(registry, f"brokers/{each}") for each in (DEFAULT_ENTITY, str(self.broker_id)))
         config.broker_started(defaults, own)
@@ -249,8 +250,7 @@ class Broker:
         self._undo += (self._scheduler.stop, self._operations.stop)
         services.logs.load(known_partitions(services.registry))
         services.logs.claim(self.broker_id, services.cluster_id)
-        known_producer_id = services.logs.highest_producer_id()
-        if known_producer_id >= 0:
+        if (known_producer_id := services.logs.highest_producer_id()) >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
         services.metadata.on_change(self._metadata_changed)
@@ -279,7 +279,7 @@ class Broker:
             services.config,
             self._now_ms,
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
-            config_changes=self._config_changes,
+            config_notifications=self._config_notifications,
             reregister=registration.register,
         )
         services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(self.broker_id))

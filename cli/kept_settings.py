@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from kavka.cluster.config_changes import forget_config, read_configs, unreadable_configs, write_config
+from kavka.cluster.entity_configs import forget_config, read_configs, unreadable_configs, write_config
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError

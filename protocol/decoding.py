@@ -19,7 +19,7 @@ from typing import Any
 from kavka.protocol.errors import DecodeError
 from kavka.protocol.layout import FIXED_FORMATS, MAX_ELEMENTS, MAX_STRING_BYTES, FieldLayout, StructLayout
 from kavka.protocol.schema import Field
-from kavka.protocol.source import Source
+from kavka.protocol.source_writer import SourceWriter
 from kavka.protocol.varint import read_varint
 
 SHORT_ARRAY = 9
@@ -38,7 +38,7 @@ class _DecoderCompiler:
         self.layout = layout
         self.trailing = trailing
         self.pending: list[tuple[str, str]] = []
-        self.source = Source(
+        self.source = SourceWriter(
             new=object.__new__,
             varint=read_varint,
             unpack_from=unpack_from,

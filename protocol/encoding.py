@@ -13,7 +13,7 @@ from kavka.protocol.errors import EncodeError
 from kavka.protocol.interpreter import check_absent, tagged_fields_bytes
 from kavka.protocol.layout import FIXED_FORMATS, MAX_STRING_BYTES, FieldLayout, StructLayout
 from kavka.protocol.schema import Field
-from kavka.protocol.source import Source
+from kavka.protocol.source_writer import SourceWriter
 from kavka.protocol.varint import varint_bytes
 
 INLINE_RECORDS_BYTES = 4096
@@ -37,7 +37,7 @@ class _EncoderCompiler:
         self.layout = layout
         self.parts = parts
         self.pending: list[tuple[str, str]] = []
-        self.source = Source(
+        self.source = SourceWriter(
             varint=varint_bytes,
             string_varint=_string_varint,
             tagged_fields=tagged_fields_bytes,

@@ -12,14 +12,11 @@ Versions
 - v2 is the first flexible one; otherwise all are alike.
 """
 
-from collections import Counter
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import Operation
-from kavka.broker.settings.config_alteration import ResourceOutcome, change, gather
-from kavka.broker.settings.config_answers import require_on
+from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each
 from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_configs import (
@@ -42,19 +39,12 @@ def _refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None)
 def alter_configs(
     request: AlterConfigsRequest, context: Context, services: "Services"
 ) -> Promise[AlterConfigsResponse]:
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    outcomes: list[tuple[int, str, Future[None] | BrokerError | None]] = []
-    for each in request.resources:
-        outcome: Future[None] | BrokerError
-        try:
-            if times[each.resource_type, each.resource_name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
-            require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
-            outcome = _replace(each, services, validate_only=request.validate_only)
-        except BrokerError as error:
-            outcome = error
-        outcomes.append((each.resource_type, each.resource_name, outcome))
-    return gather(outcomes, _response)
+    return alter_each(
+        request.resources,
+        context,
+        lambda each: _replace(each, services, validate_only=request.validate_only),
+        _response,
+    )
 
 
 def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> "Future[None]":
@@ -62,7 +52,8 @@ def _replace(each: AlterConfigsResource, services: "Services", *, validate_only:
     if nulls:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
     new = {setting.name: setting.value or "" for setting in each.configs}
-    return change(each.resource_type, each.resource_name, lambda _: dict(new), services, validate_only=validate_only)
+    kind, name = each.resource_type, each.resource_name
+    return alter_config(kind, name, lambda _: dict(new), services, validate_only=validate_only)
 
 
 def _response(outcomes: list[ResourceOutcome]) -> AlterConfigsResponse:

@@ -23,10 +23,9 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import Operation
 from kavka.broker.settings import logger_levels
-from kavka.broker.settings.config_alteration import ResourceOutcome, change, gather, setting_row
-from kavka.broker.settings.config_answers import BROKER_LOGGER, own_broker_id, require_on
+from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each, setting_row
+from kavka.broker.settings.config_answers import BROKER_LOGGER, own_broker_id
 from kavka.broker.waiting.promise import Promise
 from kavka.config.values import Type
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -59,20 +58,12 @@ def _refused(
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context, services: "Services"
 ) -> Promise[IncrementalAlterConfigsResponse]:
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    outcomes: list[tuple[int, str, Future[None] | BrokerError | None]] = []
-    for each in request.resources:
-        outcome: Future[None] | BrokerError | None
-        try:
-            if times[each.resource_type, each.resource_name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
-            require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
-            _check_settings(each.configs)
-            outcome = _alter(each, services, validate_only=request.validate_only)
-        except BrokerError as error:
-            outcome = error
-        outcomes.append((each.resource_type, each.resource_name, outcome))
-    return gather(outcomes, _response)
+    return alter_each(
+        request.resources,
+        context,
+        lambda each: _alter(each, services, validate_only=request.validate_only),
+        _response,
+    )
 
 
 def _check_settings(settings: Iterable[AlterableConfig]) -> None:
@@ -86,6 +77,7 @@ def _check_settings(settings: Iterable[AlterableConfig]) -> None:
 
 
 def _alter(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> "Future[None] | None":
+    _check_settings(each.configs)
     if each.resource_type == BROKER_LOGGER:
         _alter_loggers(each, services, validate_only=validate_only)
         return None
@@ -96,7 +88,7 @@ def _alter(each: AlterConfigsResource, services: "Services", *, validate_only: b
             _apply(each.resource_type, setting, new)
         return new
 
-    return change(each.resource_type, each.resource_name, new_settings, services, validate_only=validate_only)
+    return alter_config(each.resource_type, each.resource_name, new_settings, services, validate_only=validate_only)
 
 
 def _apply(resource_type: int, setting: AlterableConfig, settings: dict[str, str]) -> None:

@@ -1,17 +1,20 @@
-"""Changing configurations on a client's behalf: what AlterConfigs and IncrementalAlterConfigs share.
+"""AlterConfigs and IncrementalAlterConfigs: what they share of altering configurations on a client's behalf.
 
-A change is a function from the settings that are stored to those that shall be. The controller runs it on what is
+An alteration is a function from the settings that are stored to those that shall be. The controller runs it on what is
 stored at that moment, so that two increments at once do not lose one another.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id
+from kavka.broker.security.acl import Operation
+from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id, require_on
 from kavka.broker.settings.dynamic_config import PendingChange
 from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import ConfigEntity
+from kavka.cluster.entity_configs import ConfigUpdate
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, validate_group_overrides
@@ -22,13 +25,23 @@ from kavka.config.values import HIDDEN
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
+    from kavka.broker.requests.handling import Context
     from kavka.broker.services import Services
 
 MOST_FOR_LISTENERS: Final = 500
 """So many settings behind listeners' prefixes may be stored: their names are any client's choice."""
 
-Change = Callable[[dict[str, str]], dict[str, str]]
 T = TypeVar("T")
+
+
+class NamedResource(Protocol):
+    """A resource of either request."""
+
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=NamedResource)
 
 
 class ResourceOutcome(NamedTuple):
@@ -39,10 +52,62 @@ class ResourceOutcome(NamedTuple):
     error: BrokerError | None
 
 
-def change(
-    resource_type: int, name: str, new_settings: Change, services: "Services", *, validate_only: bool
+def alter_each(
+    resources: Sequence[R],
+    context: "Context",
+    alter: Callable[[R], "Future[None] | None"],
+    respond: Callable[[list[ResourceOutcome]], T],
+) -> Promise[T]:
+    """Have `alter` run for each resource; a promise of `respond(outcomes)`, in order, once every future is done.
+
+    None is a resource that is done already. Those that are named twice, or that the client must not alter, are refused.
+    """
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    outcomes: list[tuple[R, Future[None] | BrokerError | None]] = []
+    for each in resources:
+        outcome: Future[None] | BrokerError | None
+        try:
+            if times[each.resource_type, each.resource_name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+            require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
+            outcome = alter(each)
+        except BrokerError as error:
+            outcome = error
+        outcomes.append((each, outcome))
+    promise: Promise[T] = Promise()
+    futures = [outcome for _, outcome in outcomes if isinstance(outcome, Future)]
+
+    def finish(_: object = None) -> None:
+        if all(future.done() for future in futures):
+            promise.complete(
+                respond(
+                    [
+                        ResourceOutcome(each.resource_type, each.resource_name, _error_of(outcome))
+                        for each, outcome in outcomes
+                    ]
+                )
+            )
+
+    for future in futures:
+        future.add_done_callback(finish)
+    if not futures:
+        finish()
+    return promise
+
+
+def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | None:
+    if not isinstance(outcome, Future):
+        return outcome
+    failure = outcome.exception()
+    if failure is None or isinstance(failure, BrokerError):
+        return failure
+    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def alter_config(
+    resource_type: int, name: str, new_settings: ConfigUpdate, services: "Services", *, validate_only: bool
 ) -> "Future[None]":
-    """Check and store the change of a topic's, a group's, a broker's or the cluster's settings.
+    """Check and store an alteration of a topic's, a group's, a broker's or the cluster's settings.
 
     The future is done when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
     seen at once: unknown topics (UNKNOWN_TOPIC_OR_PARTITION), other brokers (INVALID_REQUEST).
@@ -73,39 +138,9 @@ def change(
     )
 
 
-def gather(
-    outcomes: Sequence[tuple[int, str, "Future[None] | BrokerError | None"]],
-    respond: Callable[[list[ResourceOutcome]], T],
-) -> Promise[T]:
-    """A promise of `respond(outcomes)`, in order, once every future is done."""
-    promise: Promise[T] = Promise()
-    futures = [outcome for _, _, outcome in outcomes if isinstance(outcome, Future)]
-
-    def finish(_: object = None) -> None:
-        if all(future.done() for future in futures):
-            promise.complete(
-                respond([ResourceOutcome(kind, name, _error_of(outcome)) for kind, name, outcome in outcomes])
-            )
-
-    for future in futures:
-        future.add_done_callback(finish)
-    if not futures:
-        finish()
-    return promise
-
-
-def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | None:
-    if not isinstance(outcome, Future):
-        return outcome
-    failure = outcome.exception()
-    if failure is None or isinstance(failure, BrokerError):
-        return failure
-    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
 def _checked(
-    validate: Callable[[Mapping[str, str], BrokerConfig], None], new_settings: Change, services: "Services"
-) -> Change:
+    validate: Callable[[Mapping[str, str], BrokerConfig], None], new_settings: ConfigUpdate, services: "Services"
+) -> ConfigUpdate:
     """The change of a topic or a group, with what comes out of it looked at."""
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
@@ -120,8 +155,8 @@ def _checked(
 
 
 def _checked_broker_change(
-    broker_id: int | None, new_settings: Change, services: "Services", pending: PendingChange | None
-) -> Change:
+    broker_id: int | None, new_settings: ConfigUpdate, services: "Services", pending: PendingChange | None
+) -> ConfigUpdate:
     """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at."""
 
     def checked(stored: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from kavka.cluster.config_changes import ConfigChanges, write_config
+from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events, shut_down
 from kavka.cluster.controller.election import ControllerElection
 from kavka.cluster.controller.event_queue import EventQueue
@@ -23,7 +23,6 @@ from kavka.cluster.controller.leader_elections import elect_leaders
 from kavka.cluster.controller.producer_id_blocks import allocate_block
 from kavka.cluster.controller.requests import (
     ConfigEntity,
-    ConfigUpdate,
     ControllerStats,
     ElectionType,
     NewPartitions,
@@ -34,6 +33,7 @@ from kavka.cluster.controller.requests import (
 from kavka.cluster.controller.store import ControllerMovedError
 from kavka.cluster.controller.term import Term
 from kavka.cluster.controller.topics import CheckConfig, TopicChanges
+from kavka.cluster.entity_configs import ConfigUpdate, write_config
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.registry.base import Registry, RegistryError, SessionEvent, WatchEvent
 from kavka.config.errors import ConfigError
@@ -64,18 +64,18 @@ class Controller:
         settings: ConfigHolder,
         now_ms: Callable[[], int],
         *,
-        config_changes: ConfigChanges | None = None,
+        config_notifications: ConfigNotificationListener | None = None,
         check_topic_config: CheckConfig = validate_topic_overrides,
         reregister: Callable[[], object] | None = None,
         placement_seed: int | None = None,
     ) -> None:
-        """`channels` is LocalChannels(broker_id, port) for a broker that stands alone. `config_changes` is made to
-        catch up before `alter_configs` answers. `reregister` runs when a new session of the registry stands.
+        """`channels` is LocalChannels(broker_id, port) for a broker that stands alone. `config_notifications` is made
+        to catch up before `alter_configs` answers. `reregister` runs when a new session of the registry stands.
         """
         self._registry = registry
         self._channels = channels
         self._settings = settings
-        self._config_changes = config_changes
+        self._config_notifications = config_notifications
         self._check_topic_config = check_topic_config
         self._reregister = reregister
         self._election = ControllerElection(registry, broker_id, now_ms)
@@ -369,8 +369,8 @@ class Controller:
             self._events.notice(self._on_answers)
 
     def _configs_changed(self, topics: Sequence[str]) -> None:
-        if self._config_changes is not None and topics:
-            self._config_changes.refresh([f"topics/{topic}" for topic in topics])
+        if self._config_notifications is not None and topics:
+            self._config_notifications.refresh([f"topics/{topic}" for topic in topics])
 
     def _alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool
@@ -385,8 +385,8 @@ class Controller:
             return config
 
         write_config(self._registry, entity.path, checked, validate_only=validate_only)
-        if self._config_changes is None or validate_only:
+        if self._config_notifications is None or validate_only:
             return
-        self._config_changes.catch_up()
-        if (failure := self._config_changes.failure_of(entity.path)) is not None:
+        self._config_notifications.catch_up()
+        if (failure := self._config_notifications.failure_of(entity.path)) is not None:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The change is stored, but not applied: {failure}")

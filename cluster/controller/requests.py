@@ -5,15 +5,12 @@ A topic id is 16 raw bytes, a timestamp milliseconds since the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, node_name
 from kavka.protocol.errors import BrokerError
-
-ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
-"""From a resource's stored configuration to its new one; runs on the controller's thread, may raise BrokerError."""
 
 
 class NewTopic(NamedTuple):

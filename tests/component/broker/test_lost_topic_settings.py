@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.cluster.config_changes import read_topic_config
+from kavka.cluster.entity_configs import read_topic_config
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.config.topic_config import KEPT
 from tests.support.running_broker import HOST, RunningBroker

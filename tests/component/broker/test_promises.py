@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.server import Broker, StartError
-from kavka.cluster.config_changes import write_config
+from kavka.cluster.entity_configs import write_config
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.sources import load_config
 from kavka.protocol.errors import ErrorCode

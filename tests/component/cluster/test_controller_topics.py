@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kavka.cluster.config_changes import read_topic_config
 from kavka.cluster.controller.requests import ConfigEntity, ImportedTopic, NewPartitions, NewTopic, TopicResult
+from kavka.cluster.entity_configs import read_topic_config
 from kavka.cluster.registry.base import NodeExistsError
 from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.topic import PartitionState, TopicAssignment

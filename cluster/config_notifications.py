@@ -1,154 +1,32 @@
-"""Configurations in the tree: writing them with a notice, and hearing of what others wrote.
+"""Notifications in `/config/changes` that a configuration was written: every broker hears of them and applies it.
 
-Every write leaves a sequential notice in `/config/changes`; every broker watches that folder, rereads the entities that
-are named there, and applies them. A notice may name an entity twice or one that is gone: what counts is what is read.
+`entity_configs.py` leaves them. A broker watches the folder, rereads the entities that are named there, and applies
+them. A notification may name an entity twice or one that is gone: what counts is what is read.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from kavka.cluster.registry.base import (
-    BadVersionError,
-    Check,
-    Create,
-    Delete,
-    NodeExistsError,
-    NoNodeError,
-    Operation,
-    Registry,
-    RegistryError,
-    RegistryUnavailableError,
-    SetData,
-    WatchEvent,
-    create_path,
-)
+from kavka.cluster.registry.base import Delete, Registry, RegistryError, RegistryUnavailableError, WatchEvent
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
-from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.config.errors import ConfigError
-from kavka.config.topic_config import KEPT
-from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
 
 OnTopicConfig = Callable[[str, dict[str, str]], None]
 OnBrokerConfig = Callable[[int | None, dict[str, str]], None]
 OnEntityConfig = Callable[[str, dict[str, str]], None]
-ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
 
-NOTICE_LIFE_MS: Final = 15 * 60 * 1000
-"""How long a notice stays for brokers that are slow to read it; as in Kafka."""
-
-
-def read_topic_config(registry: Registry, topic: str) -> dict[str, str]:
-    """What was set for one topic; empty without such a node. Raises ZnodeError."""
-    return read_config(registry, f"topics/{topic}")
+NOTIFICATION_LIFE_MS: Final = 15 * 60 * 1000
+"""How long a notification stays for brokers that are slow to read it; as in Kafka."""
 
 
-def read_config(registry: Registry, entity_path: str) -> dict[str, str]:
-    """What was set for `topics/T`, `brokers/1`, `brokers/<default>`, ...; empty without such a node."""
-    found = registry.get_many([EntityConfig.path(entity_path)])[0]
-    return {} if found is None else EntityConfig.decode(entity_path, found[0])
-
-
-def read_configs(
-    registry: Registry, kind: str, unreadable: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, dict[str, str]]:
-    """What was set for all entities of a kind (`topics`, `brokers`) in one go, without those that have nothing set.
-
-    One that cannot be read is logged, and `unreadable` stands for what it has; see `unreadable_configs`.
-    """
-    try:
-        names = registry.children(EntityConfig.path(kind))
-    except NoNodeError:
-        return {}
-    found = registry.get_many([EntityConfig.path(f"{kind}/{name}") for name in names])
-    configs = {}
-    for name, node in zip(names, found, strict=True):
-        try:
-            config = EntityConfig.decode(f"{kind}/{name}", node[0]) if node is not None else {}
-        except ZnodeError as error:
-            log.error("the configuration is left out: %s", error)
-            config = dict(unreadable)
-        if config:
-            configs[name] = config
-    return configs
-
-
-def unreadable_configs(registry: Registry, kind: str) -> dict[str, str]:
-    """Those of a kind that `read_configs` leaves out, with the reason."""
-    reasons: dict[str, str] = {}
-    try:
-        names = registry.children(EntityConfig.path(kind))
-    except NoNodeError:
-        return reasons
-    for name in names:
-        try:
-            read_config(registry, f"{kind}/{name}")
-        except ZnodeError as error:
-            reasons[name] = str(error)
-    return reasons
-
-
-def forget_config(registry: Registry, entity_path: str) -> None:
-    """Leave an entity with nothing set, whatever there is now."""
-    path = EntityConfig.path(entity_path)
-    registry.multi([Delete(path), Create(ConfigChange.PREFIX, ConfigChange.encode(entity_path), sequential=True)])
-
-
-def write_config(
-    registry: Registry, entity_path: str, update: Mapping[str, str] | ConfigUpdate, *, validate_only: bool = False
-) -> dict[str, str]:
-    """Replace an entity's configuration, or derive it from what is stored; gives the new one.
-
-    A function given as `update` runs again when another writer was faster. Of a topic's that cannot be read it is given
-    what counts in their place, and they are replaced. Raises what it raises, ZnodeError for what else cannot be read,
-    and BrokerError(UNKNOWN_TOPIC_OR_PARTITION) for a topic that does not exist.
-    """
-    path = EntityConfig.path(entity_path)
-    kind, _, name = entity_path.partition("/")
-    topic_path = TopicAssignment.path(name) if kind == "topics" else None
-    while True:
-        stored = registry.get_many([path] if topic_path is None else [path, topic_path])
-        if stored[-1] is None and topic_path is not None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not exist.")
-        node = stored[0]
-        before = {} if node is None else _decoded(entity_path, node[0])
-        config = update(before) if callable(update) else dict(update)
-        if validate_only:
-            return config
-        data = EntityConfig.encode(config)
-        operations: list[Operation] = [] if topic_path is None else [Check(topic_path)]
-        operations.append(Create(path, data) if node is None else SetData(path, data, node[1].version))
-        operations.append(Create(ConfigChange.PREFIX, ConfigChange.encode(entity_path), sequential=True))
-        try:
-            registry.multi(operations)
-        except (BadVersionError, NodeExistsError):
-            continue
-        except NoNodeError as error:
-            if error.path == topic_path:
-                continue
-            create_path(registry, ConfigChange.PARENT)
-            create_path(registry, path.rpartition("/")[0])
-            continue
-        return config
-
-
-def _decoded(entity_path: str, data: bytes) -> dict[str, str]:
-    try:
-        return EntityConfig.decode(entity_path, data)
-    except ZnodeError:
-        if not entity_path.startswith("topics/"):
-            raise
-        return dict(KEPT)
-
-
-class ConfigChanges:
+class ConfigNotificationListener:
     """Hears of configurations that anyone wrote, and applies them in order.
 
     Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
@@ -202,7 +80,7 @@ class ConfigChanges:
             return self._failures.get(entity_path)
 
     def refresh(self, entity_paths: Sequence[str]) -> None:
-        """Read and apply these on the caller's thread: written or removed without a notice."""
+        """Read and apply these on the caller's thread: written or removed without a notification."""
         with self._lock:
             self._reread(entity_paths)
 
@@ -264,9 +142,9 @@ class ConfigChanges:
             self._on_entity_config(entity_path, config)
 
     def _purge(self, names: list[str]) -> None:
-        """Remove notices that everyone had time to read. Brokers race for it: who comes late finds nothing."""
+        """Remove notifications that everyone had time to read. Brokers race for it: who comes late finds nothing."""
         paths = [f"{ConfigChange.PARENT}/{name}" for name in names]
-        oldest_ms = self._now_ms() - NOTICE_LIFE_MS
+        oldest_ms = self._now_ms() - NOTIFICATION_LIFE_MS
         found = self._registry.get_many(paths)
         old = [
             path for path, node in zip(paths, found, strict=True) if node is not None and node[1].ctime_ms < oldest_ms
@@ -276,6 +154,6 @@ class ConfigChanges:
 
 
 def _sequence(name: str) -> int:
-    """The number at the end of a notice's name, -1 for a stranger."""
+    """The number at the end of a notification's name; -1 for a stranger."""
     digits = name[-10:]
     return int(digits) if digits.isascii() and digits.isdigit() else -1

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kavka.cluster.config_changes import ConfigChanges, read_configs, write_config
+from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import ConfigEntity, NewTopic
+from kavka.cluster.entity_configs import read_configs, write_config
 from kavka.cluster.registry.base import create_path
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
@@ -21,7 +22,7 @@ class Listener:
     def __init__(self, stage: Stage) -> None:
         self.heard: list[Heard] = []
         self.arrived = threading.Semaphore(0)
-        self.changes = ConfigChanges(stage.registry, self.hear, self.hear, stage.clock, self.hear)
+        self.changes = ConfigNotificationListener(stage.registry, self.hear, self.hear, stage.clock, self.hear)
 
     def hear(self, name: str | int | None, config: dict[str, str]) -> None:
         if config.get("fail"):
@@ -78,7 +79,9 @@ def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> 
     stage.brokers(1)
     heard = Listener(stage)
     heard.changes.start()
-    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    controller = Controller(
+        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
+    )
     stage.controllers.append(controller)
     wait(controller.start())
     wait(controller.create_topics([NewTopic("new")]))
@@ -91,7 +94,9 @@ def test_alter_configs_does_not_answer_well_when_this_broker_has_not_applied_it(
     stage.brokers(1)
     heard = Listener(stage)
     heard.changes.start()
-    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    controller = Controller(
+        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
+    )
     stage.controllers.append(controller)
     wait(controller.start())
     with pytest.raises(BrokerError, match="stored, but not applied: as an example") as refused:
@@ -106,7 +111,9 @@ def test_configurations_that_topics_come_and_go_with_are_applied_before_the_topi
     stage.brokers(1)
     heard = Listener(stage)
     heard.changes.start()
-    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_changes=heard.changes)
+    controller = Controller(
+        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
+    )
     stage.controllers.append(controller)
     wait(controller.start())
     seen: list[list[Heard]] = []

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 
-class Source:
+class SourceWriter:
     """Lines under construction, the constants they name, and a supply of fresh variable names."""
 
     def __init__(self, **constants: Any) -> None:
