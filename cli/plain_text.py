@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kavka.storage import checkpoints, leader_epochs, meta_properties, partition_metadata
+from kavka.storage import leader_epochs, meta_properties, offset_checkpoint, partition_metadata
 
-MAX_BYTES: Final = checkpoints.MAX_CHECKPOINT_BYTES
+MAX_BYTES: Final = offset_checkpoint.MAX_CHECKPOINT_BYTES
 _BLANKS: Final = str.maketrans("", "", "\r\n\t\f")
 
 
@@ -33,7 +33,7 @@ def _check(name: str, data: bytes) -> None:
     try:
         _checker_of(name)(data)
     except (
-        checkpoints.CorruptCheckpointError,
+        offset_checkpoint.CorruptCheckpointError,
         leader_epochs.CorruptEpochsError,
         meta_properties.MetaPropertiesError,
         partition_metadata.CorruptPartitionMetadataError,
@@ -42,7 +42,7 @@ def _check(name: str, data: bytes) -> None:
 
 
 def _checker_of(name: str) -> "Callable[[bytes], object]":
-    return BY_NAME.get(name, checkpoints.decode_offsets)
+    return BY_NAME.get(name, offset_checkpoint.decode_offsets)
 
 
 def _clean_shutdown(data: bytes) -> None:

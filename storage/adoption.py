@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 
 from kavka.config.topic_config import KEPT
 from kavka.storage import leader_epochs, partition_metadata
-from kavka.storage.checkpoints import CLEANER_OFFSET_FILE, CorruptCheckpointError, OffsetCheckpoint
 from kavka.storage.files import Files
 from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_loading import find_folders, refuse_duplicates
 from kavka.storage.meta_properties import META_PROPERTIES_FILE
+from kavka.storage.offset_checkpoint import CLEANER_OFFSET_FILE, CorruptCheckpointError, OffsetCheckpoint
 
 _log: Final = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kavka.config.topic_config import TopicConfig
 from kavka.storage.files import Files
+from kavka.storage.log_validator import AppendRules
 from kavka.storage.segment import RollRules
 from kavka.storage.segment_file import FilePool
-from kavka.storage.validate import AppendRules
 
 
 class LogEnvironment:

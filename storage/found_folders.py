@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kavka.storage.checkpoints import TopicPartition
+from kavka.storage.offset_checkpoint import TopicPartition
 
 
 class FoundFolders(NamedTuple):

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.files import PASSING, FinalDiskError, storage_error
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_log import PartitionLog
 
 
@@ -103,7 +103,7 @@ class LogCreation:
         self._factory.make_folder(directory, key)
         try:
             # Only now is the name ours: what lay there before and is refused keeps its offsets.
-            directory.forget(key, partial(self._table.logs_in, directory))
+            directory.checkpoints.forget(key, partial(self._table.logs_in, directory))
             return self._factory.create(directory, key, topic_id)
         except OSError as error:
             self._left[key] = directory

@@ -9,30 +9,18 @@ The lock is lost when *any* descriptor of the file is closed in this process, so
 descriptor lives as long as the lock.
 """
 
-import errno
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from kavka.storage.checkpoints import (
-    CLEANER_OFFSET_FILE,
-    HIGH_WATERMARK_FILE,
-    LOG_START_OFFSET_FILE,
-    RECOVERY_POINT_FILE,
-    OffsetCheckpoint,
-    TopicPartition,
-)
+from kavka.storage.directory_checkpoints import DirectoryCheckpoints
 from kavka.storage.files import Files
-from kavka.storage.partition_log import PartitionLog
+from kavka.storage.offset_checkpoint import TopicPartition
 
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
-
-ListLogs: TypeAlias = Callable[[], Sequence[PartitionLog]]
-"""The directory's logs as they are now. Called under the checkpoints' lock: else who looked first might write last."""
 
 
 class DirectoryInUseError(Exception):
@@ -43,23 +31,17 @@ class LogDirectory:
     """One of `log.dirs`.
 
     Threads: `lock`, `take_clean_shutdown_mark`, `mark_clean` and `unlock` belong to the thread that starts and stops
-    the broker. `failure` is set once, under the manager's lock, and read by any thread. `_checkpoint_lock` is held by
-    whoever writes a checkpoint, and lists the logs for it.
+    the broker. `failure` is set once, under the manager's lock, and read by any thread.
     """
 
     __slots__ = (
-        "_checkpoint_lock",
         "_descriptor",
         "_files",
-        "_kept",
         "_real_path",
-        "clean_offsets",
+        "checkpoints",
         "failure",
         "fsync_is_due",
-        "high_watermarks",
-        "log_start_offsets",
         "path",
-        "recovery_points",
         "refusal_told_s",
         "strangers",
     )
@@ -72,15 +54,9 @@ class LogDirectory:
         """Whether a folder came or went that a power cut might bring back or take; any thread."""
         self.refusal_told_s = float("-inf")
         """When the last write that the disk refused was logged (monotonic)."""
-        self._checkpoint_lock = threading.Lock()
-        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_FILE, files)
-        self.log_start_offsets = OffsetCheckpoint(path / LOG_START_OFFSET_FILE, files)
-        self.high_watermarks = OffsetCheckpoint(path / HIGH_WATERMARK_FILE, files)
-        self.clean_offsets = OffsetCheckpoint(path / CLEANER_OFFSET_FILE, files)
+        self.checkpoints: Final = DirectoryCheckpoints(path, files, lambda: self.failure is None)
         self.strangers: frozenset[TopicPartition] = frozenset()
         """Whose logs lie here and are left alone, for the registry does not know them; set at start."""
-        self._kept: tuple[dict[TopicPartition, int], ...] = ({}, {}, {})
-        """What is said of them in the checkpoints: log start offsets, high watermarks, clean offsets."""
         self._files = files
         self._descriptor = -1
         self._real_path = ""
@@ -161,79 +137,6 @@ class LogDirectory:
         # Also where it is gone: a broker that was killed may have made folders and taken the mark, and fsynced neither.
         self._files.fsync_directory(self.path)
         return found
-
-    def write_recovery_points(self, list_logs: ListLogs) -> None:
-        """Checkpoint what is on the disk for sure, and the first readable offsets. Raises OSError."""
-        with self._checkpoint_lock:
-            logs = list_logs()
-            # A directory that fails loses its logs, but not what its checkpoints know of them.
-            if self.online:
-                self._write_recovery_points(logs)
-
-    def write_log_start_offsets(self, list_logs: ListLogs) -> None:
-        """Checkpoint the first readable offsets alone. Raises OSError."""
-        with self._checkpoint_lock:
-            logs = list_logs()
-            if self.online:
-                self._write_log_start_offsets(logs)
-
-    def write_high_watermarks(self, list_logs: ListLogs) -> None:
-        """Checkpoint the high watermarks. Raises OSError."""
-        with self._checkpoint_lock:
-            logs = list_logs()
-            if self.online:
-                self._write_high_watermarks(logs)
-
-    def write_clean_offsets(self, list_logs: ListLogs) -> None:
-        """Checkpoint where the dirty parts begin, of the logs that were ever compacted. Raises OSError."""
-        with self._checkpoint_lock:
-            logs = list_logs()
-            if self.online:
-                self._write_clean_offsets(logs)
-
-    def keep_offsets(self, *stored: Mapping[TopicPartition, int]) -> None:
-        """Keep what the checkpoints (log start offsets, high watermarks, clean offsets) say of the `strangers`.
-
-        Their recovery points are not kept: whoever knows them later has them recovered, whichever way this start ends.
-        """
-        strangers = self.strangers
-        self._kept = tuple({key: offset for key, offset in each.items() if key in strangers} for each in stored)
-
-    def forget(self, key: TopicPartition, list_logs: ListLogs) -> None:
-        """Have no checkpoint tell of a log of the partition that was deleted. Raises OSError: one may still do.
-
-        A new log of this name would be opened with its offsets after a crash: cut off, or not looked at.
-        """
-        with self._checkpoint_lock:
-            for kept in self._kept:
-                kept.pop(key, None)
-            checkpoints = (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_offsets)
-            if any(checkpoint.has(key) for checkpoint in checkpoints):
-                logs = list_logs()
-                if not self.online:
-                    raise OSError(errno.EIO, "the directory is offline", str(self.path))
-                self._write_recovery_points(logs)
-                self._write_high_watermarks(logs)
-                self._write_clean_offsets(logs)
-
-    def _write_recovery_points(self, logs: Sequence[PartitionLog]) -> None:
-        self.recovery_points.write({(log.topic, log.partition): log.stored_recovery_point for log in logs})
-        self._write_log_start_offsets(logs)
-
-    def _write_log_start_offsets(self, logs: Sequence[PartitionLog]) -> None:
-        self.log_start_offsets.write(
-            {(log.topic, log.partition): log.log_start_offset for log in logs if log.log_start_offset > 0}
-            | self._kept[0]
-        )
-
-    def _write_high_watermarks(self, logs: Sequence[PartitionLog]) -> None:
-        self.high_watermarks.write({(log.topic, log.partition): log.high_watermark for log in logs} | self._kept[1])
-
-    def _write_clean_offsets(self, logs: Sequence[PartitionLog]) -> None:
-        offsets = {(log.topic, log.partition): clean for log in logs if (clean := log.clean_offset) is not None}
-        offsets |= self._kept[2]
-        if offsets or self.clean_offsets.exists:
-            self.clean_offsets.write(offsets)
 
     def mark_clean(self, broker_epoch: int = -1) -> None:
         """Say that all is on the disk: the last thing that a clean stop writes. Raises OSError."""

@@ -9,10 +9,10 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage import partition_metadata
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import delete_folder, folder_name
 from kavka.storage.partition_log import PartitionLog
 

@@ -8,15 +8,15 @@ threads a directory (reads and checksums release the interpreter).
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kavka.storage import partition_metadata
-from kavka.storage.checkpoints import CHECKPOINT_FILES, CorruptCheckpointError, OffsetCheckpoint, TopicPartition
 from kavka.storage.files import Files
 from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_file_names import holds_log
+from kavka.storage.offset_checkpoint import CHECKPOINT_FILES, TopicPartition
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.partition_metadata import NO_TOPIC_ID
@@ -38,15 +38,6 @@ KnownPartitions: TypeAlias = Callable[[str, int], bytes | None]
 
 class DuplicatePartitionError(Exception):
     """A partition has a folder in two log directories; which one is right is for the operator to say."""
-
-
-class StoredOffsets(NamedTuple):
-    """What a directory's checkpoints say."""
-
-    recovery_points: Mapping[TopicPartition, int]
-    log_start_offsets: Mapping[TopicPartition, int]
-    high_watermarks: Mapping[TopicPartition, int]
-    clean_offsets: Mapping[TopicPartition, int]
 
 
 def find_folders(directory: Path, files: Files) -> FoundFolders:
@@ -145,16 +136,6 @@ def _leave_alone(directory: LogDirectory, reason: str, names: Sequence[str]) -> 
     _log.warning("folders left alone: directory=%s reason=%r names=%s", directory.path, reason, list(names))
 
 
-def read_stored_offsets(directory: LogDirectory) -> StoredOffsets:
-    """The directory's checkpoints; a corrupt one counts as empty, and recovery does without it. Raises OSError."""
-    return StoredOffsets(
-        _read_or_empty(directory.recovery_points),
-        _read_or_empty(directory.log_start_offsets),
-        _read_or_empty(directory.high_watermarks),
-        _read_or_empty(directory.clean_offsets),
-    )
-
-
 def load_logs(
     directory: LogDirectory,
     folders: Mapping[TopicPartition, Path],
@@ -166,8 +147,8 @@ def load_logs(
     One without a recovery point was no part of that: it was left alone then, or brought here since, and is recovered.
     The mark of the clean stop is gone afterwards. Raises OSError; the logs that were open by then are closed.
     """
-    stored = read_stored_offsets(directory)
-    directory.keep_offsets(stored.log_start_offsets, stored.high_watermarks, stored.clean_offsets)
+    stored = directory.checkpoints.read()
+    directory.checkpoints.keep(directory.strangers, stored)
     clean = directory.take_clean_shutdown_mark()
     logs: list[PartitionLog] = []
 
@@ -211,11 +192,3 @@ def run_all(work: Callable[[_Item], object], items: Sequence[_Item], threads: in
     with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="kavka-logs") as executor:
         for future in [executor.submit(work, item) for item in items]:
             future.result()
-
-
-def _read_or_empty(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
-    try:
-        return checkpoint.read()
-    except CorruptCheckpointError as error:
-        _log.warning("going on without a corrupt checkpoint: %s", error)
-        return {}

@@ -17,19 +17,20 @@ from typing import Final
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage import log_passes
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.deferred_jobs import DeferredJobs
+from kavka.storage.directory_checkpoints import ListLogs
 from kavka.storage.environment import LogEnvironment, at_once
 from kavka.storage.files import Files
 from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_closing import close_all, close_cleanly, quieten
 from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
-from kavka.storage.log_directory import ListLogs, LogDirectory
+from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_loading import KnownPartitions, find_all_folders, load_logs, run_all
 from kavka.storage.log_table import LogTable
 from kavka.storage.meta_properties import MetaProperties
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment_file import FilePool
@@ -272,22 +273,22 @@ class LogManager:
     def checkpoint_recovery_points(self) -> None:
         """Write recovery points and log start offsets of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, directory.write_recovery_points)
+            self._checkpoint(directory, directory.checkpoints.write_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
         """Write the log start offsets of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, directory.write_log_start_offsets)
+            self._checkpoint(directory, directory.checkpoints.write_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks of every directory, where they changed."""
         for directory in self.directories.online:
-            self._checkpoint(directory, directory.write_high_watermarks)
+            self._checkpoint(directory, directory.checkpoints.write_high_watermarks)
 
     def checkpoint_clean_offsets(self, directory: LogDirectory) -> None:
         """Write where the dirty parts of the directory's compacted logs begin, if that changed."""
         if directory.online:
-            self._checkpoint(directory, directory.write_clean_offsets)
+            self._checkpoint(directory, directory.checkpoints.write_clean_offsets)
 
     # Stop
 
@@ -320,8 +321,8 @@ class LogManager:
             threads = self._config.num_recovery_threads_per_data_dir
             close_cleanly(directory.path, logs, self._files, threads, directory.witness)
             if directory.online:
-                directory.write_recovery_points(lambda: logs)
-                directory.write_high_watermarks(lambda: logs)
+                directory.checkpoints.write_recovery_points(lambda: logs)
+                directory.checkpoints.write_high_watermarks(lambda: logs)
             if directory.online:
                 directory.mark_clean(broker_epoch)
         except (OSError, BrokerError) as error:
@@ -390,7 +391,7 @@ class LogManager:
             on_refused=lambda _path, reason: self.directories.refused(directory, reason),
             on_clean_offset_lowered=lambda: self._in_background(partial(self.checkpoint_clean_offsets, directory)),
             on_recovery_point_lowered=lambda: self._in_background(
-                partial(self._checkpoint, directory, directory.write_recovery_points)
+                partial(self._checkpoint, directory, directory.checkpoints.write_recovery_points)
             ),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",

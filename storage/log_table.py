@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Iterable, Mapping
 
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.log_directory import LogDirectory
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_log import PartitionLog
 
 

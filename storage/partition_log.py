@@ -23,6 +23,7 @@ from kavka.storage.follower_append import append_copied
 from kavka.storage.loading import LoadedLog
 from kavka.storage.log_answers import AbortedTransaction, FoundOffset
 from kavka.storage.log_slice import LogSlice
+from kavka.storage.log_validator import CheckedBatch, check_batch, is_v2, recheck
 from kavka.storage.managed_log import ManagedLog
 from kavka.storage.partition_metadata import CorruptPartitionMetadataError, InconsistentTopicIdError, topic_id_text
 from kavka.storage.producer_state import BatchPlaced
@@ -30,8 +31,7 @@ from kavka.storage.reading import aborted_transactions, find_by_time, find_newes
 from kavka.storage.recovery import marker_of
 from kavka.storage.rewrite import convert_old_format, fit
 from kavka.storage.segment import Segment
-from kavka.storage.validate import CheckedBatch, check_batch, is_v2, recheck
-from kavka.storage.verification import NEEDS_NO_VERIFICATION
+from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION
 
 
 class PartitionLog(ManagedLog):

@@ -17,7 +17,12 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
 from kavka.storage.appending import AppendError
 from kavka.storage.log_answers import ProducerStatus
-from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verification, Verifications
+from kavka.storage.verification_guards import (
+    NEEDS_NO_VERIFICATION,
+    NOT_VERIFIED,
+    VerificationGuards,
+    VerificationStateEntry,
+)
 
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = (1 << 31) - 1
@@ -86,7 +91,7 @@ class ProducerStates:
     __slots__ = ("_ongoing", "_producers", "_unreplicated", "first_unstable_offset", "map_end_offset", "verifications")
 
     def __init__(self) -> None:
-        self.verifications: Final = Verifications()
+        self.verifications: Final = VerificationGuards()
         self.map_end_offset = 0
         self.first_unstable_offset = -1
         self._producers: dict[int, ProducerEntry] = {}
@@ -347,7 +352,7 @@ class ProducerStates:
                 f"producer {producer_id} begins with sequence {first_sequence}, {known.lowest_sequence} comes first",
             )
 
-    def _verification(self, producer_id: int, epoch: int, guard: int) -> Verification:
+    def _verification(self, producer_id: int, epoch: int, guard: int) -> VerificationStateEntry:
         """The one that lets a batch begin a transaction. Raises UnverifiedError."""
         known = self.verifications.find(producer_id, guard) if guard != NOT_VERIFIED else None
         if known is not None and known.epoch == epoch:

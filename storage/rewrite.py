@@ -22,7 +22,7 @@ from kavka.protocol.records.errors import CompressionLimitError, UnsupportedCode
 from kavka.protocol.records.legacy import to_v2
 from kavka.protocol.records.validation import RecordsValidation
 from kavka.storage.appending import AppendError
-from kavka.storage.validate import AppendRules
+from kavka.storage.log_validator import AppendRules
 
 
 def convert_old_format(records: bytes | bytearray | memoryview, rules: AppendRules) -> bytearray:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kavka.storage import partition_metadata
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.files import Files
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import deleted_folder_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
 from kavka.broker.coordination.workers import Workers
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
+from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.groups import GroupCoordination

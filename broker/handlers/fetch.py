@@ -40,7 +40,7 @@ from kavka.protocol.messages.fetch import (
     PartitionData,
 )
 from kavka.protocol.schema import ZERO_UUID
-from kavka.storage.validate import unpacked_limit_bytes
+from kavka.storage.log_validator import unpacked_limit_bytes
 
 FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13

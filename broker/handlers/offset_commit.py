@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
-from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.prepared_commit import is_faultless, prepare_commit
 from kavka.broker.security.acl import Operation, group
@@ -57,14 +57,14 @@ def offset_commit(
     def refuse(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> None:
         refused_topics.append(_refusal(asked, indexes, code))
 
-    request.topics = existing_topics(request.topics, context, snapshot, refuse)
+    request.topics = readable_topics(request.topics, context, snapshot, refuse)
     if not request.topics:
         return OffsetCommitResponse(topics=refused_topics)
     promise: Promise[OffsetCommitResponse] = Promise(effects_complete=True)
     client = client_of(context)
 
     def answer(response: OffsetCommitResponse) -> None:
-        response.topics = merged(refused_topics, response.topics)
+        response.topics = merge_answers(refused_topics, response.topics)
         promise.complete(response)
 
     def refused(error: BrokerError) -> None:

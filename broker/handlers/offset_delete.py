@@ -13,7 +13,7 @@ Versions
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
 from kavka.broker.waiting.promise import Promise
@@ -41,7 +41,7 @@ def offset_delete(
         partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
         refused.append(OffsetDeleteResponseTopic(name=asked.name, partitions=partitions))
 
-    request.topics = existing_topics(request.topics, context, services.metadata.current, refuse)
+    request.topics = readable_topics(request.topics, context, services.metadata.current, refuse)
     if not request.topics:
         return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=refused)
     if not request.group_id:
@@ -49,7 +49,7 @@ def offset_delete(
     promise: Promise[OffsetDeleteResponse] = Promise(effects_complete=True)
 
     def answer(response: OffsetDeleteResponse) -> None:
-        response.topics = merged(refused, response.topics)
+        response.topics = merge_answers(refused, response.topics)
         promise.complete(response)
 
     def fail(error: BrokerError) -> None:

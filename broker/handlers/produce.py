@@ -25,9 +25,8 @@ from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.transaction_verification import (
     WORDS,
-    LaterAnswer,
-    Unverified,
-    Verification,
+    ProduceVerification,
+    UnverifiedBatch,
     is_transactional,
 )
 from kavka.broker.requests.dispatcher import CloseConnection
@@ -35,6 +34,7 @@ from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared_produce import prepare_produce
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.broker.waiting.delayed_produce import Awaited, DelayedProduce
+from kavka.broker.waiting.later_answer import LaterAnswer
 from kavka.broker.waiting.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -50,7 +50,7 @@ from kavka.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kavka.storage.appending import MalformedRequestError
-from kavka.storage.verification import NOT_VERIFIED
+from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
@@ -123,9 +123,9 @@ class _Produce:
         self.awaited: list[Awaited] = []
         self.endpoints: dict[int, NodeEndpoint] = {}
         self.failure: BrokerError | None = None
-        self.verification: Verification | None = None
+        self.verification: ProduceVerification | None = None
         if request.transactional_id is not None:
-            self.verification = Verification(services, request, self._version)
+            self.verification = ProduceVerification(services, request, self._version)
 
     def finish(
         self, response: ProduceResponse, request: ProduceRequest | None
@@ -212,10 +212,10 @@ class _Produce:
             return self._refuse_unverified(partition, data, failure.code)
         if guard <= NOT_VERIFIED:
             return self._append(partition, data, guard)
-        verification.unverified.append(Unverified(partition, data, answers, len(answers), guard))
+        verification.unverified.append(UnverifiedBatch(partition, data, answers, len(answers), guard))
         return _refused(data.index, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
-    def _append_verified(self, batch: Unverified, code: ErrorCode) -> None:
+    def _append_verified(self, batch: UnverifiedBatch, code: ErrorCode) -> None:
         """The coordinator has spoken. By any thread. Raises nothing: nobody would hear of it, and the client waits."""
         partition, data = batch.partition, batch.data
         self._cells = self._services.metrics.mine()

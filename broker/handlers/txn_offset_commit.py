@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
-from kavka.broker.metadata.existing_topics import existing_topics, merged
+from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
 from kavka.broker.waiting.promise import Promise
@@ -55,7 +55,7 @@ def txn_offset_commit(
     def refuse(asked: TxnOffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> None:
         refused_topics.append(_refusal(asked, indexes, code))
 
-    request.topics = existing_topics(request.topics, context, services.metadata.current, refuse)
+    request.topics = readable_topics(request.topics, context, services.metadata.current, refuse)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=refused_topics)
     if not request.group_id:
@@ -64,7 +64,7 @@ def txn_offset_commit(
     client = client_of(context)
 
     def answer(response: TxnOffsetCommitResponse) -> None:
-        response.topics = merged(refused_topics, response.topics)
+        response.topics = merge_answers(refused_topics, response.topics)
         promise.complete(response)
 
     def refused(error: BrokerError) -> None:

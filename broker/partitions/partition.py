@@ -12,7 +12,7 @@ from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.appending import Origin
-from kavka.storage.verification import NOT_VERIFIED
+from kavka.storage.verification_guards import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.storage.appending import AppendResult
@@ -164,7 +164,7 @@ class Partition:
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
-        A batch that begins a transaction needs a `guard` (`storage.verification`). `transaction_version`,
+        A batch that begins a transaction needs a `guard` (`storage.verification_guards`). `transaction_version`,
         `withdrawn`: of a coordinator's marker.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """

@@ -5,23 +5,19 @@ only verified. Once a partition has an open transaction of the producer, nothing
 """
 
 import struct
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.coordination.transactions import Codes, told_to_producer
-from kavka.broker.waiting.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import HEADER_SIZE_BYTES
 from kavka.protocol.records.header import TRANSACTIONAL_BIT
-from kavka.storage.verification import NEEDS_NO_VERIFICATION, NOT_VERIFIED
+from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
     from kavka.broker.services import Services
     from kavka.protocol.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest
-
-T = TypeVar("T")
 
 ADDS_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
@@ -59,7 +55,7 @@ def is_transactional(records: memoryview | None) -> bool:
     )
 
 
-class Unverified(NamedTuple):
+class UnverifiedBatch(NamedTuple):
     """A batch that waits for its coordinator."""
 
     partition: "Partition"
@@ -70,7 +66,7 @@ class Unverified(NamedTuple):
     guard: int
 
 
-class Verification:
+class ProduceVerification:
     """The transactional batches of one produce request.
 
     Threads: the I/O thread that runs the request, until `ask`; then whoever brings the coordinator's answer.
@@ -91,7 +87,7 @@ class Verification:
         if len(producers) > 1:
             raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         self._producer: tuple[int, int] = next(iter(producers), (-1, -1))
-        self.unverified: list[Unverified] = []
+        self.unverified: list[UnverifiedBatch] = []
 
     def guard_of(self, partition: "Partition", records: memoryview) -> int:
         """The guard to append with. Above 0: once the coordinator has said yes, see `ask`.
@@ -108,7 +104,7 @@ class Verification:
         return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)
 
     def ask(
-        self, transactional_id: str, done: Callable[[Unverified, ErrorCode], None], end: Callable[[], None]
+        self, transactional_id: str, done: Callable[[UnverifiedBatch, ErrorCode], None], end: Callable[[], None]
     ) -> None:
         """Ask about all of `unverified`. `done` for each, with NONE or the client's error; then `end`. Maybe at once.
 
@@ -133,57 +129,10 @@ class Verification:
         partitions = [(batch.partition.topic, batch.partition.index) for batch in self.unverified]
         ask(transactional_id, Producer(*self._producer), partitions, answered)
 
-    def _withdraw(self, batch: Unverified) -> None:
+    def _withdraw(self, batch: UnverifiedBatch) -> None:
         log = batch.partition.log
         if log is not None:
             log.withdraw(self._producer[0], batch.guard)
-
-
-class LaterAnswer(Generic[T]):
-    """An answer that is made once something has come, which may have been at once.
-
-    Threads: `come` once, by any thread; `has_come` once, by the thread that has to answer. `_lock` guards both flags.
-    Whoever is second makes the answer: `has_come` returns True and leaves it to its caller, or `come` does it.
-    """
-
-    __slots__ = ("_has_come", "_is_awaited", "_lock", "_make", "promise")
-
-    def __init__(self, make: Callable[[], "T | Promise[T] | None"]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._has_come = False
-        self._is_awaited = False
-        self.promise: Final[Promise[T]] = Promise()
-        """The connection's next request waits: the effects are still to come."""
-
-    def has_come(self) -> bool:
-        """Whether it has; if not, `promise` will be kept."""
-        with self._lock:
-            self._is_awaited = not self._has_come
-            return self._has_come
-
-    def come(self) -> None:
-        """Now it has."""
-        with self._lock:
-            self._has_come = True
-            if not self._is_awaited:
-                return
-        try:
-            answer = self._make()
-        except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
-            self.promise.fail(failure)
-            return
-        if isinstance(answer, Promise):
-            answer.watch(self._settle)
-        else:
-            self._settle(answer, None)
-
-    def _settle(self, answer: T | None, error: BaseException | None) -> None:
-        if error is not None:
-            self.promise.fail(error)
-        else:
-            # None is an answer too: none at all, for acks=0.
-            self.promise.complete(cast("T", answer))
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import SettingRefusedError
 from kavka.protocol.errors import BrokerError
-from kavka.storage.checkpoints import TopicPartition
 from kavka.storage.cleaner.jobs import CleanedLog
 from kavka.storage.cleaner.round_report import tell
 from kavka.storage.cleaner.rounds import Outcome, Round, clean
@@ -23,6 +22,7 @@ from kavka.storage.cleaner.selection import CleanableLog, filthiest, look_at
 from kavka.storage.cleaner.worker_process import Worker, WorkerDiedError, WorkerProcess
 from kavka.storage.log_manager import LogManager
 from kavka.storage.log_passes import paced, yield_interpreter
+from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
 

@@ -15,7 +15,7 @@ from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage import verification
+from kavka.storage import verification_guards
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.partition_logs import batch_of
@@ -159,7 +159,7 @@ def admit(core: BrokerCore, coordinator: Coordinator) -> int:
 def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(
     core: BrokerCore, monkeypatch: pytest.MonkeyPatch, began: bool, others: int
 ) -> None:
-    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
+    monkeypatch.setattr(verification_guards, "MAX_VERIFICATIONS", 2)
     core.create(GROUP_METADATA_TOPIC)
     log = core.log(GROUP_METADATA_TOPIC)
     coordinator = Coordinator(core.services, ErrorCode.NONE)
@@ -185,7 +185,7 @@ def test_offsets_that_were_admitted_do_not_begin_a_transaction_behind_its_end(
 def test_offsets_whose_admission_was_forgotten_are_admitted_anew(
     core: BrokerCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "MAX_VERIFICATIONS", 2)
+    monkeypatch.setattr(verification_guards, "MAX_VERIFICATIONS", 2)
     core.create(GROUP_METADATA_TOPIC)
     coordinator = Coordinator(core.services, ErrorCode.NONE, ErrorCode.NONE)
     guard = admit(core, coordinator)

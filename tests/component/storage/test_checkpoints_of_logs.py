@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, OffsetCheckpoint
 from kavka.storage.files import AnyPath, Files
+from kavka.storage.offset_checkpoint import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    OffsetCheckpoint,
+)
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
 
@@ -130,7 +135,7 @@ def test_a_directory_that_fails_keeps_what_its_checkpoints_know(tmp_path: Path) 
     files.heal()
 
     # As a pass does that looked at the directory just before.
-    directory.write_recovery_points(lambda: manager.logs_in(directory))
+    directory.checkpoints.write_recovery_points(lambda: manager.logs_in(directory))
 
     path = directory.path
     assert OffsetCheckpoint(path / RECOVERY_POINT_FILE, Files()).read() == {KEY: 8}
@@ -153,7 +158,7 @@ def test_a_directory_that_fails_while_it_forgets_a_topic_keeps_what_its_checkpoi
         return manager.logs_in(directory)
 
     with pytest.raises(OSError, match="offline"):
-        directory.forget(KEY, list_logs)
+        directory.checkpoints.forget(KEY, list_logs)
 
     assert OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files()).read()["orders", 0] == 1
     manager.close()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kavka.storage.checkpoints import HIGH_WATERMARK_FILE, OffsetCheckpoint
 from kavka.storage.files import AnyPath
 from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
 from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
+from kavka.storage.offset_checkpoint import HIGH_WATERMARK_FILE, OffsetCheckpoint
 from tests.support.crash_tree import CrashTree
 from tests.support.log_managers import ID, ManagerRig, append, read_values
 

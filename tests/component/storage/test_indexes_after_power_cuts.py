@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError
-from kavka.storage.checkpoints import RECOVERY_POINT_FILE, OffsetCheckpoint
 from kavka.storage.files import AnyPath, Files
+from kavka.storage.offset_checkpoint import RECOVERY_POINT_FILE, OffsetCheckpoint
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import roll
 from tests.support.crash_files import CrashFiles, FoldersSurvive

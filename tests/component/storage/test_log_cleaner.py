@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.records.batch import Record, build_batch
-from kavka.storage.checkpoints import OffsetCheckpoint
 from kavka.storage.cleaner.jobs import BROKEN, CleaningFailed, CleanJob, Reply
 from kavka.storage.cleaner.log_cleaner import MOST_FAILURES
 from kavka.storage.cleaner.rounds import Outcome
@@ -19,6 +18,7 @@ from kavka.storage.cleaner.rounds import clean as run_round
 from kavka.storage.cleaner.selection import filthiest, look_at
 from kavka.storage.cleaner.worker_process import WorkerDiedError
 from kavka.storage.files import Files
+from kavka.storage.offset_checkpoint import OffsetCheckpoint
 from kavka.storage.partition_log import PartitionLog
 from tests.support.cleaner_stage import TIMEOUT_S, FullDisk, Stage, fill
 from tests.support.compaction import InlineWorker, records_of, roll

@@ -10,7 +10,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import TimestampType, read_header, verify_crc
 from kavka.storage.appending import AppendError, AppendResult, UnflushedError
 from kavka.storage.partition_log import PartitionLog
-from kavka.storage.verification import NOT_VERIFIED
+from kavka.storage.verification_guards import NOT_VERIFIED
 from tests.support.log_managers import FailingFiles
 from tests.support.partition_logs import START_MS, append, batch_of, open_log
 from tests.unit.storage.test_append_checks import with_fields

@@ -5,7 +5,7 @@ import pytest
 from kavka.protocol.errors import ErrorCode
 from kavka.storage.appending import AppendError
 from kavka.storage.producer_state import MAX_EPOCH, ProducerStates, UnverifiedError
-from kavka.storage.verification import MAX_VERIFICATIONS, NEEDS_NO_VERIFICATION, NOT_VERIFIED, Verifications
+from kavka.storage.verification_guards import MAX_VERIFICATIONS, NEEDS_NO_VERIFICATION, NOT_VERIFIED, VerificationGuards
 
 
 class Log:
@@ -173,7 +173,7 @@ def test_a_withdrawn_guard_holds_no_more() -> None:
 
 
 def test_guards_expire_with_producers_and_are_bounded() -> None:
-    verifications = Verifications()
+    verifications = VerificationGuards()
     for producer_id in range(MAX_VERIFICATIONS + 5):
         verifications.begin(producer_id, 0, 0, False, producer_id)
     assert len(verifications) == MAX_VERIFICATIONS
@@ -278,7 +278,7 @@ def test_a_late_batch_is_refused_however_many_others_were_verified_since() -> No
 
 
 def test_the_oldest_guard_is_pushed_out_and_none_for_who_is_there_already() -> None:
-    verifications = Verifications()
+    verifications = VerificationGuards()
     first = verifications.begin(0, 0, 0, False, 0)
     guards = [verifications.begin(1 + other, 0, 0, False, 0) for other in range(MAX_VERIFICATIONS - 1)]
     renewed = verifications.begin(0, 1, 0, False, 0)
@@ -295,7 +295,7 @@ def test_the_oldest_guard_is_pushed_out_and_none_for_who_is_there_already() -> N
 
 @pytest.mark.parametrize("refused_epoch", [4, 5])
 def test_what_is_refused_to_one_batch_is_not_taken_from_another(refused_epoch: int) -> None:
-    verifications = Verifications()
+    verifications = VerificationGuards()
     guard = verifications.begin(1, 5, 0, True, 0)
     other = verifications.begin(1, refused_epoch, 0, True, 0)
 
@@ -307,7 +307,7 @@ def test_what_is_refused_to_one_batch_is_not_taken_from_another(refused_epoch: i
 
 
 def test_a_guard_of_an_older_epoch_never_holds() -> None:
-    verifications = Verifications()
+    verifications = VerificationGuards()
     verifications.begin(1, 5, 0, True, 0)
 
     assert verifications.find(1, verifications.begin(1, 4, 0, True, 0)) is None

@@ -15,7 +15,7 @@ NEEDS_NO_VERIFICATION: Final = -1
 MAX_VERIFICATIONS: Final = 10_000
 
 
-class Verification(NamedTuple):
+class VerificationStateEntry(NamedTuple):
     """A producer whose coordinator is being asked, or has said yes."""
 
     guard: int
@@ -29,7 +29,7 @@ class Verification(NamedTuple):
     """Batches that took the guard and have not given it back."""
 
 
-class Verifications:
+class VerificationGuards:
     """The verifications of one log. Owned by the log's lock.
 
     `_by_producer` is in the order of the guards, so that what is pushed out is the oldest. `_last_forgotten`: no guard
@@ -39,7 +39,7 @@ class Verifications:
     __slots__ = ("_by_producer", "_last_forgotten", "_last_guard")
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, Verification] = {}
+        self._by_producer: dict[int, VerificationStateEntry] = {}
         self._last_forgotten = 0
         self._last_guard = 0
 
@@ -59,10 +59,12 @@ class Verifications:
         self._by_producer.pop(producer_id, None)
         if len(self._by_producer) >= MAX_VERIFICATIONS:
             self._forget(next(iter(self._by_producer)))
-        self._by_producer[producer_id] = Verification(self._last_guard, epoch, sequence, has_own_epoch, now_ms)
+        self._by_producer[producer_id] = VerificationStateEntry(
+            self._last_guard, epoch, sequence, has_own_epoch, now_ms
+        )
         return self._last_guard
 
-    def find(self, producer_id: int, guard: int) -> Verification | None:
+    def find(self, producer_id: int, guard: int) -> VerificationStateEntry | None:
         """The verification that this guard is of, if it still holds."""
         known = self._by_producer.get(producer_id)
         return known if known is not None and known.guard == guard else None

@@ -109,7 +109,7 @@ def check_batch(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {codec} isn't possible in this request version"
         )
     if size > rules.max_message_bytes:
-        raise too_large(size, rules.max_message_bytes)
+        raise message_too_large(size, rules.max_message_bytes)
     if crc32c(memoryview(records)[_CRC_START:]) != crc:
         raise AppendError(ErrorCode.CORRUPT_MESSAGE, "the record batch's CRC doesn't fit its content")
     # One chain of comparisons that a good batch passes; what exactly is wrong with another is found out later.
@@ -142,7 +142,7 @@ def recheck(
     """The checked batch as `rewrite.fit` wants it to be. Raises AppendError if it grew too large."""
     size = len(records)
     if size > rules.max_message_bytes and size > batch.size_bytes:
-        raise too_large(size, rules.max_message_bytes)
+        raise message_too_large(size, rules.max_message_bytes)
     if size > rules.segment_bytes:
         raise _beyond_segment(size, rules)
     header = _unpack(records if head is None else head, 0)
@@ -165,7 +165,7 @@ def is_v2(records: bytearray | memoryview) -> bool:
     return len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] >= 2
 
 
-def too_large(size_bytes: int, limit_bytes: int) -> AppendError:
+def message_too_large(size_bytes: int, limit_bytes: int) -> AppendError:
     return AppendError(
         ErrorCode.MESSAGE_TOO_LARGE, f"the record batch has {size_bytes} bytes, the topic takes {limit_bytes}"
     )

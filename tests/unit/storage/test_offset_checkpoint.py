@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka.storage.checkpoints import (
+from kavka.storage.files import AnyPath, Files
+from kavka.storage.offset_checkpoint import (
     MAX_CHECKPOINT_BYTES,
     CorruptCheckpointError,
     OffsetCheckpoint,
     decode_offsets,
     encode_offsets,
 )
-from kavka.storage.files import AnyPath, Files
 
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=249)
 OFFSETS = st.integers(0, (1 << 63) - 1)

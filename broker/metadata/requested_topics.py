@@ -1,4 +1,7 @@
-"""Which of a request's topics and partitions a group's offsets may be stored for, deleted, or told of."""
+"""The topics and partitions that a request for a group's offsets names: which exist and may be read by the client.
+
+The others are refused here, and the coordinator never hears of them.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -30,7 +33,7 @@ class NamedTopic(Protocol[P]):
 T = TypeVar("T", bound=NamedTopic)  # type: ignore[type-arg]  # a bound cannot be generic in turn
 
 
-def existing_topics(
+def readable_topics(
     topics: Iterable[T],
     context: "Context",
     snapshot: "MetadataSnapshot",
@@ -58,7 +61,7 @@ def existing_topics(
     return accepted
 
 
-def merged(refused: list[T], answered: list[T]) -> list[T]:
+def merge_answers(refused: list[T], answered: list[T]) -> list[T]:
     """The answers for what didn't get to the coordinator, and behind them, as in Kafka, those for what did."""
     if not refused:
         return answered
