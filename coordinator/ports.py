@@ -20,6 +20,12 @@ class InternalLog(Protocol):
         then. NOT_LEADER_OR_FOLLOWER also if the partition has another leader epoch by now.
         """
 
+    def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:
+        """As `append`, of a batch that needs no looking at, for a coordinator has just built it.
+
+        So many records of one time, without codec and producer; its CRC is right. `timestamp_ms` is the time now.
+        """
+
     def appended(self) -> None:
         """Wake who waits for the log's end. Called after `append` with no lock held."""
 

@@ -47,7 +47,8 @@ class CheckedBatch(NamedTuple):
 class AppendRules:
     """What a topic's configuration asks of an append, worked out once. Immutable.
 
-    `codec` is -1 where the producer's is kept; `walks_records` says that headers don't answer everything,
+    `largest_plain_bytes`: a coordinator's batch up to that size goes in as it is; `codec` is -1 where the producer's is
+    kept; `walks_records` says that headers don't answer everything,
     `looks_closer` that `rewrite.fit` must see each batch; `unpacked_limit_bytes` is what a batch may unpack to.
     """
 
@@ -56,6 +57,7 @@ class AppendRules:
         "before_max_ms",
         "codec",
         "is_compacted",
+        "largest_plain_bytes",
         "level",
         "log_append_time",
         "looks_closer",
@@ -72,6 +74,7 @@ class AppendRules:
         self.log_append_time = config.is_log_append_time
         self.before_max_ms = NO_BOUND if self.log_append_time else config.message_timestamp_before_max_ms
         self.after_max_ms = NO_BOUND if self.log_append_time else config.message_timestamp_after_max_ms
+        self.largest_plain_bytes = 0 if self.log_append_time else min(self.max_message_bytes, self.segment_bytes)
         self.is_compacted = config.is_compacted
         self.codec: int = _CODECS.get(config.compression_type, -1)
         self.level = _level_of(config)

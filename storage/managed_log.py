@@ -76,11 +76,13 @@ class ManagedLog(LogState):
     def advance_high_watermark(self, offset: int) -> bool:
         """Move it up to `offset`, at most to the log's end. True if it moved. Takes the log's lock only for markers."""
         with self.watermark_lock:
-            offset = min(offset, self.published[0])
+            end_offset = self.published[0]
+            if offset > end_offset:
+                offset = end_offset
             if offset <= self.high_watermark:
                 return False
             self.high_watermark = offset
-        if self.producers.waits_for_replication:
+        if self.producers.unreplicated:
             with self.lock:
                 self.producers.replicated_to(self.high_watermark)
         return True

@@ -98,15 +98,16 @@ class PartitionLog(ManagedLog):
         guard: int = NEEDS_NO_VERIFICATION,
         transaction_version: int = 0,
         withdrawn: Callable[[], bool] | None = None,
+        built: CheckedBatch | None = None,
     ) -> AppendResult:
         """Append one record batch, whose bytes (writable) get their offsets in place.
 
-        `single_v2_batch` is False for Produce v0 to v2, which may bring old formats; `zstd_allowed` False below v7.
+        `single_v2_batch`: False for Produce v0 to v2; `zstd_allowed`: False below v7; `built`: see `_checked`.
         `guard`: of what may begin a transaction (`verify`). Of a marker: `transaction_version`; `withdrawn`, asked
         under the lock (NOT_COORDINATOR). What repeats one of its producer's last five batches isn't written again.
         Raises AppendError: nothing was written (but for an UnflushedError), only the leader epoch in `records` changed.
         """
-        batch, records, head = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed)
+        batch, records, head = self._checked(records, now_ms, origin, single_v2_batch, zstd_allowed, built)
         if batch is None:
             return AppendResult(-1, -1, -1, self.log_start_offset, False)
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
@@ -122,9 +123,8 @@ class PartitionLog(ManagedLog):
                 is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
                 is_beyond = is_beyond or max_timestamp_ms > segment.limit_timestamp_ms
                 if is_beyond and segment.must_roll(size, last_offset, max_timestamp_ms, now_ms):
-                    segment = self.roll_for_append(now_ms, base_offset)
+                    segment, rolled = self.roll_for_append(now_ms, base_offset), True
                     base_offset, position, segments, bases = self.published
-                    rolled = True
                 former_head = None if head is None else exchange_head(records, head)
                 patch_offsets(records, 0, base_offset, leader_epoch)
                 try:
@@ -211,13 +211,22 @@ class PartitionLog(ManagedLog):
             raise InconsistentTopicIdError(f"{self.folder} belongs to topic {topic_id_text(self.topic_id)}")
 
     def _checked(
-        self, records: bytearray | memoryview, now_ms: int, origin: Origin, single_v2_batch: bool, zstd_allowed: bool
+        self,
+        records: bytearray | memoryview,
+        now_ms: int,
+        origin: Origin,
+        single_v2_batch: bool,
+        zstd_allowed: bool,
+        built: CheckedBatch | None,
     ) -> tuple[CheckedBatch | None, bytearray | memoryview, bytes | None]:
         """What the append needs to know, the bytes to write (mostly those that came), and another header for them.
 
-        Nothing is changed yet. None: nothing to append.
+        Nothing is changed yet. None: nothing to append. `built`: what would be found in a plain batch that was built in
+        this process just now; only what the topic's configuration asks for is left to be seen to.
         """
         rules = self.rules
+        if built is not None and built.size_bytes <= rules.largest_plain_bytes:
+            return built, records, None
         if not single_v2_batch and not is_v2(records):
             records = convert_old_format(records, rules)
             if not records:

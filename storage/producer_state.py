@@ -88,7 +88,7 @@ class ProducerStates:
     that is open, or ended at or above the high watermark; -1 when there is none.
     """
 
-    __slots__ = ("_ongoing", "_producers", "_unreplicated", "first_unstable_offset", "map_end_offset", "verifications")
+    __slots__ = ("_ongoing", "_producers", "first_unstable_offset", "map_end_offset", "unreplicated", "verifications")
 
     def __init__(self) -> None:
         self.verifications: Final = VerificationGuards()
@@ -98,16 +98,11 @@ class ProducerStates:
         # Both sorted: a snapshot names its producers in any order, and so may Kafka's.
         self._ongoing: list[int] = []
         """First offsets of the open transactions."""
-        self._unreplicated: list[tuple[int, int]] = []
-        """(first offset, marker's offset) of those whose end may not be replicated yet."""
+        self.unreplicated: list[tuple[int, int]] = []
+        """(first offset, marker's offset) of those whose end may not be replicated yet; see `replicated_to`."""
 
     def __len__(self) -> int:
         return len(self._producers)
-
-    @property
-    def waits_for_replication(self) -> bool:
-        """Whether `replicated_to` has anything to do."""
-        return bool(self._unreplicated)
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._producers.get(producer_id)
@@ -253,7 +248,7 @@ class ProducerStates:
         if first_offset < 0:
             return None
         del self._ongoing[bisect_left(self._ongoing, first_offset)]
-        insort(self._unreplicated, (first_offset, offset))
+        insort(self.unreplicated, (first_offset, offset))
         self._find_first_unstable()
         return CompletedTransaction(producer_id, first_offset, offset, aborted)
 
@@ -263,8 +258,8 @@ class ProducerStates:
 
     def replicated_to(self, high_watermark: int) -> None:
         """Completed transactions whose marker lies below the high watermark are stable."""
-        if self._unreplicated:
-            self._unreplicated = [each for each in self._unreplicated if each[1] >= high_watermark]
+        if self.unreplicated:
+            self.unreplicated = [each for each in self.unreplicated if each[1] >= high_watermark]
             self._find_first_unstable()
 
     def replay(self, header: BatchHeader, marker: tuple[bool, int] | None) -> CompletedTransaction | None:
@@ -308,7 +303,7 @@ class ProducerStates:
         """Know nothing, at `offset`."""
         self._producers.clear()
         self._ongoing.clear()
-        self._unreplicated.clear()
+        self.unreplicated.clear()
         self.verifications.clear()
         self.map_end_offset = offset
         self.first_unstable_offset = -1
@@ -366,7 +361,7 @@ class ProducerStates:
         )
 
     def _find_first_unstable(self) -> None:
-        ongoing, unreplicated = self._ongoing, self._unreplicated
+        ongoing, unreplicated = self._ongoing, self.unreplicated
         first = ongoing[0] if ongoing else -1
         if unreplicated and (first < 0 or unreplicated[0][0] < first):
             first = unreplicated[0][0]

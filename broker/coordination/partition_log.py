@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.appending import Origin
+from kavka.storage.log_validator import CheckedBatch
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 REQUIRED_ACKS: Final = -1
 LATEST_PRODUCE_VERSION: Final = 11
+
+_NO_PRODUCER: Final = (-1, -1, -1)
+"""Id, epoch, sequence."""
+_new_tuple: Final = tuple.__new__
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +66,7 @@ class CoordinatedLog:
         """See InternalLog."""
         partition = self.partition
         if partition.leader_epoch != leader_epoch:
-            raise BrokerError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{partition.topic}-{partition.index} has leader epoch {partition.leader_epoch}, not {leader_epoch}",
-            )
+            raise self._led_otherwise(leader_epoch)
         result = partition.append(
             memoryview(batch),
             REQUIRED_ACKS,
@@ -73,6 +75,18 @@ class CoordinatedLog:
             Origin.COORDINATOR,
             guard=guard,
             transaction_version=transaction_version,
+        )
+        return result.last_offset + 1
+
+    def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:
+        """See InternalLog."""
+        partition = self.partition
+        if partition.leader_epoch != leader_epoch:
+            raise self._led_otherwise(leader_epoch)
+        built = _new_tuple(CheckedBatch, (len(batch), 0, records - 1, timestamp_ms, *_NO_PRODUCER))
+        data = memoryview(batch)
+        result = partition.append(
+            data, REQUIRED_ACKS, LATEST_PRODUCE_VERSION, timestamp_ms, Origin.COORDINATOR, built=built
         )
         return result.last_offset + 1
 
@@ -122,6 +136,13 @@ class CoordinatedLog:
         if source.flushes_by_count and source.is_flush_due:
             return min(source.high_watermark, source.recovery_point)
         return source.high_watermark
+
+    def _led_otherwise(self, leader_epoch: int) -> BrokerError:
+        partition = self.partition
+        return BrokerError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"{partition.topic}-{partition.index} has leader epoch {partition.leader_epoch}, not {leader_epoch}",
+        )
 
     def _flush_soon(self) -> bool:
         """Whether a flush begins by that."""

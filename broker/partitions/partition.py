@@ -16,6 +16,7 @@ from kavka.storage.verification_guards import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from kavka.storage.appending import AppendResult
+    from kavka.storage.log_validator import CheckedBatch
     from kavka.storage.partition_log import PartitionLog
 
 NO_LEADER: Final = -1
@@ -161,18 +162,19 @@ class Partition:
         guard: int = NOT_VERIFIED,
         transaction_version: int = 0,
         withdrawn: "Callable[[], bool] | None" = None,
+        built: "CheckedBatch | None" = None,
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
         A batch that begins a transaction needs a `guard` (`storage.verification_guards`). `transaction_version`,
-        `withdrawn`: of a coordinator's marker.
+        `withdrawn`: of a coordinator's marker. `built`: see `PartitionLog.append_as_leader`.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         log = self.log
         if log is None or not self.is_leader:
             log = self.leader_log()
         isr_size = len(self.isr)
-        if acks == -1 and self.is_under_min_isr:
+        if acks == -1 and isr_size < len(self.replicas) and self.is_under_min_isr:
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"the ISR of {self.topic}-{self.index} has {isr_size} of {log.config.min_insync_replicas} replicas",
@@ -187,6 +189,7 @@ class Partition:
             guard=guard,
             transaction_version=transaction_version,
             withdrawn=withdrawn,
+            built=built,
         )
         if isr_size == 1:
             log.advance_high_watermark(log.published[0])

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared
 from kavka.protocol.codec import encode
-from kavka.protocol.errors import BrokerError
 from kavka.protocol.headers import decode_request_header
 from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kavka.protocol.records.batch import Codec
@@ -76,7 +75,10 @@ class PreparedCommits(Prepared):
             # The topic may have gone, or the group be coordinated elsewhere.
             self._shape = None
             return None
-        return shape.commit(frame, services)
+        answer = shape.commit(frame)
+        if answer is not None:
+            cells.event(shape.counter, shape.offset_count)
+        return answer
 
 
 class CommitShape:
@@ -90,7 +92,10 @@ class CommitShape:
         "_pieces",
         "_positions",
         "_repeated",
+        "_run_at_once",
+        "counter",
         "hosted",
+        "offset_count",
         "size_bytes",
         "snapshot",
     )
@@ -101,6 +106,7 @@ class CommitShape:
         frame: memoryview,
         positions: list[int],
         answer: bytes,
+        counter: str,
         services: "Services",
     ) -> None:
         self.size_bytes = len(frame)
@@ -115,17 +121,22 @@ class CommitShape:
             (start, end, frame[start:end].tobytes()) for start, end in zip(starts, ends, strict=True) if start < end
         ]
         self._positions = list(zip(repeated.values, positions, strict=True))
+        self.counter = counter
+        self.offset_count = len(positions)
+        self._run_at_once = groups.runtime.run_at_once
         self._repeated = repeated
         self._answer = answer
         self._answer_size_bytes = len(answer) + 4
 
-    def commit(self, frame: memoryview, services: "Services") -> bytes | None:
+    def commit(self, frame: memoryview) -> bytes | None:
         """As `PreparedCommits.run`, for a frame of the same size."""
-        key_version, correlation_id = _HEAD(frame)
+        # A view is compared, and read, at twice the cost of copying these few bytes first.
+        data = frame.tobytes()
+        key_version, correlation_id = _HEAD(data)
         if key_version != self._key_version:
             return None
         for start, end, piece in self._pieces:
-            if frame[start:end] != piece:
+            if data[start:end] != piece:
                 return None
         coordinated = self._coordinated
         if coordinated is None or len(coordinated.isr) != 1:
@@ -135,32 +146,15 @@ class CommitShape:
             # The answer waits for the disk, and this way only knows answers that are there at once.
             return None
         for value, position in self._positions:
-            (value.offset,) = _OFFSET(frame, position)
-        once = _Once(self._repeated)
+            (value.offset,) = _OFFSET(data, position)
         try:
-            services.groups.runtime.run(coordinated.index, once.decide, once.refused)
+            stands = self._run_at_once(coordinated.index, self._decide)
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers and logs it
             return None
-        return _ANSWER_HEAD(self._answer_size_bytes, correlation_id) + self._answer if once.stands else None
+        return _ANSWER_HEAD(self._answer_size_bytes, correlation_id) + self._answer if stands else None
 
-
-class _Once:
-    """One run of a shape."""
-
-    __slots__ = ("_repeated", "stands")
-
-    def __init__(self, repeated: "RepeatedCommit") -> None:
-        self._repeated = repeated
-        self.stands = False
-
-    def decide(self, shard: "GroupShard") -> "Result":
-        return shard.repeat_commit(self._repeated, self._answered)
-
-    def refused(self, error: BrokerError) -> None:
-        """The ordinary way says so."""
-
-    def _answered(self, stands: bool) -> None:
-        self.stands = stands
+    def _decide(self, shard: "GroupShard") -> "Result":
+        return shard.repeat_commit(self._repeated)
 
 
 def prepare_commit(
@@ -194,6 +188,7 @@ def _shape_of(
     The offsets' places are found by writing the request anew with marks in them: whatever a client wrote differently
     would be read differently the short way.
     """
+    from kavka.coordinator.group.offsets.commit import COMMITS
     from kavka.coordinator.group.offsets.repeated import RepeatedCommit
 
     version = context.api_version
@@ -225,4 +220,4 @@ def _shape_of(
     answer = encode(response, version)
     if version >= FLEXIBLE_SINCE:
         answer = b"\0" + answer
-    return CommitShape(repeated, frame, positions, answer, services)
+    return CommitShape(repeated, frame, positions, answer, COMMITS, services)

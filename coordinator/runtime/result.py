@@ -52,6 +52,7 @@ class Result:
     __slots__ = (
         "appended",
         "batch",
+        "batch_timestamp_ms",
         "failed",
         "guard",
         "producer",
@@ -75,6 +76,7 @@ class Result:
         reads_committed: bool = False,
         uncommitted: Callable[[BrokerError], Sequence[tuple[Reply, Any]]] | None = None,
         batch: bytearray | None = None,
+        batch_timestamp_ms: int = 0,
     ) -> None:
         self.records = records
         self.replies = replies
@@ -86,7 +88,9 @@ class Result:
         self.guard = guard
         self.reads_committed = reads_committed
         self.batch = batch
-        """The records as one uncompressed batch, where the one who decides has it already."""
+        """The records as one batch (see `InternalLog.append_plain`), where the one who decides has it already."""
+        self.batch_timestamp_ms = batch_timestamp_ms
+        """The time of all records in `batch`."""
         self.uncommitted = uncommitted
         """Called without the shard's lock, so it may build answers and look at nothing that changes."""
 

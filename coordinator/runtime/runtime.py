@@ -11,8 +11,9 @@ from kavka.coordinator.ports import InternalLog, Shard, ShardContext, Surroundin
 from kavka.coordinator.runtime.loader import Loader
 from kavka.coordinator.runtime.loading import Slices, replay_log
 from kavka.coordinator.runtime.record_decoding import RecordDecoder
+from kavka.coordinator.runtime.replies import Refused
 from kavka.coordinator.runtime.result import Producer, Result
-from kavka.coordinator.runtime.shard_runner import EndReply, Refused, ShardRunner, ShardState
+from kavka.coordinator.runtime.shard_runner import EndReply, ShardRunner, ShardState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.record_codec import RecordTypes
 from kavka.protocol.records.batch import Codec
@@ -80,6 +81,11 @@ class CoordinatorRuntime(Generic[S]):
             refused(BrokerError(ErrorCode.NOT_COORDINATOR))
         else:
             runner.run(operation, refused)
+
+    def run_at_once(self, partition: int, operation: Callable[[S], Result]) -> bool:
+        """Carry out a decision of records alone, if that is possible at once; see `ShardRunner.run_at_once`."""
+        runner = self._runners.get(partition)
+        return runner is not None and runner.run_at_once(operation)
 
     def run_all(self, operation: Callable[[S], Result], refused: Refused) -> int:
         """Carry out an operation on each shard that serves; how many they were.

@@ -19,12 +19,12 @@ from kavka.config.group_config import GroupConfig
 from kavka.coordinator.ports import InternalLog, Shard, Surroundings, Timers, Topics
 from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import batch_of, end_marker
+from kavka.coordinator.runtime.replies import Outcome, Refused, send
 from kavka.coordinator.runtime.result import NOTHING, Producer, Reply, Result
 from kavka.coordinator.runtime.shard_timers import ScheduledOperation, ShardTimers
 from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 
 S = TypeVar("S", bound=Shard)
-Refused = Callable[[BrokerError], object]
 EndReply = Callable[[BrokerError | None], object]
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,9 @@ class ShardRunner(Generic[S]):
         self.gone = False
         self.failed = False
         self.before: ShardRunner[S] | None = None
+        self.now_ms: Final = surroundings.now_ms
+        self.monotonic_ms: Final = surroundings.monotonic_ms
+        self.count: Final = surroundings.count_event
         self._surroundings = surroundings
         self._codec = codec
         self._broken = broken
@@ -97,18 +100,6 @@ class ShardRunner(Generic[S]):
     @property
     def group_config(self) -> Callable[[str], GroupConfig]:
         return self._surroundings.group_config
-
-    @property
-    def now_ms(self) -> Callable[[], int]:
-        return self._surroundings.now_ms
-
-    @property
-    def monotonic_ms(self) -> Callable[[], int]:
-        return self._surroundings.monotonic_ms
-
-    @property
-    def count(self) -> Callable[[str], None]:
-        return self._surroundings.count_event
 
     # What the runtime does with it.
 
@@ -150,6 +141,25 @@ class ShardRunner(Generic[S]):
                 carried.wrote = self._wrote
         self._deliver(carried, refused)
 
+    def run_at_once(self, operation: Callable[[S], Result]) -> bool:
+        """Carry out a decision of records alone, which nobody waits for: whether they stand, and are committed already.
+
+        No lock may be held. Raises what the operation raises, if no BrokerError; that is False, as is any refusal.
+        """
+        with self.lock:
+            shard = self.shard
+            if shard is None or self.gone:
+                return False
+            self._wrote = False
+            try:
+                stands = self._append(operation(shard)) is None
+            except BrokerError:
+                stands = False
+            wrote, end_offset = self._wrote, self._appended_offset
+        if wrote:
+            self._wake()
+        return stands and end_offset <= self.log.high_watermark
+
     def end_transaction(
         self,
         producer: Producer,
@@ -164,7 +174,7 @@ class ShardRunner(Generic[S]):
         def end(shard: S) -> Result:
             if is_withdrawn is not None and is_withdrawn():
                 raise BrokerError(ErrorCode.NOT_COORDINATOR, "the marker was withdrawn, others may stand by now")
-            marker = end_marker(producer, coordinator_epoch, self._surroundings.now_ms(), committed=committed)
+            marker = end_marker(producer, coordinator_epoch, self.now_ms(), committed=committed)
             self._write(marker, transaction_version=transaction_version)
             try:
                 shard.replay_end_marker(producer.producer_id, producer.producer_epoch, committed)
@@ -207,7 +217,7 @@ class ShardRunner(Generic[S]):
             shard, self.shard = self.shard, None
             if shard is not None:
                 replies = shard.unloaded().replies
-        _send(replies)
+        send(replies)
 
     # How a decision is carried out. Under the lock.
 
@@ -230,10 +240,11 @@ class ShardRunner(Generic[S]):
         """Append and replay; the error if nothing could be appended. Raises BrokerError where the replay fails."""
         records = result.records
         try:
-            batch = result.batch
-            if batch is None:
-                batch = batch_of(records, self._surroundings.now_ms(), codec=self._codec(), producer=result.producer)
-            self._write(batch, guard=result.guard)
+            if result.batch is not None:
+                self._write_plain(result.batch, len(records), result.batch_timestamp_ms)
+            else:
+                batch = batch_of(records, self.now_ms(), codec=self._codec(), producer=result.producer)
+                self._write(batch, guard=result.guard)
         except BrokerError as error:
             return error
         except EncodeError as failure:
@@ -257,9 +268,22 @@ class ShardRunner(Generic[S]):
         try:
             self._appended_offset = self.log.append(batch, self.leader_epoch, transaction_version, guard)
         except BrokerError as error:
-            log.warning("an append failed partition=%d error=%r", self.partition, str(error))
-            raise told_to_clients(error) from error
+            raise self._append_failed(error) from error
         self._wrote = True
+
+    def _write_plain(self, batch: bytearray, records: int, timestamp_ms: int) -> None:
+        """As `_write`."""
+        if self.gone:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        try:
+            self._appended_offset = self.log.append_plain(batch, self.leader_epoch, records, timestamp_ms)
+        except BrokerError as error:
+            raise self._append_failed(error) from error
+        self._wrote = True
+
+    def _append_failed(self, error: BrokerError) -> BrokerError:
+        log.warning("an append failed partition=%d error=%r", self.partition, str(error))
+        return told_to_clients(error)
 
     def _after_append(self, appended: Callable[[], Result | None]) -> Result | None:
         try:
@@ -280,21 +304,24 @@ class ShardRunner(Generic[S]):
 
     def _deliver(self, carried: "_Carried", refused: Refused) -> None:
         if carried.wrote:
-            try:
-                self.log.appended()
-            except Exception:
-                # Not the fault of those who are to be answered; and memory may count on it that they are.
-                log.exception("those who wait for a log's end were not woken partition=%d", self.partition)
+            self._wake()
         for end_offset, result in carried.replies:
             if end_offset <= self.log.high_watermark:
-                _send(result.replies)
+                send(result.replies)
             else:
                 self._send_when_committed(end_offset, result, refused)
         if carried.error is not None:
             (self._nobody_waits if carried.replies else refused)(carried.error)
 
+    def _wake(self) -> None:
+        try:
+            self.log.appended()
+        except Exception:
+            # Not the fault of those who are to be answered; and memory may count on it that they are.
+            log.exception("those who wait for a log's end were not woken partition=%d", self.partition)
+
     def _send_when_committed(self, end_offset: int, result: Result, refused: Refused) -> None:
-        outcome = _Outcome(result, refused)
+        outcome = Outcome(result, refused)
         try:
             self.log.when_committed(end_offset, outcome)
         except Exception as failure:
@@ -341,37 +368,6 @@ class _Carried:
         """(the offset that the high watermark must have reached, whose replies are sent then)"""
         self.error: BrokerError | None = None
         self.wrote = False
-
-
-class _Outcome:
-    """Takes, once, whether what waited for the high watermark is committed, or won't be in time. Any thread."""
-
-    __slots__ = ("_refused", "_result", "_taken")
-
-    def __init__(self, result: Result, refused: Refused) -> None:
-        self._result = result
-        self._refused = refused
-        self._taken = threading.Lock()
-
-    def __call__(self, error: BrokerError | None) -> None:
-        if not self._taken.acquire(blocking=False):
-            return
-        result = self._result
-        if error is None:
-            _send(result.replies)
-        elif result.uncommitted is not None:
-            _send(result.uncommitted(told_to_clients(error)))
-        else:
-            self._refused(told_to_clients(error))
-
-
-def _send(replies: Iterable[tuple[Reply, Any]]) -> None:
-    for reply, response in replies:
-        try:
-            reply(response)
-        except Exception:
-            # One client's broken connection must not keep the others from their answers.
-            log.exception("a reply failed")
 
 
 _REFUSALS: Final = {

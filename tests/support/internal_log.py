@@ -40,6 +40,11 @@ class MemoryLog:
         self.end_offset = read_header(batch).next_offset
         return self.end_offset
 
+    def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:
+        header = read_header(batch)
+        assert (header.next_offset - header.base_offset, header.max_timestamp_ms) == (records, timestamp_ms)
+        return self.append(batch, leader_epoch)
+
     def appended(self) -> None:
         self.woken += 1
 

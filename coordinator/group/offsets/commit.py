@@ -79,17 +79,15 @@ class OffsetCommits:
         self._count(accepted.records)
         return Result(accepted.records, ((reply, OffsetCommitResponse(topics=topics)),))
 
-    def repeat(self, repeated: "RepeatedCommit", reply: Reply) -> Result:
-        """As `commit`, of a commit that was answered without a fault before; `reply(True)` when it stands.
+    def repeat(self, repeated: "RepeatedCommit") -> Result:
+        """As `commit`, of a commit that was answered without a fault before; nobody is answered, and nothing counted.
 
         Raises BrokerError as `commit` does.
         """
         if self._validate(repeated.request, repeated.api_version) is not None:
             # The epoch has become an old one: each partition has to be looked at.
             raise BrokerError(ErrorCode.STALE_MEMBER_EPOCH)
-        batch = repeated.batch(self._context.now_ms())
-        self._count(repeated.records)
-        return Result(repeated.records, ((reply, True),), batch=batch)
+        return repeated.result(self._context.now_ms())
 
     def txn_commit(self, request: "TxnOffsetCommitRequest", client: "Client", reply: Reply, guard: int = 0) -> Result:
         """Store offsets that stand when the producer's transaction is committed (KIP-447: fenced as a member is).

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, offset_record
 from kavka.coordinator.runtime.batches import batch_of
+from kavka.coordinator.runtime.result import Result
 from kavka.protocol.internal.group_records import OffsetCommitValue
 from kavka.protocol.records.header import write_crc
 
@@ -32,18 +33,18 @@ class RepeatedCommit:
     Threads: set and run by one thread at a time; run under the shard's lock.
     """
 
-    __slots__ = ("_batch", "_places", "api_version", "records", "request", "values")
+    __slots__ = ("_batch", "_places", "_result", "api_version", "request", "values")
 
     def __init__(self, request: "OffsetCommitRequest", api_version: int) -> None:
         """Raises ValueError for a request that holds the marks by which places are found."""
         self.request = request
         self.api_version = api_version
-        self.records: list[CoordinatorRecord] = []
+        records: list[CoordinatorRecord] = []
         self.values: list[OffsetCommitValue] = []
-        """Those of `records`, in the request's order: set their `offset` before each repetition."""
+        """Of the records, in the request's order: set their `offset` before each repetition."""
         for topic in request.topics:
             for each in topic.partitions:
-                number = len(self.records)
+                number = len(records)
                 record = offset_record(
                     request.group_id,
                     topic.name,
@@ -55,23 +56,26 @@ class RepeatedCommit:
                     NO_EXPIRE_TIMESTAMP,
                 )
                 assert isinstance(record.value, OffsetCommitValue)
-                self.records.append(record)
+                records.append(record)
                 self.values.append(record.value)
-        self._batch = batch_of(self.records, 0)
+        self._result = Result(records)
+        self._batch = batch_of(records, 0)
         self._places = [
             (value, self._place_of(value.offset), self._place_of(value.commit_timestamp)) for value in self.values
         ]
 
-    def batch(self, now_ms: int) -> bytearray:
-        """The records' batch, with the offsets that were set; their commit timestamps are set too."""
-        batch = bytearray(self._batch)
+    def result(self, now_ms: int) -> Result:
+        """The records and their batch, with the offsets that were set, committed at `now_ms`: always the same one."""
+        result = self._result
+        result.batch = batch = bytearray(self._batch)
+        result.batch_timestamp_ms = now_ms
         for value, offset_position, time_position in self._places:
             value.commit_timestamp = now_ms
             _put(batch, offset_position, value.offset)
             _put(batch, time_position, now_ms)
         _put_two(batch, BASE_TIMESTAMP_POSITION, now_ms, now_ms)
         write_crc(batch, 0)
-        return batch
+        return result
 
     def _place_of(self, mark: int) -> int:
         packed = _NUMBER.pack(mark)

@@ -76,7 +76,12 @@ class OffsetStore:
         if value.metadata:
             packed += value.metadata.encode()
         if producer is None:
-            self._commit(key.group, key.topic, key.partition, packed)
+            topics = self._groups.get(key.group)
+            partitions = None if topics is None else topics.get(key.topic)
+            if partitions is not None and key.partition in partitions:
+                partitions[key.partition] = packed
+            else:
+                self._commit(key.group, key.topic, key.partition, packed)
         else:
             producer_id = producer.producer_id
             self._put(self._pending.setdefault(producer_id, {}), key.group, key.topic, key.partition, packed)

@@ -10,6 +10,7 @@ from kavka.broker.metrics.registry import ThreadCells
 from kavka.broker.requests.prepared_commit import PreparedCommits
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
+from kavka.coordinator.group.offsets.commit import COMMITS
 from tests.support.group_core import OFFSETS, GroupCore, commit_frame
 
 VERSIONS = range(2, 11)
@@ -113,6 +114,33 @@ def test_a_commit_that_more_replicas_have_to_get_waits_the_ordinary_way(pair: Pa
 
     assert True not in short_ways[2:]
     pair.check_logs()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"max.message.bytes": "100"}, {"segment.bytes": "100"}, {"message.timestamp.type": "LogAppendTime"}],
+    ids=lambda setting: next(iter(setting)),
+)
+def test_the_records_of_a_repeated_commit_obey_their_topic_all_the_same(
+    pair: Pair, short_ways: list[bool], setting: dict[str, str]
+) -> None:
+    for number in range(3):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    for core in (pair.short, pair.ordinary):
+        core.replicas.partitions[OFFSETS, 0].leader_log().configure(TopicConfig(BrokerConfig({}), setting))
+    for number in range(3, 6):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+
+    assert short_ways == [False, True, *[setting.get("message.timestamp.type") is not None] * 3]
+    pair.check_logs()
+
+
+def test_repeated_commits_are_counted_as_any(pair: Pair) -> None:
+    for number in range(5):
+        pair.ask(commit_frame(8, number, [("visits", 0, number), ("visits", 1, number)]))
+
+    counted = [core.services.metrics.mine().events for core in (pair.short, pair.ordinary)]
+    assert counted[0][COMMITS] == counted[1][COMMITS] == 10
 
 
 def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it_nor_written_twice(

@@ -130,7 +130,7 @@ def test_a_commit_in_an_old_epoch_is_refused_whole_for_one_partition_of_others()
     asked = stage.ask(lambda shard, reply: shard.txn_commit(in_transaction(kept, given), client, reply))
     assert asked.error is ErrorCode.ILLEGAL_GENERATION
     repeated = RepeatedCommit(request(kept), 9)
-    asked = stage.ask(lambda shard, reply: shard.repeat_commit(repeated, reply))
+    asked = stage.ask(lambda shard, _: shard.repeat_commit(repeated))
     assert asked.error is ErrorCode.STALE_MEMBER_EPOCH, "the ordinary way looks at each partition"
     assert len(stage.log) == written
     asked = stage.ask(lambda shard, reply: shard.commit(request(kept), client, reply))
