@@ -35,7 +35,8 @@ class Prepared:
         """Run a request to its whole answer (empty: it gets none); None if the request has to take the ordinary way.
 
         CLOSES if it failed and has no answer that could say so: the caller writes the answers before it and closes.
-        Unless `may_wait`, whatever would wait for a disk is left to the ordinary way. Raises nothing.
+        Unless `may_wait`, whatever would wait for a disk is left to the ordinary way, and so is a request above 16 KiB
+        that costs more than writing its bytes. Raises nothing.
         """
         return None
 

@@ -45,6 +45,8 @@ PRODUCER_POSITION: Final = 43
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
+LONG_BYTES: Final = 16 * 1024
+"""Others should not wait while the records of a longer request are walked, at microseconds each."""
 MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 
 _HEAD = struct.Struct(">Ii").unpack_from
@@ -125,7 +127,7 @@ class PreparedProduces(Prepared):
             self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
-        """Append; what has to be flushed where nothing may wait takes the ordinary way. See Prepared."""
+        """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
         services = self._services
         if self._hosted is not services.replicas.partitions:
             return None
@@ -141,7 +143,9 @@ class PreparedProduces(Prepared):
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
         log = partition.log
-        if log is None or (log.flushes_by_count and not may_wait):
+        if log is None:
+            return None
+        if not may_wait and (log.flushes_by_count or (frame.nbytes > LONG_BYTES and log.rules.looks_closer)):
             return None
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None

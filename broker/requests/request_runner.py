@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.network.connection import LARGE_ANSWER_BYTES
 from kavka.broker.requests.handling import Context
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared
 from kavka.broker.requests.request_log import SLOW_NS, log_slow
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ TURN_REQUESTS: Final = 16
 TURN_BYTES: Final = 1024 * 1024
 MAX_INLINE_REQUESTS: Final = 64
 MAX_INLINE_BYTES: Final = 16 * 1024
-"""A network thread runs no longer request."""
+"""A network thread runs no longer request the ordinary way, nor a longer prepared one of a connection among others."""
+MAX_ALONE_BYTES: Final = TURN_BYTES
+"""But where one connection alone sends such, prepared ones up to this."""
 ANY_SIZE: Final = 1 << 62
 HELD: Final = -1
 
@@ -38,17 +40,18 @@ class RequestRunner:
         self.finished_count = 0
         """How many were run."""
 
-    def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, is_inline: bool = False) -> int:
+    def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, inline_bytes: int = 0) -> int:
         """Run requests of a connection until there are none or its turn is over, and hand on what is left: how many.
 
-        The thread holds the connection's `running`, and gives it away. `is_inline`: it is the network thread, which
-        runs the leading requests only that are known to be small.
+        The thread holds the connection's `running`, and gives it away. `inline_bytes`: unless 0, it is the network
+        thread, which runs the leading requests only that are known to cost little, and none that is longer.
         """
         if connection.deferred is not None:
             return _do_deferred(connection)
         pending, answers, session = connection.pending, connection.answers, connection.session
         slots = answers.slots
-        most_requests, most_bytes = (MAX_INLINE_REQUESTS, MAX_INLINE_BYTES) if is_inline else (TURN_REQUESTS, ANY_SIZE)
+        is_inline, most_bytes = inline_bytes > 0, inline_bytes or ANY_SIZE
+        most_requests = MAX_INLINE_REQUESTS if is_inline else TURN_REQUESTS
         count = size = 0
         ready: list[bytes] = []
         runs: list[Run] = []
@@ -64,7 +67,7 @@ class RequestRunner:
             if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
                 prepared = session.prepared[frame[1]]
                 answer = None if slots else prepared.run(frame, cells, not is_inline)
-            if is_inline and answer is None and not (prepared and prepared.is_small(frame)):
+            if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)
                 break
             count += 1
@@ -141,6 +144,10 @@ class RequestRunner:
         if not connection.reading and connection.may_read_on and queue.has_room_for(connection):
             connection.thread.call(connection.thread.resume, connection)
         return count
+
+
+def _is_small(prepared: Prepared | None, frame: memoryview) -> bool:
+    return prepared is not None and frame.nbytes <= MAX_INLINE_BYTES and prepared.is_small(frame)
 
 
 def _do_deferred(connection: "Connection") -> int:

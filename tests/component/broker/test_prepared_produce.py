@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.metrics.registry import ThreadCells
-from kavka.broker.requests.prepared_produce import PreparedProduces
+from kavka.broker.requests.prepared_produce import LONG_BYTES, PreparedProduces
 from kavka.protocol.codec import decode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import decode_response_header
@@ -16,6 +16,12 @@ from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.partition_logs import batch_of
 
 VERSIONS = range(5, 14)
+TAKEN_ON_THE_NETWORK_THREAD = [
+    ("plain", 100, True),
+    ("plain", 100_000, True),
+    ("compacted", 100, True),
+    ("compacted", LONG_BYTES, False),
+]
 
 
 class Pair:
@@ -92,6 +98,22 @@ def test_repeated_requests_take_the_short_way_and_read_the_same(
 
     assert short_ways.count(True) == 4
     pair.check_logs()
+
+
+@pytest.mark.parametrize(("topic", "size_bytes", "is_short"), TAKEN_ON_THE_NETWORK_THREAD)
+def test_what_walks_many_records_is_left_by_the_network_thread(
+    tmp_path: Path, short_ways: list[bool], topic: str, size_bytes: int, is_short: bool
+) -> None:
+    core = BrokerCore(tmp_path, inline=True, topics={"compacted": {"cleanup.policy": "compact"}})
+    try:
+        core.create(topic)
+        for number in range(3):
+            records = bytes(batch_of(bytes(size_bytes), key=b"k"))
+            answer = core.ask(produce_frame(9, number, {(topic, 0): records}))
+            assert partition_answer(9, answer).base_offset == number
+        assert short_ways[0] is is_short
+    finally:
+        core.close()
 
 
 @pytest.mark.parametrize("version", [5, 8, 9, 12, 13])

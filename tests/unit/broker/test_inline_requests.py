@@ -8,9 +8,9 @@ import pytest
 
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.requests import inline_requests, request_runner
-from kavka.broker.requests.inline_requests import FIRST_REST_NS, LONGEST_REST_NS, SLOW_NS, InlineRequests
+from kavka.broker.requests.inline_requests import BULK_NS, FIRST_REST_NS, LONGEST_REST_NS, SLOW_NS, InlineRequests
 from kavka.broker.requests.prepared import CLOSES, SMALL, TAILING, Prepared
-from kavka.broker.requests.request_runner import MAX_INLINE_BYTES, MAX_INLINE_REQUESTS
+from kavka.broker.requests.request_runner import MAX_ALONE_BYTES, MAX_INLINE_BYTES, MAX_INLINE_REQUESTS
 
 FAST_NS = 10_000
 PRODUCE, FETCH, HEARTBEAT, OTHER = b"\0\0", b"\0\1", b"\0\x0c", b"\0\x12"
@@ -34,7 +34,8 @@ class Echo(Prepared):
 
 
 class FakeConnection:
-    def __init__(self) -> None:
+    def __init__(self, connection_id: int) -> None:
+        self.id = connection_id
         self.deferred = None
         self.pending: deque[tuple[memoryview, int, int]] = deque()
         self.answers = SimpleNamespace(slots=[], backlog=[])
@@ -70,8 +71,7 @@ class Rig:
     def __init__(self) -> None:
         self.now_ns = 1_000_000_000_000
         self.takes_ns = FAST_NS
-        self.connection: Any = FakeConnection()
-        self.connection.session.prepared = {0: Echo(self)}
+        self.connection: Any = self.connect(1)
         self.queued: list[Any] = []
         queue: Any = SimpleNamespace(put=self.queued.append, wake=lambda connection: None)
         self.inline = InlineRequests(queue, self._dispatcher())
@@ -81,6 +81,11 @@ class Rig:
 
     def _dispatcher(self) -> Any:
         return SimpleNamespace(execute=self.execute)
+
+    def connect(self, connection_id: int) -> Any:
+        connection = FakeConnection(connection_id)
+        connection.session.prepared = {0: Echo(self)}
+        return connection
 
     def run(self, *frames: bytes) -> int:
         connection = self.connection
@@ -161,6 +166,38 @@ def test_large_and_many_requests_are_left_to_others(rig: Rig) -> None:
     assert rig.run(frame(b"a"), frame(b"b", length=MAX_INLINE_BYTES + 1), frame(b"c")) == 1
     assert rig.run(*[frame(b"a")] * (MAX_INLINE_REQUESTS + 1)) == MAX_INLINE_REQUESTS
     assert rig.handed_on
+
+
+def test_large_requests_of_one_connection_alone_are_run(rig: Rig) -> None:
+    assert rig.run(frame(b"a", length=MAX_ALONE_BYTES - 1), frame(b"b"), frame(b"c")) == 2
+    assert rig.handed_on
+    assert rig.run(frame(b"d", length=MAX_ALONE_BYTES)) == 1
+    assert rig.run(frame(b"e", length=MAX_ALONE_BYTES + 1)) == 0
+    assert rig.handed_on
+
+    assert rig.connection.written == [b"<a>", b"<b>", b"<d>"]
+
+
+def test_large_requests_of_several_connections_are_left_to_others_until_one_is_alone_again(rig: Rig) -> None:
+    large = frame(b"a", length=MAX_INLINE_BYTES + 1)
+    one, other = rig.connection, rig.connect(2)
+    assert rig.run(large) == 1
+    for connection in (other, one, other):
+        rig.connection = connection
+        assert rig.run(large) == 0
+        assert rig.handed_on
+        assert rig.run(frame(b"s")) == 1
+        rig.now_ns += BULK_NS // 2
+    assert rig.run(large) == 0
+    rig.now_ns += BULK_NS // 2
+    assert rig.run(large) == 1
+
+
+def test_large_requests_never_go_the_ordinary_way(rig: Rig) -> None:
+    rig.connection.session.prepared[12] = SMALL
+    assert rig.run(frame(b"h", HEARTBEAT, length=MAX_INLINE_BYTES + 1)) == 0
+    assert rig.handed_on
+    assert rig.executed == []
 
 
 def test_small_requests_go_the_ordinary_way_one_at_a_time(rig: Rig) -> None:
