@@ -31,7 +31,7 @@ from kavka.broker.partitions.transaction_verification import (
 )
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Context, Services, handles
-from kavka.broker.requests.prepared_produce import prepare_produce
+from kavka.broker.requests.prepared_produce import OLDEST_VERSION, PRODUCE_KEY, Begun, begun_of, prepare_produce
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.broker.waiting.delayed_produce import Awaited, DelayedProduce
 from kavka.broker.waiting.later_answer import LaterAnswer
@@ -49,7 +49,7 @@ from kavka.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kavka.storage.appending import MalformedRequestError
+from kavka.storage.appending import AppendResult, MalformedRequestError, UnflushedError
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -98,6 +98,7 @@ class _Produce:
 
     __slots__ = (
         "_acks",
+        "_begun",
         "_cells",
         "_context",
         "_now_ms",
@@ -115,6 +116,7 @@ class _Produce:
         self._context = context
         self._services = services
         self._acks = request.acks
+        self._begun: Begun = begun_of(context) if PRODUCE_KEY in context.session.prepared else {}
         self._timeout_ms = request.timeout_ms
         self._version = context.api_version
         self._now_ms = services.now_ms()
@@ -165,7 +167,7 @@ class _Produce:
 
     def _prepare(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
-        if self.failure is None and len(self.appended) == 1:
+        if self.failure is None and self.appended and self._version >= OLDEST_VERSION:
             prepare_produce(request, self._context, self.appended[0], self._services)
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
@@ -246,7 +248,10 @@ class _Produce:
         cells = self._cells.topic(partition.topic)
         cells.produce_requests += 1
         try:
-            result = partition.append(records, self._acks, self._version, self._now_ms, guard=guard)
+            if self._begun and data.index in self._begun:
+                result = self._outcome(data.index)
+            else:
+                result = partition.append(records, self._acks, self._version, self._now_ms, guard=guard)
         except BrokerError as failure:
             cells.failed_produce_requests += 1
             if failure.code in _REJECTED_BYTES:
@@ -268,6 +273,13 @@ class _Produce:
         if self._acks == -1:
             self.awaited.append(Awaited(partition, last_offset + 1, answer))
         return answer
+
+    def _outcome(self, index: int) -> AppendResult:
+        """What the short way has done already. Raises UnflushedError."""
+        outcome = self._begun.pop(index)
+        if isinstance(outcome, UnflushedError):
+            raise outcome
+        return outcome
 
     def _refuse_topic(self, asked: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
         self.failure = BrokerError(code)

@@ -8,6 +8,9 @@ again and says what is wrong: an append that raised has written nothing and left
 flush failed that was due is the batch in the log, and the answer is made here. A batch of a transaction goes the short
 way where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
 
+Requests for several partitions have a shape by topic (`topic_shape.py`). One that fails midway takes the ordinary way,
+too, which is told what has become of the batches before (`take_begun`).
+
     request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
     empty
     answer    size | correlation id | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
@@ -17,17 +20,22 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared
+from kavka.broker.requests.topic_shape import (
+    ATTRIBUTES_POSITION,
+    FLEXIBLE_SINCE,
+    MARKS,
+    Batches,
+    TopicShape,
+    answer_with_marks,
+    encoded_answer,
+    topic_shape_of,
+)
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import decode_request_header
-from kavka.protocol.messages.produce import (
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
-)
+from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from kavka.protocol.records.batch import HEADER_SIZE_BYTES
 from kavka.protocol.records.header import TRANSACTIONAL_BIT
-from kavka.storage.appending import UnflushedError
+from kavka.storage.appending import AppendResult, UnflushedError
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
@@ -37,17 +45,17 @@ if TYPE_CHECKING:
 
 OLDEST_VERSION: Final = 5
 """From here on answers have the three numbers side by side."""
-FLEXIBLE_SINCE: Final = 9
 EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
-ATTRIBUTES_POSITION: Final = 22
 PRODUCER_POSITION: Final = 43
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
 LONG_BYTES: Final = 16 * 1024
 """Others should not wait while the records of a longer request are walked, at microseconds each."""
-MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
+
+Begun = dict[int, AppendResult | UnflushedError]
+"""What has become of the leading batches of a request, by partition: they were appended."""
 
 _HEAD = struct.Struct(">Ii").unpack_from
 _SIZE = struct.Struct(">i").unpack_from
@@ -89,7 +97,7 @@ class ProduceShape:
 class PreparedProduces(Prepared):
     """The shapes of one connection's produce requests."""
 
-    __slots__ = ("_hosted", "_lengths", "_services", "_shapes")
+    __slots__ = ("_begun", "_hosted", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
 
     closing_reason = "a produce with acks=0 failed, and no answer can say so"
 
@@ -98,33 +106,38 @@ class PreparedProduces(Prepared):
         self._hosted: object = None
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
+        self._topic_lengths: tuple[int, ...] = ()
+        self._topic_shapes: dict[bytes, TopicShape] = {}
+        self._begun: tuple[memoryview, Begun] | None = None
 
     def learn(self, request: ProduceRequest, context: "Context", partition: "Partition") -> None:
-        """Remember the shape of a request that was appended, if it is one that can be remembered."""
+        """Remember the shape of a request, v5 or later, that was appended, if it is one that can be remembered."""
         frame = context.frame
         version = context.api_version
-        if version < OLDEST_VERSION or frame is None:
+        if frame is None or len(request.topic_data) != 1:
             return
-        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+        if len(request.topic_data[0].partition_data) == 1:
+            end = _shape_end(request, frame, version)
+            if end:
+                self._make_room()
+                answer = encoded_answer(partition, [answer_with_marks(partition.index)], version)
+                shape = ProduceShape(request, version, partition, answer)
+                self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
+                if end not in self._lengths:
+                    self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
             return
-        end = _shape_end(request, frame, version)
-        if not end:
-            return
-        if self._hosted is not self._services.replicas.partitions or len(self._shapes) >= MAX_SHAPES:
-            self._shapes.clear()
-            self._hosted = self._services.replicas.partitions
-        answered = PartitionProduceResponse(
-            index=partition.index,
-            error_code=0,
-            base_offset=MARKS[0],
-            log_append_time_ms=MARKS[1],
-            log_start_offset=MARKS[2],
-        )
-        answer = _encoded(partition, answered, version)
-        shape = ProduceShape(request, version, partition, answer)
-        self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
-        if end not in self._lengths:
-            self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
+        found = topic_shape_of(request, frame, version, partition)
+        if found is not None:
+            end, topic_shape = found
+            self._make_room()
+            self._topic_shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = topic_shape
+            if end not in self._topic_lengths:
+                self._topic_lengths = (end, *self._topic_lengths)[:MAX_LENGTHS]
+
+    def take_begun(self, frame: memoryview | None) -> Begun:
+        """What has become of the leading batches of the request, which `run` has left: those are not appended again."""
+        begun, self._begun = self._begun, None
+        return begun[1] if begun is not None and begun[0] is frame else {}
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
@@ -136,7 +149,7 @@ class PreparedProduces(Prepared):
             if shape is not None:
                 break
         else:
-            return None
+            return self._run_topic(frame, cells, may_wait)
         key_version, correlation_id = _HEAD(frame)
         if key_version != shape.key_version:
             return None
@@ -183,6 +196,59 @@ class PreparedProduces(Prepared):
             shape.suffix,
         )
 
+    def _run_topic(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+        """As `run`, for several partitions of one topic."""
+        if self._begun is not None and self._begun[0] is frame:
+            return None
+        for end in self._topic_lengths:
+            shape = self._topic_shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
+            if shape is not None:
+                break
+        else:
+            return None
+        key_version, correlation_id = _HEAD(frame)
+        if key_version != shape.version:
+            return None
+        hosted = self._services.replicas.partitions
+        batches = shape.batches(frame, end, hosted, may_wait, frame.nbytes > LONG_BYTES)
+        results = None if batches is None else self._append(shape, batches, frame)
+        if batches is None or results is None:
+            return None
+        topic_cells = cells.topic(shape.topic)
+        topic_cells.produce_requests += len(batches)
+        for (partition, records), (first_offset, last_offset, _, _, duplicate) in zip(batches, results, strict=True):
+            topic_cells.bytes_in += len(records)
+            if not duplicate:
+                topic_cells.messages_in += last_offset - first_offset + 1
+            if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+                partition.appended()
+        return b"" if shape.acks == 0 else shape.answer(correlation_id, batches, results)
+
+    def _append(self, shape: TopicShape, batches: Batches, frame: memoryview) -> list[AppendResult] | None:
+        """None if one fails: the ordinary way goes on there, and has no traceback of ours."""
+        results: list[AppendResult] = []
+        now_ms = self._services.now_ms()
+        outcomes: list[AppendResult | UnflushedError]
+        try:
+            for partition, records in batches:
+                results += [partition.append(records, shape.acks, shape.version, now_ms)]
+            return results
+        except UnflushedError as failure:
+            outcomes = [*results, UnflushedError(failure.code, failure.message)]
+        except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
+            outcomes = [*results]
+        indexes = [partition.index for partition, _ in batches]
+        self._begun = (frame, dict(zip(indexes, outcomes, strict=False)))
+        return None
+
+    def _make_room(self) -> None:
+        """Forget the shapes if partitions have changed, or there are too many."""
+        hosted = self._services.replicas.partitions
+        if self._hosted is not hosted or len(self._shapes) + len(self._topic_shapes) >= MAX_SHAPES:
+            self._shapes.clear()
+            self._topic_shapes.clear()
+            self._hosted = hosted
+
     def _unflushed(
         self, shape: ProduceShape, correlation_id: int, failure: UnflushedError, cells: "ThreadCells"
     ) -> bytes:
@@ -194,7 +260,7 @@ class PreparedProduces(Prepared):
         if shape.acks == 0:
             return CLOSES
         refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
-        answer = _encoded(partition, refused, shape.version)
+        answer = encoded_answer(partition, [refused], shape.version)
         if shape.is_flexible:
             answer = b"\0" + answer
         return _HEAD_OF_ANSWER(len(answer) + 4, correlation_id) + answer
@@ -212,10 +278,10 @@ def prepare_produce(request: ProduceRequest, context: "Context", partition: "Par
     prepared.learn(request, context, partition)
 
 
-def _encoded(partition: "Partition", answer: PartitionProduceResponse, version: int) -> bytes:
-    """The response to a request for one partition, without the header."""
-    topic = TopicProduceResponse(name=partition.topic, topic_id=partition.topic_id, partition_responses=[answer])
-    return encode(ProduceResponse(responses=[topic]), version)
+def begun_of(context: "Context") -> Begun:
+    """What has become of batches of this request: mostly there is nothing."""
+    prepared = context.session.prepared[PRODUCE_KEY]
+    return prepared.take_begun(context.frame) if isinstance(prepared, PreparedProduces) else {}
 
 
 def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:

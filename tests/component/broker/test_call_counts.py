@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.requests.prepared_produce import OLDEST_VERSION
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -24,7 +25,9 @@ RUNS = 50
 
 INLINE_PRODUCE = 79
 SHORT_PRODUCE = 85
-TWO_PARTITIONS_PRODUCE = 205
+TWO_PARTITIONS_PRODUCE = 123
+INLINE_TWO_PARTITIONS_PRODUCE = 117
+ORDINARY_PRODUCE = 196
 FETCH = 197
 EMPTY_FETCH = 177
 INLINE_COMMIT = 105
@@ -113,12 +116,21 @@ def test_a_produce_request_of_a_known_shape(core: BrokerCore) -> None:
     assert calls_per_request(core, produces()) <= SHORT_PRODUCE
 
 
+def two_partitions(version: int) -> list[bytes]:
+    records = {("visits", 0): bytes(batch_of(b"x")), ("visits", 1): bytes(batch_of(b"x"))}
+    return [produce_frame(version, n, records) for n in range(2 * RUNS)]
+
+
+def test_a_produce_request_to_two_partitions_of_a_known_shape(core: BrokerCore) -> None:
+    assert calls_per_request(core, two_partitions(VERSION)) <= TWO_PARTITIONS_PRODUCE
+
+
+def test_a_produce_request_to_two_partitions_that_the_network_thread_runs(inline_core: BrokerCore) -> None:
+    assert calls_per_request(inline_core, two_partitions(VERSION)) <= INLINE_TWO_PARTITIONS_PRODUCE
+
+
 def test_a_produce_request_by_the_ordinary_way(core: BrokerCore) -> None:
-    frames = [
-        produce_frame(VERSION, n, {("visits", 0): bytes(batch_of(b"x")), ("visits", 1): bytes(batch_of(b"x"))})
-        for n in range(2 * RUNS)
-    ]
-    assert calls_per_request(core, frames) <= TWO_PARTITIONS_PRODUCE
+    assert calls_per_request(core, two_partitions(OLDEST_VERSION - 1)) <= ORDINARY_PRODUCE
 
 
 def test_a_fetch_of_one_batch(core: BrokerCore) -> None:

@@ -1,7 +1,7 @@
 """The short way of produce requests: the same answers and the same log as by the ordinary way, whatever comes."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -120,7 +120,9 @@ def test_what_walks_many_records_is_left_by_the_network_thread(
 @pytest.mark.parametrize(
     "frame",
     [
-        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 1): one(2)}),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 99): one(2)}),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 1): b""}),
+        lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("visits", 1): one(2)}) + b"more",
         lambda v: produce_frame(v, 1, {("visits", 0): one(1), ("other", 0): one(2)}),
         lambda v: produce_frame(v, 1, {("visits", 0): None}),
         lambda v: produce_frame(v, 1, {("visits", 0): b""}),
@@ -132,7 +134,9 @@ def test_what_walks_many_records_is_left_by_the_network_thread(
         lambda v: produce_frame(v, 1, {("visits", 0): one(1)})[:-1],
     ],
     ids=[
-        "partitions",
+        "partitions, one missing",
+        "partitions, one empty",
+        "partitions, more bytes",
         "topics",
         "null",
         "empty",
@@ -152,6 +156,46 @@ def test_what_does_not_fit_takes_the_ordinary_way(
         pair.ask(frame(version))
 
     assert True not in short_ways
+    pair.check_logs()
+
+
+def some(version: int, number: int, indexes: Sequence[int], *, acks: int = 1) -> bytes:
+    """A request for several partitions of one topic."""
+    return produce_frame(version, number, {("visits", index): one(number) for index in indexes}, acks=acks)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("acks", [1, -1, 0])
+def test_any_partitions_of_a_topic_take_the_short_way_together(
+    pair: Pair, short_ways: list[bool], version: int, acks: int
+) -> None:
+    for number, indexes in enumerate([(0, 1), (1, 0), (2, 0, 1), (1, 2)]):
+        answer = pair.ask(some(version, number, indexes, acks=acks))
+        assert (answer[4:8] if acks else number.to_bytes(4, "big")) == number.to_bytes(4, "big")
+
+    assert short_ways.count(True) == 3
+    pair.check_logs()
+
+
+@pytest.mark.parametrize("version", [5, 8, 9, 13])
+def test_where_one_batch_is_refused_the_others_are_appended_once(
+    pair: Pair, short_ways: list[bool], version: int
+) -> None:
+    for number in range(2):
+        pair.ask(some(version, number, (0, 1, 2)))
+    broken = bytearray(one(2))
+    broken[-1] ^= 1
+    places = [("visits", 2), ("visits", 0), ("visits", 1)]
+    batches = [one(2), bytes(broken), one(2)]
+    answer = pair.ask(produce_frame(version, 2, dict(zip(places, batches, strict=True))))
+
+    assert short_ways[-1] is False
+    _, position = decode_response_header(0, version, answer[4:])
+    response = decode(ProduceResponse, version, memoryview(answer)[4 + position :])
+    found = [(part.error_code, part.base_offset) for part in response.responses[0].partition_responses]
+    assert found == [(ErrorCode.NONE, 2), (ErrorCode.CORRUPT_MESSAGE, -1), (ErrorCode.NONE, 2)]
+    pair.ask(some(version, 3, (0, 1, 2)))
+    assert short_ways[-1] is True
     pair.check_logs()
 
 
@@ -234,4 +278,25 @@ def test_frames_changed_at_random_get_the_same_answers(pair: Pair, version: int)
         pair.ask(bytes(changed))
         if number % 10 == 0:
             pair.check_logs()
+    pair.check_logs()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_frames_of_several_partitions_changed_at_random_get_the_same_answers(pair: Pair, version: int) -> None:
+    rng = random.Random(version)
+    for number in range(120):
+        indexes = rng.sample(range(3), rng.choice([2, 3]))
+        good = some(version, number, indexes, acks=rng.choice([1, 1, -1, 0]))
+        pair.ask(good)
+        changed = bytearray(good)
+        for _ in range(rng.choice([1, 1, 2])):
+            position = rng.randrange(4, len(changed))
+            match rng.randrange(3):
+                case 0:
+                    changed[position] = rng.randrange(256)
+                case 1:
+                    del changed[position]
+                case 2:
+                    changed.insert(position, rng.randrange(256))
+        pair.ask(bytes(changed))
     pair.check_logs()

@@ -37,6 +37,9 @@ TOPICS = {
 }
 
 
+PARTITIONS = 3
+
+
 class Side:
     """One broker, its disk and its coordinator."""
 
@@ -49,7 +52,7 @@ class Side:
         services.transactions = self.transactions
         services.now_ms = lambda: self.now_ms
         for topic in TOPICS:
-            self.core.create(topic)
+            self.core.create(topic, PARTITIONS)
 
     def ask(self, *frames: bytes) -> bytes:
         if self.core.socket.closed:
@@ -71,14 +74,16 @@ class Side:
         counted = self.core.stage.metrics.topics()[1]
         state: dict[str, object] = {}
         for topic in TOPICS:
-            log = self.core.log(topic)
-            segments = [segment.base_offset for segment in log.published[2]]
-            data = b"".join(
-                [log.read(start, 1 << 30, min_one=True, end_offset=1 << 60).read_bytes() for start in segments]
-            )
             cells = counted.get(topic)
-            counts = cells and {name: getattr(cells, name) for name in cells.__slots__}
-            state[topic] = (segments, data, log.high_watermark, log.recovery_point, log.active_producers(), counts)
+            state[topic] = cells and {name: getattr(cells, name) for name in cells.__slots__}
+            for index in range(PARTITIONS):
+                log = self.core.log(topic, index)
+                segments = [segment.base_offset for segment in log.published[2]]
+                data = b"".join(
+                    [log.read(start, 1 << 30, min_one=True, end_offset=1 << 60).read_bytes() for start in segments]
+                )
+                active = log.active_producers()
+                state[f"{topic}-{index}"] = (segments, data, log.high_watermark, log.recovery_point, active)
         return state
 
 
@@ -147,7 +152,7 @@ class Producer:
         self.version = rng.choice([5, 7, 8, 9, 11, 12, 13])
         self.acks = rng.choice([1, -1, 0]) if producer_id < 0 else rng.choice([1, -1])
         self._rng = rng
-        self._next: dict[str, int] = {}
+        self._next: dict[tuple[str, int], int] = {}
         self._sent: list[bytes] = []
         self._number = 0
 
@@ -157,29 +162,35 @@ class Producer:
         self._number += 1
         if kind < 0.15 and self._sent:
             return rng.choice(self._sent[-8:])
+        indexes = rng.sample(range(PARTITIONS), rng.choice([1, 1, 2, 3]))
+        batches = {(topic, index): self._batch((topic, index)) for index in indexes}
+        frame = produce_frame(self.version, self._number, batches, acks=self.acks, transactional_id=self.name)
+        self._sent.append(frame)
+        return frame
+
+    def _batch(self, place: tuple[str, int]) -> bytes:
+        rng = self._rng
+        kind = rng.random()
         values = [b"%d" % rng.randrange(10**6) for _ in range(rng.randrange(1, 4))]
         fields: dict[str, Any] = {}
         if self.id >= 0:
             if kind > 0.98:
                 self.epoch += 1
                 self._next.clear()
-            sequence = self._next.get(topic, 0)
+            sequence = self._next.get(place, 0)
             epoch = self.epoch
             if kind > 0.95:
                 epoch -= 1
             elif kind > 0.90:
                 sequence += rng.randrange(1, 5)
             else:
-                self._next[topic] = sequence + len(values)
+                self._next[place] = sequence + len(values)
             fields = {"producer_id": self.id, "producer_epoch": epoch, "base_sequence": sequence}
             fields["transactional"] = self.name is not None and kind < 0.88
-        key = None if kind > 0.985 else b"k"
-        batch = bytes(batch_of(*values, timestamp_ms=NOW_MS, key=key, **fields))
-        frame = produce_frame(
-            self.version, self._number, {(topic, 0): batch}, acks=self.acks, transactional_id=self.name
-        )
-        self._sent.append(frame)
-        return frame
+        batch = batch_of(*values, timestamp_ms=NOW_MS, key=None if kind > 0.985 else b"k", **fields)
+        if 0.88 < kind < 0.90:
+            batch[-1] ^= 1
+        return bytes(batch)
 
 
 @pytest.mark.parametrize("seed", range(12))
