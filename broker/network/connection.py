@@ -67,6 +67,14 @@ class Owner(Protocol):
     def resume(self, connection: "Connection") -> None: ...
 
 
+class ClientSession(Protocol):
+    """What those who run a connection's requests keep of its client."""
+
+    def end(self) -> None:
+        """Keep nothing any more for requests to come: the connection is closed. The owning network thread."""
+        ...
+
+
 class Connection:
     """A client's socket and its state.
 
@@ -115,7 +123,7 @@ class Connection:
         connection_id: int,
         listener_name: str,
         max_request_size_bytes: int,
-        session: Any = None,
+        session: ClientSession,
     ) -> None:
         self.id: Final = connection_id
         self.socket = client_socket
@@ -125,8 +133,8 @@ class Connection:
         local: Any = client_socket.getsockname()
         self.peer_host, self.peer_port = plain_address(peer[0]), int(peer[1])
         self.local_host, self.local_port = plain_address(local[0]), int(local[1])
-        self.session = session
-        """What those who run its requests keep of the client. Unknown here."""
+        self.session: Any = session
+        """What it is to those who run its requests is unknown here."""
         self.reader = FrameReader(max_request_size_bytes, thread.buffers)
         self.reading = True
         self.pending: deque[Received] = deque()
@@ -279,6 +287,10 @@ class Connection:
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()
+        # A request that waits for others, for minutes maybe, keeps this connection until it is answered, and clients
+        # come and go meanwhile: what they have brought must not stay.
+        self.reader.forget()
+        self.session.end()
 
     def keep_pending_apart(self) -> None:
         """Let what waits to run keep no more memory than it needs. The owning network thread, holding `running`."""

@@ -135,6 +135,11 @@ class FrameReader:
             self._begin(data[position:end])
         return frames
 
+    def forget(self) -> None:
+        """The connection is closed: the rest of the frame that has begun will not come."""
+        self.buffer = None
+        self._filled = self._needed = 0
+
     def _begin(self, head: memoryview) -> None:
         filled = len(head)
         buffer = self._room_for(filled)

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.network.buffer_pool import BufferPool
-from kavka.broker.network.connection import MAX_PENDING_BYTES, MAX_UNANSWERED, MAX_UNSENT_BYTES, Connection
+from kavka.broker.network.connection import (
+    MAX_PENDING_BYTES,
+    MAX_UNANSWERED,
+    MAX_UNSENT_BYTES,
+    ClientSession,
+    Connection,
+)
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena, apart
@@ -48,7 +54,7 @@ class NetworkThread(LoopThread):
         settings: NetworkSettings,
         limits: "ConnectionLimits",
         run_inline: "RunInline",
-        new_session: Callable[[], object],
+        new_session: Callable[[], ClientSession],
         metrics: "Metrics",
         on_answered: "Callable[[list[Any]], None]",
         on_rejected: Callable[[Connection, str], None],

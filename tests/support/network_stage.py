@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from kavka.broker.metrics.registry import Metrics
-from kavka.broker.network.connection import Connection
+from kavka.broker.network.connection import ClientSession, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
@@ -218,7 +218,7 @@ class Stage:
         max_bytes: int = -1,
         handlers: Mapping[int, Handler] | None = None,
         services: Any = None,
-        new_session: Callable[[], object] | None = None,
+        new_session: Callable[[], ClientSession] | None = None,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine()

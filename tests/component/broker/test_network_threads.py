@@ -14,6 +14,7 @@ from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
+from kavka.broker.requests.session import Sessions
 from kavka.broker.waiting.purgatory import DelayedOperation
 from tests.support.network_stage import request
 from tests.support.processes import wait_until
@@ -37,7 +38,7 @@ class Rig:
             settings,
             self.limits,
             self._run_nothing_inline,
-            lambda: None,
+            Sessions(()).new,
             self.metrics,
             lambda contexts: None,
             lambda _, why: self.rejected.append(why),
