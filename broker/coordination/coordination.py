@@ -7,12 +7,12 @@ without groups and transactions starts without them.
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
 from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.coordination.workers import Workers
+from kavka.cluster.promise import Promise
 from kavka.coordinator.partitioning import partition_for
 
 if TYPE_CHECKING:
@@ -120,22 +120,22 @@ class Coordination(Generic[S]):
                 len(topic),
             )
 
-    def create_topic(self) -> "Future[None]":
+    def create_topic(self) -> Promise[None]:
         """Have the topic created, unless somebody is about it; ask only while it does not exist.
 
         Done when the creation has come to an end, whichever, and the shards that this broker got by it are loaded: the
         first request of a group or transaction then needs no second try.
         """
-        ready: Future[None] = Future()
+        ready: Promise[None] = Promise()
 
-        def created(_: object) -> None:
+        def created(*_: object) -> None:
             runtime = self._runtime
             if runtime is None:
-                ready.set_result(None)
+                ready.complete(None)
             else:
-                runtime.after_loads(lambda: ready.set_result(None))
+                runtime.after_loads(lambda: ready.complete(None))
 
-        self.creation.start().add_done_callback(created)
+        self.creation.start().watch(created)
         return ready
 
     def leadership_changed(self, partition: "Partition", is_leader: bool) -> None:

@@ -3,10 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.cluster.controller.requests import NewTopic, TopicResult
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.protocol.errors import ErrorCode
 
@@ -77,26 +77,25 @@ class TopicCreation:
         self.topic: Final = topic
         self._services = services
         self._lock = threading.Lock()
-        self._running: Future[list[TopicResult]] | None = None
+        self._running: Promise[list[TopicResult]] | None = None
 
     @property
     def exists(self) -> bool:
         """Whether this broker knows the topic."""
         return self.topic.name in self._services.metadata.current.topics
 
-    def start(self) -> "Future[list[TopicResult]]":
+    def start(self) -> Promise[list[TopicResult]]:
         """Have the controller create it, unless it is about it already. Ask only while it does not exist."""
         with self._lock:
             running = self._running
-            if running is not None and not running.done():
+            if running is not None and not running.done:
                 return running
             running = self._running = self._services.controller.create_topics([new_topic(self.topic, self._services)])
-        running.add_done_callback(self._created)
+        running.watch(self._created)
         return running
 
-    def _created(self, creation: "Future[list[TopicResult]]") -> None:
-        failure = creation.exception()
-        error = creation.result()[0].error if failure is None else failure
+    def _created(self, results: list[TopicResult] | None, failure: BaseException | None) -> None:
+        error = results[0].error if results else failure
         if error is None:
             log.info("created topic=%s", self.topic.name)
         elif getattr(error, "code", None) is not ErrorCode.TOPIC_ALREADY_EXISTS:

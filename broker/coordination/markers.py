@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from kavka.broker.coordination.partition_log import CoordinatedLog
-from kavka.broker.waiting.gathering import Gathering
+from kavka.cluster.promise import Promise, gather
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
@@ -41,7 +41,6 @@ NO_LEADER: Final = -1
 ACKS_ALL: Final = -1
 PRODUCE_VERSION: Final = 12
 
-Answered = Callable[[WriteTxnMarkersResponse | BrokerError], None]
 Withdrawn = Callable[[], bool]
 
 log = logging.getLogger(__name__)
@@ -51,9 +50,9 @@ class MarkerChannel(Protocol):
     """The way to partitions' leaders. Any thread; no lock is held."""
 
     def write_markers(
-        self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn
-    ) -> None:
-        """Have that broker write markers. `done` is called once, by any thread, with no lock held.
+        self, broker_id: int, request: WriteTxnMarkersRequest, is_withdrawn: Withdrawn
+    ) -> Promise[WriteTxnMarkersResponse]:
+        """Have that broker write markers. The promise is settled by any thread, with no lock held.
 
         Once `is_withdrawn()`, the coordinator may have sent others: this broker appends none of these any more. Another
         one knows them by their coordinator's epoch.
@@ -68,13 +67,12 @@ class LocalMarkerChannel:
         self._writer: Final = writer
 
     def write_markers(
-        self, broker_id: int, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn
-    ) -> None:
-        """See MarkerChannel."""
-        if broker_id == self._broker_id:
-            self._writer.write(request, done, is_withdrawn)
-        else:
-            done(BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}"))
+        self, broker_id: int, request: WriteTxnMarkersRequest, is_withdrawn: Withdrawn
+    ) -> Promise[WriteTxnMarkersResponse]:
+        """See MarkerChannel. Raises BrokerError BROKER_NOT_AVAILABLE for another broker."""
+        if broker_id != self._broker_id:
+            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}")
+        return self._writer.write(request, is_withdrawn)
 
 
 class MarkerDispatch:
@@ -86,14 +84,18 @@ class MarkerDispatch:
 
     def send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
         """Try each marker once. `done` gets an answer for each partition, by any thread, with no lock held."""
-        try:
-            self._send(wanted, done)
-        except Exception:
-            # The transaction's end waits for the answer; a second one is not listened to.
-            log.exception("markers could not be sent transactional_id=%r", wanted.transactional_id)
-            done([MarkerAnswer(*partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in wanted.partitions])
 
-    def _send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
+        def failed(error: BaseException | None) -> list[MarkerAnswer]:
+            # The transaction's end waits for the answer; a second one is not listened to.
+            log.error("markers could not be sent transactional_id=%r", wanted.transactional_id, exc_info=error)
+            return [MarkerAnswer(*partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in wanted.partitions]
+
+        try:
+            self._send(wanted).watch(lambda answers, error: done(failed(error) if answers is None else answers))
+        except Exception as failure:  # noqa: BLE001 - logged there
+            done(failed(failure))
+
+    def _send(self, wanted: MarkersWanted) -> Promise[list[MarkerAnswer]]:
         answers: list[MarkerAnswer] = []
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic, index in wanted.partitions:
@@ -103,12 +105,8 @@ class MarkerDispatch:
             else:
                 by_leader.setdefault(leader, []).append((topic, index))
 
-        def gathered(of_leaders: list[list[MarkerAnswer]]) -> None:
-            done(answers + [answer for of_leader in of_leaders for answer in of_leader])
-
-        gathering: Gathering[list[MarkerAnswer]] = Gathering(len(by_leader), gathered)
-        for place, (leader, partitions) in enumerate(by_leader.items()):
-            self._ask(wanted, leader, partitions, partial(gathering.put, place))
+        asked = [self._ask(wanted, leader, partitions) for leader, partitions in by_leader.items()]
+        return gather(asked, lambda of_leaders: answers + [answer for of_leader in of_leaders for answer in of_leader])
 
     def _leader_of(self, topic: str, index: int) -> int | ErrorCode:
         """The leader's id. UNKNOWN_TOPIC_ID: the partition is gone; other codes: to be tried again."""
@@ -122,13 +120,7 @@ class MarkerDispatch:
         leader = partition.leader
         return ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else leader
 
-    def _ask(
-        self,
-        wanted: MarkersWanted,
-        leader: int,
-        partitions: list[TopicPartition],
-        done: Callable[[list[MarkerAnswer]], None],
-    ) -> None:
+    def _ask(self, wanted: MarkersWanted, leader: int, partitions: list[TopicPartition]) -> Promise[list[MarkerAnswer]]:
         topics: dict[str, list[int]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append(index)
@@ -141,17 +133,26 @@ class MarkerDispatch:
             transaction_version=wanted.transaction_version,
         )
 
-        def answered(response: WriteTxnMarkersResponse | BrokerError) -> None:
-            codes = response.code if isinstance(response, BrokerError) else _codes(response)
-            done([MarkerAnswer(topic, index, _code_of(codes, (topic, index))) for topic, index in partitions])
+        def answered(response: WriteTxnMarkersResponse) -> list[MarkerAnswer]:
+            codes = _codes(response)
+            return [MarkerAnswer(*each, codes.get(each, ErrorCode.UNKNOWN_SERVER_ERROR)) for each in partitions]
+
+        def refused(error: BaseException) -> list[MarkerAnswer]:
+            # The transaction's end waits for the answer.
+            if isinstance(error, BrokerError):
+                code = error.code
+            else:
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+                log.error("markers could not be sent transactional_id=%r", wanted.transactional_id, exc_info=error)
+            return [MarkerAnswer(*each, code) for each in partitions]
 
         try:
             request = WriteTxnMarkersRequest(markers=[marker])
-            self._channel.write_markers(leader, request, answered, wanted.dispatch.is_withdrawn)
-        except Exception:
-            # The transaction's end waits for the answer.
-            log.exception("markers could not be sent transactional_id=%r", wanted.transactional_id)
-            answered(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            written = self._channel.write_markers(leader, request, wanted.dispatch.is_withdrawn)
+        except Exception as failure:  # noqa: BLE001 - logged there
+            written = Promise()
+            written.fail(failure)
+        return written.then(answered, refused)
 
 
 class MarkerWriter:
@@ -170,8 +171,10 @@ class MarkerWriter:
         self._lock = threading.Lock()
         self._logs: WeakValueDictionary[Partition, CoordinatedLog] = WeakValueDictionary()
 
-    def write(self, request: WriteTxnMarkersRequest, done: Answered, is_withdrawn: Withdrawn = lambda: False) -> None:
-        """Write each marker where it can be written; `done` when all are committed or have failed.
+    def write(
+        self, request: WriteTxnMarkersRequest, is_withdrawn: Withdrawn = lambda: False
+    ) -> Promise[WriteTxnMarkersResponse]:
+        """Write each marker where it can be written; the answer comes when all are committed or have failed.
 
         Those that are to be appended when they are withdrawn get NOT_COORDINATOR. Waits for no fsync: where a topic's
         `flush.messages` asks for one, another thread does it.
@@ -182,22 +185,24 @@ class MarkerWriter:
             for topic in marker.topics
             for index in topic.partition_indexes
         ]
-        gathering: Gathering[ErrorCode] = Gathering(len(places), lambda codes: done(_response(request, codes)))
-        for place, (marker, name, index) in enumerate(places):
-            written = partial(gathering.put, place)
+        codes: list[Promise[ErrorCode]] = []
+        for marker, name, index in places:
+            code: Promise[ErrorCode] = Promise()
+            codes.append(code)
             try:
-                self._write_one(marker, name, index, written, is_withdrawn)
+                self._write_one(marker, name, index, code.complete, is_withdrawn)
             except Exception:
                 # Nor may it keep the others from their places.
                 log.exception("a marker could not be written topic=%s partition=%d", name, index)
-                written(ErrorCode.UNKNOWN_SERVER_ERROR)
+                code.complete(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return gather(codes, partial(_response, request))
 
     def _write_one(
         self,
         marker: WritableTxnMarker,
         topic: str,
         index: int,
-        done: Callable[[ErrorCode], None],
+        done: Callable[[ErrorCode], object],
         is_withdrawn: Withdrawn,
     ) -> None:
         services = self._services
@@ -222,7 +227,7 @@ class MarkerWriter:
         self,
         partition: "Partition",
         marker: WritableTxnMarker,
-        done: Callable[[ErrorCode], None],
+        done: Callable[[ErrorCode], object],
         is_withdrawn: Withdrawn,
     ) -> None:
         services = self._services
@@ -291,12 +296,6 @@ def _codes(response: WriteTxnMarkersResponse) -> dict[TopicPartition, ErrorCode]
         for topic in marker.topics
         for partition in topic.partitions
     }
-
-
-def _code_of(codes: dict[TopicPartition, ErrorCode] | ErrorCode, partition: TopicPartition) -> ErrorCode:
-    if isinstance(codes, ErrorCode):
-        return codes
-    return codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _known(number: int) -> ErrorCode:

@@ -97,7 +97,7 @@ class CoordinatedLog:
         if source is not None and source.flushes_by_count:
             self._flush_soon()
 
-    def when_committed(self, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+    def when_committed(self, end_offset: int, done: Callable[[BrokerError | None], object]) -> None:
         """See InternalLog; REQUEST_TIMED_OUT after the time that a commit may take."""
         waiting = _AwaitedCommit(self, end_offset, done)
         self._purgatory.park(waiting, [self.partition.high_watermark_moved], self._timeout_ms())
@@ -202,7 +202,7 @@ class _AwaitedCommit(DelayedOperation):
     __slots__ = ("_coordinated", "_done", "_end_offset", "_leader_epoch", "_partition")
 
     def __init__(
-        self, coordinated: CoordinatedLog, end_offset: int, done: Callable[[BrokerError | None], None]
+        self, coordinated: CoordinatedLog, end_offset: int, done: Callable[[BrokerError | None], object]
     ) -> None:
         super().__init__()
         self._coordinated = coordinated

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kavka.broker.coordination.coordination import Coordination
@@ -149,7 +149,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
     def give_producer_id(self, wanted: "ProducerIdWanted") -> None:
         """See TransactionPorts."""
         try:
-            self._services.producer_ids.next_id().add_done_callback(lambda future: self._given(wanted, future))
+            self._services.producer_ids.next_id().watch(partial(self._given, wanted))
         except BrokerError as refusal:
             self._refuse_id(wanted, refusal)
         except Exception as failure:
@@ -166,13 +166,11 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             ),
         )
 
-    def _given(self, wanted: "ProducerIdWanted", future: "Future[int]") -> None:
-        error = future.exception()
-        if error is not None:
+    def _given(self, wanted: "ProducerIdWanted", producer_id: int | None, error: BaseException | None) -> None:
+        if producer_id is None:
             refusal = error if isinstance(error, BrokerError) else BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             self._refuse_id(wanted, refusal)
             return
-        producer_id = future.result()
         self.runtime.run(wanted.partition, lambda shard: shard.producer_id_given(wanted, producer_id), wanted.refuse)
 
     def _refuse_id(self, wanted: "ProducerIdWanted", refusal: BrokerError) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -12,14 +12,11 @@ Versions
   TRANSACTION_ABORTABLE.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation, topic, transactional_id
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.add_partitions_to_txn import (
@@ -56,7 +53,6 @@ def _refused(request: AddPartitionsToTxnRequest, code: ErrorCode, _message: str 
 def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: Context, services: "Services"
 ) -> Promise[AddPartitionsToTxnResponse]:
-    promise: Promise[AddPartitionsToTxnResponse] = Promise()
     if context.api_version >= BROKERS_SINCE:
         context.require(Operation.CLUSTER_ACTION, CLUSTER)
         transactions = request.transactions
@@ -71,46 +67,40 @@ def add_partitions_to_txn(
             )
         ]
 
-    def gathered(of_transactions: list[Codes]) -> None:
+    def respond(of_transactions: list[Codes]) -> AddPartitionsToTxnResponse:
         results = [_results(each.topics, codes) for each, codes in zip(transactions, of_transactions, strict=True)]
         if context.api_version < BROKERS_SINCE:
-            promise.complete(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0]))
-            return
-        promise.complete(
-            AddPartitionsToTxnResponse(
-                error_code=ErrorCode.NONE,
-                results_by_transaction=[
-                    AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=topics)
-                    for each, topics in zip(transactions, results, strict=True)
-                ],
-            )
+            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0])
+        return AddPartitionsToTxnResponse(
+            error_code=ErrorCode.NONE,
+            results_by_transaction=[
+                AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=topics)
+                for each, topics in zip(transactions, results, strict=True)
+            ],
         )
 
-    gathering: Gathering[Codes] = Gathering(len(transactions), gathered)
-    for place, transaction in enumerate(transactions):
-        _ask(transaction, context, services, partial(gathering.put, place))
-    return promise
+    return gather([_ask(transaction, context, services) for transaction in transactions], respond)
 
 
-def _ask(
-    transaction: AddPartitionsToTxnTransaction, context: Context, services: "Services", done: Callable[[Codes], None]
-) -> None:
+def _ask(transaction: AddPartitionsToTxnTransaction, context: Context, services: "Services") -> Promise[Codes]:
     """One transaction: what is refused without the coordinator, then the coordinator."""
     from kavka.coordinator.runtime.result import Producer
 
+    answer: Promise[Codes] = Promise()
+    done = answer.complete
     partitions = _partitions(transaction.topics)
     name = transaction.transactional_id
     from_client = context.api_version < BROKERS_SINCE
     if from_client and not context.allows(Operation.WRITE, transactional_id(name)):
         done(dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        return
+        return answer
     refused = _refusals(partitions, context, services, from_client=from_client)
     if refused:
         done({**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused})
-        return
+        return answer
     if not name:
         done(dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST))
-        return
+        return answer
 
     def all_get(code: ErrorCode) -> None:
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_SINCE:
@@ -133,6 +123,7 @@ def _ask(
             )
     except BrokerError as refusal:
         all_get(refusal.code)
+    return answer
 
 
 def _refusals(partitions: list[tuple[str, int]], context: Context, services: "Services", *, from_client: bool) -> Codes:

@@ -12,12 +12,11 @@ Versions
 - v2 is the first flexible one; otherwise all are alike.
 """
 
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -47,7 +46,7 @@ def alter_configs(
     )
 
 
-def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> "Future[None]":
+def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> Promise[None]:
     nulls = [setting.name for setting in each.configs if setting.value is None]
     if nulls:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")

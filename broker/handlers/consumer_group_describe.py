@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -42,7 +41,6 @@ def consumer_group_describe(
 ) -> Promise[ConsumerGroupDescribeResponse]:
     if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
-    promise: Promise[ConsumerGroupDescribeResponse] = Promise(effects_complete=True)
     denied = [
         _error(each, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for each in request.group_ids
@@ -51,32 +49,31 @@ def consumer_group_describe(
     refused = {each.group_id for each in denied}
     allowed = [each for each in request.group_ids if each not in refused]
 
-    def done(groups: list[DescribedGroup]) -> None:
+    def respond(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
         shown = [_as_allowed(each, context) for each in groups]
         if request.include_authorized_operations:
             for each in shown:
                 if each.error_code == ErrorCode.NONE:
                     each.authorized_operations = context.authorized_operations(group(each.group_id))
-        promise.complete(ConsumerGroupDescribeResponse(groups=denied + shown))
+        return ConsumerGroupDescribeResponse(groups=denied + shown)
 
-    gathering = Gathering(len(allowed), done)
-    for index, group_id in enumerate(allowed):
-        _describe(index, group_id, gathering, services)
-    return promise
+    return gather([_describe(each, services) for each in allowed], respond, effects_complete=True)
 
 
-def _describe(index: int, group_id: str, gathering: Gathering[DescribedGroup], services: "Services") -> None:
-    if not group_id:
-        gathering.put(index, _error(group_id, ErrorCode.INVALID_GROUP_ID))
-        return
+def _describe(group_id: str, services: "Services") -> Promise[DescribedGroup]:
+    described: Promise[DescribedGroup] = Promise()
 
-    def answer(described: list[DescribedGroup]) -> None:
-        gathering.put(index, described[0])
+    def answer(groups: list[DescribedGroup]) -> None:
+        described.complete(groups[0])
 
     def refused(error: BrokerError) -> None:
-        gathering.put(index, _error(group_id, error.code, error.message))
+        described.complete(_error(group_id, error.code, error.message))
 
-    services.groups.run(group_id, lambda shard: shard.consumer.describe([group_id], answer), refused)
+    if group_id:
+        services.groups.run(group_id, lambda shard: shard.consumer.describe([group_id], answer), refused)
+    else:
+        refused(BrokerError(ErrorCode.INVALID_GROUP_ID))
+    return described
 
 
 def _as_allowed(described: DescribedGroup, context: Context) -> DescribedGroup:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

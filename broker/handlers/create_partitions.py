@@ -13,14 +13,12 @@ Versions
 
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
-from kavka.broker.waiting.awaiting import answer_within
-from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import NewPartitions
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -58,19 +56,16 @@ def create_partitions(
     if not wanted:
         return _answer(request, outcomes)
     growing = services.controller.create_partitions(wanted, request.validate_only)
+    timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
-    def done(future: "Future[dict[str, BrokerError | None]]") -> CreatePartitionsResponse:
-        grown = future.result()
+    def respond(grown: dict[str, BrokerError | None]) -> CreatePartitionsResponse:
         if request.timeout_ms <= 0 and not request.validate_only:
-            grown = {name: error or BrokerError(ErrorCode.REQUEST_TIMED_OUT) for name, error in grown.items()}
+            grown = {name: error or timed_out for name, error in grown.items()}
         return _answer(request, outcomes | grown)
 
-    def late() -> CreatePartitionsResponse:
-        timed_out = {each.name: BrokerError(ErrorCode.REQUEST_TIMED_OUT) for each in wanted}
-        return _answer(request, outcomes | timed_out)
-
     wait_ms = request.timeout_ms if request.timeout_ms > 0 else LEAST_WAIT_MS
-    return answer_within(services.purgatory, growing, wait_ms, done=done, late=late)
+    names_wanted = [each.name for each in wanted]
+    return services.purgatory.within(wait_ms, growing, lambda: dict.fromkeys(names_wanted, timed_out)).then(respond)
 
 
 def _growth(each: CreatePartitionsTopic) -> NewPartitions:

@@ -15,16 +15,14 @@ Versions
 
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metadata.topic_creation import may_create
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.broker.settings.config_answers import topic_entries
-from kavka.broker.waiting.awaiting import answer_within
-from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import NewTopic, TopicResult
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.create_topics import (
     CreatableTopic,
@@ -33,6 +31,7 @@ from kavka.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kavka.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
@@ -55,16 +54,16 @@ def create_topics(
         return _answer(request, refused)
     creation = services.controller.create_topics(wanted, request.validate_only)
 
-    def done(future: "Future[list[TopicResult]]") -> CreateTopicsResponse:
-        created = {result.name: _result(result, request, context, services) for result in future.result()}
+    def respond(results: list[TopicResult]) -> CreateTopicsResponse:
+        created = {result.name: _result(result, request, context, services) for result in results}
         return _answer(request, refused | created)
 
-    def late() -> CreateTopicsResponse:
+    def late() -> list[TopicResult]:
         timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
-        return _answer(request, refused | {each.name: _failed(each.name, timed_out) for each in wanted})
+        return [TopicResult(each.name, ZERO_UUID, timed_out) for each in wanted]
 
     wait_ms = request.timeout_ms if request.timeout_ms > 0 else LEAST_WAIT_MS
-    return answer_within(services.purgatory, creation, wait_ms, done=done, late=late)
+    return services.purgatory.within(wait_ms, creation, late).then(respond)
 
 
 def _sort_out(request: CreateTopicsRequest, context: Context) -> tuple[list[NewTopic], dict[str, CreatableTopicResult]]:

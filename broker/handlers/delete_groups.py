@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -37,25 +36,21 @@ def delete_groups(
         for each in asked
         if not context.allows(Operation.DELETE, group(each))
     ]
-    promise: Promise[DeleteGroupsResponse] = Promise(effects_complete=True)
-
-    def done(results: list[DeletableGroupResult]) -> None:
-        promise.complete(DeleteGroupsResponse(results=results + denied))
-
-    gathering = Gathering(len(allowed), done)
-    for index, group_id in enumerate(allowed):
-        _delete(index, group_id, gathering, services)
-    return promise
+    deleted = [_delete(each, services) for each in allowed]
+    return gather(deleted, lambda results: DeleteGroupsResponse(results=results + denied), effects_complete=True)
 
 
-def _delete(index: int, group_id: str, gathering: Gathering[DeletableGroupResult], services: "Services") -> None:
+def _delete(group_id: str, services: "Services") -> Promise[DeletableGroupResult]:
+    deleted: Promise[DeletableGroupResult] = Promise()
+
     def answer(results: list[DeletableGroupResult]) -> None:
-        gathering.put(index, results[0])
+        deleted.complete(results[0])
 
     def refused(error: BrokerError) -> None:
-        gathering.put(index, _result(group_id, error.code))
+        deleted.complete(_result(group_id, error.code))
 
     services.groups.run(group_id, lambda shard: shard.delete_groups([group_id], answer), refused)
+    return deleted
 
 
 def _result(group_id: str, code: ErrorCode) -> DeletableGroupResult:

@@ -12,14 +12,12 @@ Versions
 """
 
 from collections import Counter
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
-from kavka.broker.waiting.awaiting import answer_within
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -53,22 +51,15 @@ def delete_topics(
     if not wanted:
         return DeleteTopicsResponse(responses=refused)
     deletion = services.controller.delete_topics(list(wanted))
+    timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
-    def done(future: "Future[dict[str, BrokerError | None]]") -> DeleteTopicsResponse:
-        outcomes = future.result()
+    def respond(outcomes: dict[str, BrokerError | None]) -> DeleteTopicsResponse:
         if request.timeout_ms <= 0:
-            outcomes = {
-                name: BrokerError(ErrorCode.REQUEST_TIMED_OUT) if error is None else error
-                for name, error in outcomes.items()
-            }
+            outcomes = {name: error or timed_out for name, error in outcomes.items()}
         return DeleteTopicsResponse(responses=refused + [_result(wanted[name], outcomes[name]) for name in wanted])
 
-    def late() -> DeleteTopicsResponse:
-        timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
-        return DeleteTopicsResponse(responses=refused + [_result(each, timed_out) for each in wanted.values()])
-
     wait_ms = request.timeout_ms if request.timeout_ms > 0 else LEAST_WAIT_MS
-    return answer_within(services.purgatory, deletion, wait_ms, done=done, late=late)
+    return services.purgatory.within(wait_ms, deletion, lambda: dict.fromkeys(wanted, timed_out)).then(respond)
 
 
 def _sort_out(

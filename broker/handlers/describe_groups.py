@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -38,31 +37,29 @@ def describe_groups(
             allowed.append(group_id)
         else:
             denied.append(_error(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    promise: Promise[DescribeGroupsResponse] = Promise(effects_complete=True)
 
-    def done(groups: list[DescribedGroup]) -> None:
+    def respond(groups: list[DescribedGroup]) -> DescribeGroupsResponse:
         if request.include_authorized_operations:
             for each in groups:
                 if each.error_code == ErrorCode.NONE:
                     each.authorized_operations = context.authorized_operations(group(each.group_id))
-        promise.complete(DescribeGroupsResponse(groups=denied + groups))
+        return DescribeGroupsResponse(groups=denied + groups)
 
-    gathering = Gathering(len(allowed), done)
-    for index, group_id in enumerate(allowed):
-        _describe(index, group_id, context.api_version, gathering, services)
-    return promise
+    described = [_describe(each, context.api_version, services) for each in allowed]
+    return gather(described, respond, effects_complete=True)
 
 
-def _describe(
-    index: int, group_id: str, api_version: int, gathering: Gathering[DescribedGroup], services: "Services"
-) -> None:
-    def answer(described: list[DescribedGroup]) -> None:
-        gathering.put(index, described[0])
+def _describe(group_id: str, api_version: int, services: "Services") -> Promise[DescribedGroup]:
+    described: Promise[DescribedGroup] = Promise()
+
+    def answer(groups: list[DescribedGroup]) -> None:
+        described.complete(groups[0])
 
     def refused(error: BrokerError) -> None:
-        gathering.put(index, _error(group_id, error.code))
+        described.complete(_error(group_id, error.code))
 
     services.groups.run(group_id, lambda shard: shard.describe_groups([group_id], api_version, answer), refused)
+    return described
 
 
 def _error(group_id: str, code: ErrorCode) -> DescribedGroup:

@@ -6,13 +6,11 @@ Behaviour
 - Not done: nothing.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic, transactional_id
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -21,11 +19,7 @@ from kavka.protocol.messages.describe_transactions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kavka.broker.services import Services
-    from kavka.coordinator.runtime.result import Result
-    from kavka.coordinator.transaction.shard import TransactionShard
 
 
 def _refused(
@@ -38,30 +32,27 @@ def _refused(
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context, services: "Services"
 ) -> Promise[DescribeTransactionsResponse]:
-    promise: Promise[DescribeTransactionsResponse] = Promise()
-
-    def gathered(states: list[TransactionState]) -> None:
+    def respond(states: list[TransactionState]) -> DescribeTransactionsResponse:
         for state in states:
             state.topics = [each for each in state.topics if context.allows(Operation.DESCRIBE, topic(each.topic))]
-        promise.complete(DescribeTransactionsResponse(transaction_states=states))
+        return DescribeTransactionsResponse(transaction_states=states)
 
-    gathering: Gathering[TransactionState] = Gathering(len(request.transactional_ids), gathered)
-    for place, name in enumerate(request.transactional_ids):
-        _describe(name, context, services, partial(gathering.put, place))
-    return promise
+    return gather([_describe(name, context, services) for name in request.transactional_ids], respond)
 
 
-def _describe(name: str, context: Context, services: "Services", reply: "Callable[[TransactionState], None]") -> None:
-    def operation(shard: "TransactionShard") -> "Result":
-        return shard.describe(name, reply)
-
+def _describe(name: str, context: Context, services: "Services") -> Promise[TransactionState]:
+    described: Promise[TransactionState] = Promise()
+    reply = described.complete
     try:
         context.require(Operation.DESCRIBE, transactional_id(name))
         if not name:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
-        services.transactions.run(name, operation, lambda error: reply(_unknown(name, error.code)))
+        services.transactions.run(
+            name, lambda shard: shard.describe(name, reply), lambda error: reply(_unknown(name, error.code))
+        )
     except BrokerError as refusal:
         reply(_unknown(name, refusal.code))
+    return described
 
 
 def _unknown(name: str, code: ErrorCode) -> TransactionState:

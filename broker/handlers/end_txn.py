@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, transactional_id
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 

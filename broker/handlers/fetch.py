@@ -28,7 +28,7 @@ from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared import TAILING
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS, DelayedFetch
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import (
     FetchableTopicResponse,

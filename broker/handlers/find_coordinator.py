@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.broker.metadata.topic_views import reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
-from kavka.broker.waiting.awaiting import answer_within
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -40,13 +39,8 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context, services
     allowed = {key: _is_allowed(key, request.key_type, context) for key in keys}
     if coordination is None or coordination.creation.exists or not any(allowed.values()):
         return _answer(keys, allowed, coordination, context, services)
-    return answer_within(
-        services.purgatory,
-        coordination.create_topic(),
-        CREATION_WAIT_MS,
-        done=lambda _: _answer(keys, allowed, coordination, context, services),
-        late=lambda: _answer(keys, allowed, coordination, context, services),
-    )
+    created = services.purgatory.within(CREATION_WAIT_MS, coordination.create_topic(), lambda: None)
+    return created.then(lambda _: _answer(keys, allowed, coordination, context, services))
 
 
 def _coordination(key_type: int, services: "Services") -> "AnyCoordination | None":

@@ -19,14 +19,13 @@ Versions
 
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.settings import logger_levels
 from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each, setting_row
 from kavka.broker.settings.config_answers import BROKER_LOGGER, own_broker_id
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.config.values import Type
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.incremental_alter_configs import (
@@ -76,11 +75,13 @@ def _check_settings(settings: Iterable[AlterableConfig]) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "unknown operation")
 
 
-def _alter(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> "Future[None] | None":
+def _alter(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> Promise[None]:
     _check_settings(each.configs)
     if each.resource_type == BROKER_LOGGER:
         _alter_loggers(each, services, validate_only=validate_only)
-        return None
+        altered: Promise[None] = Promise()
+        altered.complete(None)
+        return altered
 
     def new_settings(stored: dict[str, str]) -> dict[str, str]:
         new = dict(stored)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation, transactional_id
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -45,10 +45,7 @@ def init_producer_id(
         raise BrokerError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not at all")
     if request.transactional_id is not None:
         return _transactional(request, request.transactional_id, context.api_version, services)
-    next_id = services.producer_ids.next_id()
-    if next_id.done():
-        return _granted(next_id.result())
-    return Promise.of_future(next_id, _granted)
+    return services.producer_ids.next_id().then(_granted).or_response()
 
 
 def _transactional(

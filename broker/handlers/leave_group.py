@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation, group
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -29,23 +28,18 @@ ShardAnswer = list[ListedGroup] | BrokerError
 
 @handles(ListGroupsRequest, versions="0-5")
 def list_groups(request: ListGroupsRequest, context: Context, services: "Services") -> Promise[ListGroupsResponse]:
-    promise: Promise[ListGroupsResponse] = Promise(effects_complete=True)
-
-    def done(answers: list[ShardAnswer]) -> None:
-        promise.complete(_response(answers, context))
-
     runtime = services.groups.existing_runtime
-    partitions = [] if runtime is None else list(runtime.states())
-    gathering = Gathering[ShardAnswer](len(partitions), done)
-    for index, partition in enumerate(partitions):
-        assert runtime is not None
-        put = partial(gathering.put, index)
-        runtime.run(partition, partial(_list, request, put), put)
-    return promise
+    answers: list[Promise[ShardAnswer]] = []
+    if runtime is not None:
+        for partition in list(runtime.states()):
+            answer: Promise[ShardAnswer] = Promise()
+            answers.append(answer)
+            runtime.run(partition, partial(_list, request, answer.complete), answer.complete)
+    return gather(answers, lambda of_shards: _response(of_shards, context), effects_complete=True)
 
 
-def _list(request: ListGroupsRequest, put: "Reply", shard: "GroupShard") -> "Result":
-    return shard.list_groups(request.states_filter, request.types_filter, put)
+def _list(request: ListGroupsRequest, reply: "Reply", shard: "GroupShard") -> "Result":
+    return shard.list_groups(request.states_filter, request.types_filter, reply)
 
 
 def _response(answers: list[ShardAnswer], context: Context) -> ListGroupsResponse:

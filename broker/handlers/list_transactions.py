@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, transactional_id
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -42,38 +41,29 @@ def list_transactions(
 
     matching = id_filter(request.transactional_id_pattern)
     unknown = unknown_states(request)
-    promise: Promise[ListTransactionsResponse] = Promise()
 
-    def gathered(of_shards: list[list[TransactionState] | ErrorCode]) -> None:
+    def respond(of_shards: list[list[TransactionState] | ErrorCode]) -> ListTransactionsResponse:
         found: list[TransactionState] = []
         for of_shard in of_shards:
             if not isinstance(of_shard, ErrorCode):
                 found.extend(of_shard)
             elif of_shard is not ErrorCode.NOT_COORDINATOR:
-                promise.complete(_refused(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None))
-                return
+                return _refused(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None)
         allowed = [
             state for state in found if context.allows(Operation.DESCRIBE, transactional_id(state.transactional_id))
         ]
-        try:
-            matched = matching(allowed)
-        except BrokerError as error:
-            promise.fail(error)
-            return
-        promise.complete(
-            ListTransactionsResponse(
-                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=matched
-            )
+        return ListTransactionsResponse(
+            error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=matching(allowed)
         )
 
     runtime = services.transactions.existing_runtime
-    partitions = [] if runtime is None else list(runtime.states())
-    gathering: Gathering[list[TransactionState] | ErrorCode] = Gathering(len(partitions), gathered)
-    for place, partition in enumerate(partitions):
-        assert runtime is not None
-        reply = partial(gathering.put, place)
-        runtime.run(partition, partial(_list, request, reply), partial(_not_listed, reply))
-    return promise
+    answers: list[Promise[list[TransactionState] | ErrorCode]] = []
+    if runtime is not None:
+        for partition in list(runtime.states()):
+            answer: Promise[list[TransactionState] | ErrorCode] = Promise()
+            answers.append(answer)
+            runtime.run(partition, partial(_list, request, answer.complete), partial(_not_listed, answer.complete))
+    return gather(answers, respond)
 
 
 def _list(request: ListTransactionsRequest, reply: "Reply", shard: "TransactionShard") -> "Result":

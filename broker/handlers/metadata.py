@@ -18,7 +18,6 @@ Versions
 - v12: topics by id. v13: an error code for the whole answer.
 """
 
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
@@ -28,7 +27,6 @@ from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.sliced_encoding import encode_in_slices
 from kavka.broker.requests.slices import in_slices
 from kavka.broker.security.acl import CLUSTER, Operation, topic
-from kavka.broker.waiting.awaiting import answer_within
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
@@ -68,15 +66,15 @@ def metadata(request: MetadataRequest, context: Context, services: "Services") -
     missing = _to_create(request, asked, context, services)
     if not missing:
         return _Answer(request, context, services).of_topics(asked, {})
-    creation = auto_create(missing, services)
-    return answer_within(
-        services.purgatory,
-        creation,
-        CREATION_WAIT_MS,
-        done=lambda future: _Answer(request, context, services).of_topics(asked, _errors_of(future, missing)),
-        late=lambda: _Answer(request, context, services).of_topics(
-            asked, dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
-        ),
+
+    def not_created(error: BaseException | None = None) -> dict[str, ErrorCode]:
+        if error is not None and not isinstance(error, BrokerError):
+            raise error
+        return dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
+
+    creation = auto_create(missing, services).then(_errors_of, not_created)
+    return services.purgatory.within(CREATION_WAIT_MS, creation, not_created).then(
+        lambda errors: _Answer(request, context, services).of_topics(asked, errors)
     )
 
 
@@ -119,18 +117,13 @@ def _to_create(
     ]
 
 
-def _errors_of(creation: "Future[list[TopicResult]]", missing: list[str]) -> dict[str, ErrorCode]:
+def _errors_of(results: "list[TopicResult]") -> dict[str, ErrorCode]:
     """What to say of topics that were to be created."""
-    failure = creation.exception()
-    if failure is not None:
-        if not isinstance(failure, BrokerError):
-            raise failure
-        return dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
     return {
         result.name: ErrorCode.LEADER_NOT_AVAILABLE
         if result.error is None or result.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
         else result.error.code
-        for result in creation.result()
+        for result in results
     }
 
 

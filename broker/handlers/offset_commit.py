@@ -20,7 +20,7 @@ from kavka.broker.metadata.requested_topics import merge_answers, readable_topic
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.prepared_commit import is_faultless, prepare_commit
 from kavka.broker.security.acl import Operation, group
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_commit import (

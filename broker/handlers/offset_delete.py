@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -11,14 +11,11 @@ Versions
   UNKNOWN_TOPIC_ID.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
-from kavka.broker.waiting.gathering import Gathering
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -52,20 +49,12 @@ def _refused(request: OffsetFetchRequest, code: ErrorCode, _message: str | None)
 def offset_fetch(
     request: OffsetFetchRequest, context: Context, services: "Services"
 ) -> OffsetFetchResponse | Promise[OffsetFetchResponse]:
-    promise: Promise[OffsetFetchResponse] = Promise(effects_complete=True)
     version = context.api_version
-    groups = _groups(request, version)
-
-    def done(answers: list[OffsetFetchResponseGroup]) -> None:
-        promise.complete(_response(answers, version))
-
-    gathering = Gathering(len(groups), done)
-    for index, each in enumerate(groups):
-        if context.allows(Operation.DESCRIBE, group(each.group_id)):
-            _GroupFetch(each, context, services, partial(gathering.put, index)).start(request.require_stable)
-        else:
-            gathering.put(index, _group_error(each, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    return promise.or_response()
+    fetches = [_GroupFetch(each, context, services) for each in _groups(request, version)]
+    for fetch in fetches:
+        fetch.start(request.require_stable)
+    answers = [fetch.answer for fetch in fetches]
+    return gather(answers, lambda groups: _response(groups, version), effects_complete=True).or_response()
 
 
 class _GroupFetch:
@@ -74,30 +63,27 @@ class _GroupFetch:
     Threads: made and started by the request's I/O thread; answered once, by any.
     """
 
-    __slots__ = ("_all_topics", "_asked", "_context", "_put", "_refused", "_services")
+    __slots__ = ("_all_topics", "_asked", "_context", "_refused", "_services", "answer")
 
-    def __init__(
-        self,
-        asked: OffsetFetchRequestGroup,
-        context: Context,
-        services: "Services",
-        put: Callable[[OffsetFetchResponseGroup], None],
-    ) -> None:
+    def __init__(self, asked: OffsetFetchRequestGroup, context: Context, services: "Services") -> None:
         self._asked = asked
         self._all_topics = asked.topics is None
         self._context = context
         self._services = services
-        self._put = put
         self._refused: list[OffsetFetchResponseTopics] = []
+        self.answer: Final[Promise[OffsetFetchResponseGroup]] = Promise()
 
     def start(self, require_stable: bool) -> None:
         asked = self._asked
+        if not self._context.allows(Operation.DESCRIBE, group(asked.group_id)):
+            self.answer.complete(_group_error(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            return
         if asked.topics is not None:
             asked.topics = self._allowed(asked.topics)
         self._services.groups.run(
             asked.group_id,
-            lambda shard: shard.fetch(asked, self._answer, require_stable=require_stable),
-            lambda error: self._put(_group_error(asked, error.code)),
+            lambda shard: shard.fetch(asked, self._fetched, require_stable=require_stable),
+            lambda error: self.answer.complete(_group_error(asked, error.code)),
         )
 
     def _allowed(self, topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopics]:
@@ -116,12 +102,12 @@ class _GroupFetch:
                 self._refused.append(_topic_error(each, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         return allowed
 
-    def _answer(self, answer: OffsetFetchResponseGroup) -> None:
+    def _fetched(self, answer: OffsetFetchResponseGroup) -> None:
         if self._all_topics:
             answer.topics = [each for each in answer.topics if self._may_be_told(each)]
         else:
             answer.topics += self._refused
-        self._put(answer)
+        self.answer.complete(answer)
 
     def _may_be_told(self, each: OffsetFetchResponseTopics) -> bool:
         if self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

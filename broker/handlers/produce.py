@@ -19,7 +19,7 @@ Versions
 """
 
 import logging
-from typing import Final
+from typing import Final, TypeAlias
 
 from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
 from kavka.broker.partitions.partition import Partition
@@ -34,8 +34,7 @@ from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared_produce import OLDEST_VERSION, PRODUCE_KEY, Begun, begun_of, prepare_produce
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.broker.waiting.delayed_produce import Awaited, DelayedProduce
-from kavka.broker.waiting.later_answer import LaterAnswer
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.produce import (
@@ -57,6 +56,9 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 LEADERS_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
 
+Answer: TypeAlias = ProduceResponse | Promise[ProduceResponse | None] | None
+"""None for acks=0, which has none."""
+
 log = logging.getLogger(__name__)
 
 
@@ -76,9 +78,7 @@ def _answer_all(request: ProduceRequest, code: ErrorCode, message: str | None) -
 
 
 @handles(ProduceRequest, versions="0-13", error_answer=_answer_all)
-def produce(
-    request: ProduceRequest, context: Context, services: Services
-) -> ProduceResponse | Promise[ProduceResponse] | None:
+def produce(request: ProduceRequest, context: Context, services: Services) -> Answer:
     acks = request.acks
     if acks not in (-1, 0, 1):
         raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -129,9 +129,7 @@ class _Produce:
         if request.transactional_id is not None:
             self.verification = ProduceVerification(services, request, self._version)
 
-    def finish(
-        self, response: ProduceResponse, request: ProduceRequest | None
-    ) -> ProduceResponse | Promise[ProduceResponse] | None:
+    def finish(self, response: ProduceResponse, request: ProduceRequest | None) -> Answer:
         """Everything is appended that will be: the answer, or a promise of it. `request`: to learn its shape."""
         for partition in self.appended:
             partition.appended()
@@ -154,16 +152,17 @@ class _Produce:
             self._prepare(request)
         return response
 
-    def answer_when_verified(
-        self, request: ProduceRequest, response: ProduceResponse
-    ) -> ProduceResponse | Promise[ProduceResponse] | None:
+    def answer_when_verified(self, request: ProduceRequest, response: ProduceResponse) -> Answer:
         """Ask the coordinator, append what it lets pass, and answer: at once if the coordinator answers at once."""
         verification = self.verification
         assert verification is not None
         assert request.transactional_id is not None
-        later: LaterAnswer[ProduceResponse] = LaterAnswer(lambda: self.finish(response, None))
-        verification.ask(request.transactional_id, self._append_verified, later.come)
-        return self.finish(response, request) if later.has_come() else later.promise
+        verified: Promise[None] = Promise()
+        verification.ask(request.transactional_id, self._append_verified, lambda: verified.complete(None))
+        if verified.done:
+            return self.finish(response, request)
+        # The connection's next request waits: the effects are still to come.
+        return verified.then(lambda _: self.finish(response, None))
 
     def _prepare(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""

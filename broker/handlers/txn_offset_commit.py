@@ -20,7 +20,7 @@ from kavka.broker.coordination.clients import client_of
 from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode

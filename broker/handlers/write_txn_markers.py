@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
-from kavka.broker.waiting.promise import Promise
-from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.cluster.promise import Promise
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -55,10 +55,4 @@ def write_txn_markers(
 ) -> Promise[WriteTxnMarkersResponse]:
     if not context.allows(Operation.ALTER, CLUSTER):
         context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    promise: Promise[WriteTxnMarkersResponse] = Promise()
-
-    def written(response: WriteTxnMarkersResponse | BrokerError) -> None:
-        promise.complete(_refused(request, response.code, None) if isinstance(response, BrokerError) else response)
-
-    services.transactions.marker_writer.write(request, written)
-    return promise
+    return services.transactions.marker_writer.write(request)

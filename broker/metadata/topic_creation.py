@@ -1,13 +1,13 @@
 """Creating topics on a client's behalf: what Metadata with auto creation and CreateTopics share."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.internal_topics import BY_NAME, new_topic
 from kavka.broker.requests.handling import Context
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.cluster.controller.requests import NewTopic, TopicResult
+from kavka.cluster.promise import Promise
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
@@ -18,11 +18,11 @@ def may_create(context: Context, name: str) -> bool:
     return context.allows(Operation.CREATE, CLUSTER) or context.allows(Operation.CREATE, topic(name))
 
 
-def auto_create(names: Sequence[str], services: "Services") -> Future[list[TopicResult]]:
+def auto_create(names: Sequence[str], services: "Services") -> Promise[list[TopicResult]]:
     """Have the controller create topics with the broker's default partition count and replication factor.
 
     The coordinators' own topics are set up as if a coordinator had asked for them. Only the controller's own broker can
-    do it; elsewhere the future fails with BrokerError(NOT_CONTROLLER).
+    do it; elsewhere the promise fails with BrokerError(NOT_CONTROLLER).
     """
     return services.controller.create_topics([_new_topic(name, services) for name in names])
 

@@ -6,9 +6,9 @@ Ids are unique in the cluster and never given twice; what is left of a block whe
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -21,38 +21,38 @@ MAX_WAITING: Final = 10_000
 class ProducerIds:
     """Gives the next producer id, asking the controller for a block when one is needed.
 
-    `allocate_block()` asks the controller for a block and gives a future of (first id, last id), both inclusive.
+    `allocate_block()` asks the controller for a block and gives a promise of (first id, last id), both inclusive.
 
-    Threads: any. `_lock` guards all attributes; it is never held while a future is completed or a block asked for.
+    Threads: any. `_lock` guards all attributes; it is never held while a promise is settled or a block asked for.
     """
 
-    def __init__(self, allocate_block: Callable[[], "Future[ProducerIdBlock]"]) -> None:
+    def __init__(self, allocate_block: Callable[[], "Promise[ProducerIdBlock]"]) -> None:
         self._allocate_block = allocate_block
         self._lock = threading.Lock()
         self._next_id = 0
         self._end_id = 0
-        self._waiting: deque[Future[int]] = deque()
+        self._waiting: deque[Promise[int]] = deque()
         self._asking = False
 
-    def next_id(self) -> "Future[int]":
-        """A future of a producer id; done already unless a new block is needed.
+    def next_id(self) -> Promise[int]:
+        """A promise of a producer id; done already unless a new block is needed.
 
         It fails with BrokerError(COORDINATOR_LOAD_IN_PROGRESS), which clients retry, when the controller gives no block
         or too many are waiting for one.
         """
-        future: Future[int] = Future()
+        promise: Promise[int] = Promise()
         with self._lock:
             producer_id = self._take()
             if producer_id is None:
                 if len(self._waiting) >= MAX_WAITING:
                     raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "too many wait for producer ids")
-                self._waiting.append(future)
+                self._waiting.append(promise)
                 ask, self._asking = not self._asking, True
         if producer_id is not None:
-            future.set_result(producer_id)
+            promise.complete(producer_id)
         elif ask:
             self._ask()
-        return future
+        return promise
 
     def _take(self) -> int | None:
         if self._next_id >= self._end_id:
@@ -66,31 +66,28 @@ class ProducerIds:
         except Exception as error:  # noqa: BLE001 - handed on to those who wait
             self._refuse(error)
             return
-        block.add_done_callback(self._received)
+        block.watch(self._received)
 
-    def _received(self, block: "Future[ProducerIdBlock]") -> None:
-        error = block.exception()
-        if error is not None:
+    def _received(self, block: "ProducerIdBlock | None", error: BaseException | None) -> None:
+        if block is None:
             self._refuse(error)
             return
-        first_id, last_id = block.result()
+        first_id, last_id = block
         with self._lock:
             self._next_id, self._end_id = first_id, last_id + 1
             served = []
             while self._waiting and (producer_id := self._take()) is not None:
                 served.append((self._waiting.popleft(), producer_id))
             ask = self._asking = bool(self._waiting)
-        for future, producer_id in served:
-            future.set_result(producer_id)
+        for promise, producer_id in served:
+            promise.complete(producer_id)
         if ask:
             self._ask()
 
-    def _refuse(self, error: BaseException) -> None:
+    def _refuse(self, error: BaseException | None) -> None:
         with self._lock:
             refused = list(self._waiting)
             self._waiting.clear()
             self._asking = False
-        for future in refused:
-            future.set_exception(
-                BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}")
-            )
+        for promise in refused:
+            promise.fail(BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}"))

@@ -104,7 +104,7 @@ class ProduceVerification:
         return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)
 
     def ask(
-        self, transactional_id: str, done: Callable[[UnverifiedBatch, ErrorCode], None], end: Callable[[], None]
+        self, transactional_id: str, done: Callable[[UnverifiedBatch, ErrorCode], None], end: Callable[[], object]
     ) -> None:
         """Ask about all of `unverified`. `done` for each, with NONE or the client's error; then `end`. Maybe at once.
 

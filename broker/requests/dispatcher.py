@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kavka.broker.network.answers import NO_ANSWER, Answer, Part
 from kavka.broker.requests.handling import Context, Handler
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol import api
 from kavka.protocol.codec import decoder, encode_parts, encoder
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode

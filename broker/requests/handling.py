@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
 from kavka.broker.services import Services as Services
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.schema import Request, Response, schema_of
 

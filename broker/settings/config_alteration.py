@@ -6,15 +6,14 @@ stored at that moment, so that two increments at once do not lose one another.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from kavka.broker.security.acl import Operation
 from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id, require_on
 from kavka.broker.settings.dynamic_config import PendingChange
-from kavka.broker.waiting.promise import Promise
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.cluster.entity_configs import ConfigUpdate
+from kavka.cluster.promise import Promise, gather
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, validate_group_overrides
@@ -55,61 +54,39 @@ class ResourceOutcome(NamedTuple):
 def alter_each(
     resources: Sequence[R],
     context: "Context",
-    alter: Callable[[R], "Future[None] | None"],
+    alter: Callable[[R], Promise[None]],
     respond: Callable[[list[ResourceOutcome]], T],
 ) -> Promise[T]:
-    """Have `alter` run for each resource; a promise of `respond(outcomes)`, in order, once every future is done.
+    """Have `alter` run for each resource; a promise of `respond(outcomes)`, in order, once every one has come.
 
-    None is a resource that is done already. Those that are named twice, or that the client must not alter, are refused.
+    Those that are named twice, or that the client must not alter, are refused.
     """
     times = Counter((each.resource_type, each.resource_name) for each in resources)
-    outcomes: list[tuple[R, Future[None] | BrokerError | None]] = []
-    for each in resources:
-        outcome: Future[None] | BrokerError | None
+
+    def outcome_of(each: R) -> Promise[ResourceOutcome]:
+        def failed(error: BaseException) -> ResourceOutcome:
+            known = error if isinstance(error, BrokerError) else BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return ResourceOutcome(each.resource_type, each.resource_name, known)
+
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
             require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
-            outcome = alter(each)
+            altered = alter(each)
         except BrokerError as error:
-            outcome = error
-        outcomes.append((each, outcome))
-    promise: Promise[T] = Promise()
-    futures = [outcome for _, outcome in outcomes if isinstance(outcome, Future)]
+            altered = Promise()
+            altered.fail(error)
+        return altered.then(lambda _: ResourceOutcome(each.resource_type, each.resource_name, None), failed)
 
-    def finish(_: object = None) -> None:
-        if all(future.done() for future in futures):
-            promise.complete(
-                respond(
-                    [
-                        ResourceOutcome(each.resource_type, each.resource_name, _error_of(outcome))
-                        for each, outcome in outcomes
-                    ]
-                )
-            )
-
-    for future in futures:
-        future.add_done_callback(finish)
-    if not futures:
-        finish()
-    return promise
-
-
-def _error_of(outcome: "Future[None] | BrokerError | None") -> BrokerError | None:
-    if not isinstance(outcome, Future):
-        return outcome
-    failure = outcome.exception()
-    if failure is None or isinstance(failure, BrokerError):
-        return failure
-    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return gather([outcome_of(each) for each in resources], respond)
 
 
 def alter_config(
     resource_type: int, name: str, new_settings: ConfigUpdate, services: "Services", *, validate_only: bool
-) -> "Future[None]":
+) -> Promise[None]:
     """Check and store an alteration of a topic's, a group's, a broker's or the cluster's settings.
 
-    The future is done when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
+    The promise is kept when this broker has taken it in, and fails with BrokerError. Raises BrokerError for what can be
     seen at once: unknown topics (UNKNOWN_TOPIC_OR_PARTITION), other brokers (INVALID_REQUEST).
     """
     if resource_type == TOPIC:
@@ -125,7 +102,7 @@ def alter_config(
         pending = PendingChange(services.config)
         checked = _checked_broker_change(broker_id, new_settings, services, None if validate_only else pending)
         stored = services.controller.alter_configs(ConfigEntity.broker(broker_id), checked, validate_only)
-        stored.add_done_callback(lambda _: pending.end())
+        stored.watch(lambda *_: pending.end())
         return stored
     if resource_type == GROUP:
         if not name:

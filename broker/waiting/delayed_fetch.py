@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.log_reading import Reading, ReadLimits, read_all
-from kavka.broker.waiting.promise import Promise
 from kavka.broker.waiting.purgatory import DelayedOperation, WatchList
+from kavka.cluster.promise import Promise
 from kavka.protocol.messages.fetch import FetchResponse
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.partition import Partition
-from kavka.broker.waiting.promise import Promise
 from kavka.broker.waiting.purgatory import DelayedOperation
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
@@ -54,7 +54,7 @@ class DelayedProduce(DelayedOperation):
         self._awaited = awaited
         self._response = response
         self._connection = connection
-        self.promise: Final[Promise[ProduceResponse]] = Promise(effects_complete=True)
+        self.promise: Final[Promise[ProduceResponse | None]] = Promise(effects_complete=True)
 
     def is_satisfied(self) -> bool:
         return all([awaited.look() for awaited in self._awaited])

@@ -8,10 +8,13 @@ finds the operation satisfied first, or the timer, completes it: once.
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, Generic, TypeVar
 
 from kavka.broker.waiting.timer import Timer, TimerEntry
+from kavka.cluster.promise import Promise
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +149,19 @@ class Purgatory:
         self.forget(operation, entry)
         return True
 
+    def within(self, timeout_ms: float, promise: Promise[T], late: Callable[[], T]) -> Promise[T]:
+        """What `promise` brings, or what `late()` gives where that one is not settled after `timeout_ms`.
+
+        `late` is short: it runs on the timer's thread, or that of `expire_all`. What it raises fails the promise.
+        """
+        if promise.done:
+            return promise
+        operation = _Bounded(promise, late)
+        settled = WatchList()
+        promise.watch(lambda *_: settled.check())
+        self.park(operation, [settled], timeout_ms)
+        return operation.promise
+
     def forget(self, operation: DelayedOperation, entry: TimerEntry | None) -> None:
         """An operation has ended: nothing of it stays here."""
         self._parked.pop(operation, None)
@@ -165,3 +181,21 @@ class Purgatory:
     def size(self) -> int:
         """How many operations wait."""
         return len(self._parked)
+
+
+class _Bounded(DelayedOperation, Generic[T]):
+    """A wait for one promise."""
+
+    __slots__ = ("_awaited", "_late", "promise")
+
+    def __init__(self, awaited: Promise[T], late: Callable[[], T]) -> None:
+        super().__init__()
+        self._awaited = awaited
+        self._late = late
+        self.promise: Final[Promise[T]] = Promise()
+
+    def is_satisfied(self) -> bool:
+        return self._awaited.done
+
+    def respond(self) -> None:
+        self.promise.settle_by(self._awaited.result if self._awaited.done else self._late)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from kavka.cluster.config_notifications import ConfigNotificationListener
@@ -35,6 +35,7 @@ from kavka.cluster.controller.term import Term
 from kavka.cluster.controller.topics import CheckConfig, TopicChanges
 from kavka.cluster.entity_configs import ConfigUpdate, write_config
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
+from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import Registry, RegistryError, SessionEvent, WatchEvent
 from kavka.config.errors import ConfigError
 from kavka.config.topic_config import validate_topic_overrides
@@ -50,8 +51,8 @@ class Controller:
     """Candidate for, and while elected the one, controller of the cluster.
 
     Every public method may be called by any thread but the registry's; work happens on the controller's own thread, and
-    futures are completed there, so that a callback on one must be short. While another broker is the controller,
-    futures fail with BrokerError(NOT_CONTROLLER).
+    promises are settled there, so that a watcher of one must be short. While another broker is the controller,
+    promises fail with BrokerError(NOT_CONTROLLER).
 
     Threads: `_term` and `_controller_id` are written by the controller's thread, and read by any.
     """
@@ -87,7 +88,7 @@ class Controller:
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="kavka-controller", daemon=True)
 
-    def start(self) -> Future[None]:
+    def start(self) -> Promise[None]:
         """Join the election. Done when it is decided and, if won, when all brokers were told what they lead."""
         self._registry.on_session_event(self._on_session_event)
         started = self._submit(self._take_part)
@@ -125,23 +126,23 @@ class Controller:
             context.unclean_election_count,
         )
 
-    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Future[list[TopicResult]]:
+    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
         """One result a topic, in order. Answers when the leaders here took over and the metadata is published."""
         return self._in_term(lambda term: self._topics.create(term, topics, validate_only))
 
-    def delete_topics(self, names: Sequence[str]) -> Future[dict[str, BrokerError | None]]:
+    def delete_topics(self, names: Sequence[str]) -> Promise[dict[str, BrokerError | None]]:
         """Answers when the topics are gone from the metadata; replicas on dead brokers are deleted on their return."""
         return self._in_term(lambda term: self._topics.delete(term, names))
 
     def create_partitions(
         self, growths: Sequence[NewPartitions], validate_only: bool = False
-    ) -> Future[dict[str, BrokerError | None]]:
+    ) -> Promise[dict[str, BrokerError | None]]:
         """Answers like `create_topics`."""
         return self._in_term(lambda term: self._topics.grow(term, growths, validate_only))
 
     def alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool = False
-    ) -> Future[None]:
+    ) -> Promise[None]:
         """Replace an entity's configuration, on any broker. Answers when this broker's listeners have applied it.
 
         A function given as `update` gets what is stored and gives what shall be; it runs again if another writer was
@@ -150,21 +151,21 @@ class Controller:
         """
         return self._submit(lambda: self._alter_configs(entity, update, validate_only))
 
-    def allocate_producer_id_block(self, broker_id: int) -> Future[ProducerIdBlock]:
+    def allocate_producer_id_block(self, broker_id: int) -> Promise[ProducerIdBlock]:
         """A thousand producer ids that nobody else gets."""
         return self._in_term(lambda term: allocate_block(self._registry, term.store, broker_id))
 
-    def alter_partition(self, request: AlterPartitionRequest) -> Future[AlterPartitionResponse]:
+    def alter_partition(self, request: AlterPartitionRequest) -> Promise[AlterPartitionResponse]:
         """A leader's wish for another ISR (KIP-497), see `isr_changes`."""
         return self._in_term(lambda term: alter_partitions(term, request))
 
     def elect_leaders(
         self, election: ElectionType, partitions: Sequence[tuple[str, int]] | None
-    ) -> Future[dict[tuple[str, int], BrokerError | None]]:
+    ) -> Promise[dict[tuple[str, int], BrokerError | None]]:
         """For these partitions, or with None for all that need it."""
         return self._in_term(lambda term: elect_leaders(term, election, partitions))
 
-    def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Future[list[tuple[str, int]]]:
+    def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Promise[list[tuple[str, int]]]:
         """Move leadership away from a broker that stops; answers with the partitions that it still leads."""
         return self._in_term(lambda term: shut_down(term, broker_id, broker_epoch))
 
@@ -178,30 +179,19 @@ class Controller:
 
     # The queue
 
-    def _in_term(self, work: Callable[[Term], _T]) -> Future[_T]:
+    def _in_term(self, work: Callable[[Term], _T]) -> Promise[_T]:
         return self._submit(lambda: work(self._required_term()))
 
-    def _submit(self, work: Callable[[], _T]) -> Future[_T]:
-        future: Future[_T] = Future()
-
-        def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = self._attempt(work)
-            except BrokerError as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        if not self._events.request(run):
+    def _submit(self, work: Callable[[], _T]) -> Promise[_T]:
+        promise: Promise[_T] = Promise()
+        if not self._events.request(partial(promise.settle_by, partial(self._attempt, work))):
             error = (
                 self._stopped()
                 if self._is_stopping
                 else BrokerError(ErrorCode.REQUEST_TIMED_OUT, "The controller has too much to do; try again.")
             )
-            future.set_exception(error)
-        return future
+            promise.fail(error)
+        return promise
 
     def _run(self) -> None:
         while (event := self._events.next()) is not None:

@@ -7,7 +7,6 @@ sees it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,10 @@ from kavka.broker.requests.session import Session
 from kavka.broker.security.acl import Operation, Resource
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
-from kavka.broker.waiting.promise import Promise
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.timer import Timer
 from kavka.cluster.controller.requests import ConfigEntity, NewPartitions, NewTopic, ProducerIdBlock, TopicResult
+from kavka.cluster.promise import Promise
 from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol import api
@@ -198,7 +197,7 @@ class FakeController:
         self._metadata = metadata
         self._config = config
 
-    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Future[list[TopicResult]]:
+    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
         results = []
         for topic in topics:
             count = len(topic.assignments) or (1 if topic.partitions == -1 else topic.partitions)
@@ -210,7 +209,7 @@ class FakeController:
             results.append(TopicResult(topic.name, topic_id_of(topic.name), error, count, 1, configs))
         return self._answer(results)
 
-    def delete_topics(self, names: Sequence[str]) -> Future[dict[str, BrokerError | None]]:
+    def delete_topics(self, names: Sequence[str]) -> Promise[dict[str, BrokerError | None]]:
         for name in names:
             known = self._metadata.current.topic(name)
             if known is not None and name not in self.refuse:
@@ -219,20 +218,20 @@ class FakeController:
 
     def create_partitions(
         self, growths: Sequence[NewPartitions], validate_only: bool = False
-    ) -> Future[dict[str, BrokerError | None]]:
+    ) -> Promise[dict[str, BrokerError | None]]:
         if not validate_only:
             self.grown += growths
         return self._answer({growth.name: self.refuse.get(growth.name) for growth in growths})
 
     def alter_configs(
         self, entity: ConfigEntity, update: Callable[[dict[str, str]], dict[str, str]], validate_only: bool = False
-    ) -> Future[None]:
-        future: Future[None] = Future()
+    ) -> Promise[None]:
+        promise: Promise[None] = Promise()
         try:
             new = update(dict(self.stored.get(entity.path, {})))
         except BrokerError as error:
-            future.set_exception(error)
-            return future
+            promise.fail(error)
+            return promise
         if not validate_only:
             self.stored[entity.path] = new
             if entity.kind == "topics":
@@ -241,17 +240,17 @@ class FakeController:
                 self._config.group_changed(text_of_node(entity.name), new)
             else:
                 self._config.broker_changed(None if entity.name == "<default>" else int(entity.name), new)
-        future.set_result(None)
-        return future
+        promise.complete(None)
+        return promise
 
-    def allocate_producer_id_block(self, broker_id: int) -> Future[ProducerIdBlock]:
+    def allocate_producer_id_block(self, broker_id: int) -> Promise[ProducerIdBlock]:
         return self._answer(ProducerIdBlock(1000, 1999))
 
-    def _answer(self, value: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+    def _answer(self, value: Any) -> Promise[Any]:
+        promise: Promise[Any] = Promise()
         if not self.holding:
-            future.set_result(value)
-        return future
+            promise.complete(value)
+        return promise
 
 
 class Broker:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.controller.controller import Controller
+from kavka.cluster.promise import Promise
 from kavka.cluster.registry.embedded import EmbeddedRegistry
 from tests.support.fake_brokers import FakeCluster
 
@@ -80,5 +80,5 @@ class Stage:
         self.registry.close()
 
 
-def wait(future: Future[_T]) -> _T:
-    return future.result(timeout=30)
+def wait(promise: Promise[_T]) -> _T:
+    return promise.result(30)

@@ -17,7 +17,7 @@ from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.session import Sessions
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header

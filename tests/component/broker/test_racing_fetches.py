@@ -10,10 +10,11 @@ import pytest
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.partitions import log_reading, partition
 from kavka.broker.partitions.log_reading import SENDFILE_FROM_BYTES, Reading, ReadLimits
-from kavka.broker.waiting import delayed_fetch, promise, purgatory
+from kavka.broker.waiting import delayed_fetch, purgatory
 from kavka.broker.waiting.delayed_fetch import DelayedFetch
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.timer import Timer
+from kavka.cluster import promise
 from kavka.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponse
 from tests.support.broker_core import BrokerCore
 from tests.support.interleaving import Interleaving, TurnLock

@@ -1,7 +1,6 @@
 """Markers on their way to partitions' leaders."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +11,14 @@ from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch
 from kavka.broker.coordination.transactions import TransactionCoordination
 from kavka.broker.coordination.workers import Workers
 from kavka.broker.partitions.partition import Partition
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
 from kavka.coordinator.transaction.metadata import Dispatch, TopicPartition
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import BROKER_ID, update_metadata
@@ -35,12 +35,13 @@ class Channel:
     """Implements MarkerChannel: keeps requests until they are answered."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[int, WriteTxnMarkersRequest, Callable[[Any], None]]] = []
+        self.sent: list[tuple[int, WriteTxnMarkersRequest, Promise[WriteTxnMarkersResponse]]] = []
 
     def write_markers(
-        self, broker_id: int, request: WriteTxnMarkersRequest, done: Callable[[Any], None], _is_withdrawn: Any
-    ) -> None:
-        self.sent.append((broker_id, request, done))
+        self, broker_id: int, request: WriteTxnMarkersRequest, _is_withdrawn: Any
+    ) -> Promise[WriteTxnMarkersResponse]:
+        self.sent.append((broker_id, request, Promise()))
+        return self.sent[-1][2]
 
 
 NO_GROUPS: Any = None
@@ -103,8 +104,8 @@ def test_each_leader_is_asked_once_and_answers_for_its_own(core: BrokerCore) -> 
         (BROKER_ID, "visits"),
         (9, "far"),
     ]
-    channel.sent[1][2](BrokerError(ErrorCode.NETWORK_EXCEPTION))
-    MarkerWriter(core.services, NO_GROUPS, at_once).write(channel.sent[0][1], channel.sent[0][2])
+    channel.sent[1][2].fail(BrokerError(ErrorCode.NETWORK_EXCEPTION))
+    MarkerWriter(core.services, NO_GROUPS, at_once).write(channel.sent[0][1]).watch(channel.sent[0][2].settle)
     (of_all,) = answers
     assert {(answer.topic, answer.partition): answer.code for answer in of_all} == {
         ("visits", 0): ErrorCode.NONE,
@@ -284,13 +285,13 @@ def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) 
     )
     coordinator._runtime = SimpleNamespace(run=lambda _, operation, __: operation(shard))  # type: ignore[assignment]  # a stand-in
     ask = ProducerIdWanted(0, "t", lambda *_: pytest.fail("the shard decides"), given.append)
-    futures: list[Future[int]] = [Future(), Future()]
-    services.producer_ids = SimpleNamespace(next_id=lambda: futures.pop(0))
-    first, second = futures
+    promises: list[Promise[int]] = [Promise(), Promise()]
+    services.producer_ids = SimpleNamespace(next_id=lambda: promises.pop(0))
+    first, second = promises
 
     coordinator.give_producer_id(ask)
     coordinator.give_producer_id(ask)
-    second.set_exception(BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-    first.set_result(42)
+    second.fail(BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    first.complete(42)
 
     assert given == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 42]

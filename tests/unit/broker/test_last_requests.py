@@ -12,7 +12,7 @@ from kavka.broker.network import connection, departure, network_thread, request_
 from kavka.broker.requests import dispatcher, request_runner
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Handler
-from kavka.broker.waiting import promise
+from kavka.cluster import promise
 from kavka.protocol import api
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.interleaving import Interleaving, TurnLock

@@ -14,7 +14,7 @@ from kavka.broker.requests import dispatcher, request_runner
 from kavka.broker.requests.inline_requests import InlineRequests
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.session import Session
-from kavka.broker.waiting import promise
+from kavka.cluster import promise
 from kavka.protocol.codec import encode
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.interleaving import Interleaving, TurnLock

@@ -7,7 +7,7 @@ import pytest
 from kavka.broker.handlers import offset_commit, offset_delete, offset_fetch, txn_offset_commit
 from kavka.broker.requests.handling import Context
 from kavka.broker.security.acl import Operation
-from kavka.broker.waiting.promise import Promise
+from kavka.cluster.promise import Promise
 from kavka.coordinator.runtime.result import Producer, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.offset_commit import (

@@ -15,6 +15,7 @@ from kavka.broker.handlers import (
     write_txn_markers,
 )
 from kavka.broker.security.acl import Operation
+from kavka.cluster.promise import Promise
 from kavka.coordinator.regular_expressions import compile_expression
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction import listing
@@ -76,11 +77,13 @@ class Staged:
     def states(self) -> dict[int, str]:
         return {0: "active"}
 
-    def write(self, request: WriteTxnMarkersRequest, done: Any) -> None:
+    def write(self, request: WriteTxnMarkersRequest) -> Promise[WriteTxnMarkersResponse]:
         self.marked.append(request)
         partition = WritableTxnMarkerPartitionResult(partition_index=0, error_code=0)
         topic = WritableTxnMarkerTopicResult(name="visits", partitions=[partition])
-        done(WriteTxnMarkersResponse(markers=[WritableTxnMarkerResult(producer_id=7, topics=[topic])]))
+        promise: Promise[WriteTxnMarkersResponse] = Promise()
+        promise.complete(WriteTxnMarkersResponse(markers=[WritableTxnMarkerResult(producer_id=7, topics=[topic])]))
+        return promise
 
 
 @pytest.fixture

@@ -1,0 +1,161 @@
+"""An answer that comes later.
+
+Who cannot answer yet, a handler or the controller, returns a `Promise`; whoever can answer settles it, once.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+log = logging.getLogger(__name__)
+
+
+class Promise(Generic[T]):
+    """A response that is owed, or the error in its place.
+
+    `effects_complete` says that what was asked for has been done and only the waiting is left: then the connection's
+    next request may run meanwhile. Left False, the connection holds its next request until this one is answered.
+
+    Threads: settled by any thread, and the first one counts; watched by any. Watchers run in their order on the thread
+    that settles it, or at once on theirs if it is settled already, with no lock held: they must be short. What they
+    raise is logged when another thread's work would suffer. `_gate` guards outcome and watchers.
+    """
+
+    __slots__ = ("_gate", "_outcome", "_watchers", "effects_complete")
+
+    def __init__(self, *, effects_complete: bool = False) -> None:
+        self.effects_complete: Final = effects_complete
+        self._gate = threading.Lock()
+        self._outcome: tuple[Any, BaseException | None] | None = None
+        self._watchers: list[Callable[[Any, BaseException | None], object]] | None = None
+
+    def complete(self, response: T) -> bool:
+        """Settle with `response`; False when it was settled before."""
+        return self.settle(response, None)
+
+    def fail(self, error: BaseException) -> bool:
+        """Settle with an error, answered as if the handler had raised it; False when it was settled before."""
+        return self.settle(None, error)
+
+    def settle_by(self, answer: Callable[[], T]) -> None:
+        """Settle with what `answer()` returns or raises."""
+        try:
+            response = answer()
+        except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
+            self.fail(failure)
+        else:
+            self.complete(response)
+
+    def settle(self, response: T | None, error: BaseException | None) -> bool:
+        """Settle as another one was, whose watcher this may be; False when it was settled before."""
+        with self._gate:
+            if self._outcome is not None:
+                return False
+            self._outcome = (response, error)
+            watchers, self._watchers = self._watchers, None
+        for watcher in watchers or ():
+            try:
+                watcher(response, error)
+            except Exception:
+                # Not the fault of the one who settles, nor of the other watchers.
+                log.exception("an answer came, and who waited for it failed")
+        return True
+
+    def watch(self, watcher: Callable[[T | None, BaseException | None], object]) -> None:
+        """Have `watcher(response, error)` called once when settled: at once, by this thread, if it is already."""
+        with self._gate:
+            outcome = self._outcome
+            if outcome is None:
+                if self._watchers is None:
+                    self._watchers = [watcher]
+                else:
+                    self._watchers.append(watcher)
+                return
+        watcher(*outcome)
+
+    def then(
+        self,
+        respond: "Callable[[T], S | Promise[S]]",
+        otherwise: "Callable[[BaseException], S | Promise[S]] | None" = None,
+    ) -> "Promise[S]":
+        """A promise of `respond(response)`, or of `otherwise(error)`: of a value, or of what a further promise brings.
+
+        Without `otherwise` the error is handed on; so is what either raises. Both run as watchers do.
+        """
+        later: Promise[S] = Promise()
+
+        def settle(response: Any, error: BaseException | None) -> None:
+            try:
+                if error is None:
+                    made = respond(response)
+                elif otherwise is not None:
+                    made = otherwise(error)
+                else:
+                    raise error
+            except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
+                later.fail(failure)
+                return
+            if isinstance(made, Promise):
+                made.watch(later.settle)
+            else:
+                later.complete(made)
+
+        self.watch(settle)
+        return later
+
+    @property
+    def done(self) -> bool:
+        """Whether it is settled."""
+        return self._outcome is not None
+
+    def or_response(self) -> "T | Promise[T]":
+        """The response if it is there already, which spares the dispatcher the way of those that come later.
+
+        Raises the error if that is.
+        """
+        outcome = self._outcome
+        if outcome is None:
+            return self
+        response, error = outcome
+        if error is not None:
+            raise error
+        return response  # type: ignore[no-any-return]  # a T, as there is no error
+
+    def result(self, timeout_s: float = 0) -> T:
+        """Wait for the response. Raises the error, TimeoutError. For who starts a broker; nobody else may wait."""
+        if not self.done and timeout_s > 0:
+            settled = threading.Event()
+            self.watch(lambda *_: settled.set())
+            settled.wait(timeout_s)
+        response = self.or_response()
+        if response is self:
+            raise TimeoutError(f"no answer came within {timeout_s} s")
+        return response  # type: ignore[return-value]  # no promise any more
+
+
+def gather(
+    promises: Sequence[Promise[T]], respond: Callable[[list[T]], S], *, effects_complete: bool = False
+) -> Promise[S]:
+    """A promise of `respond(responses)`, in the order of `promises`, once all of them are settled.
+
+    The first error in that order, or what `respond` raises, fails it.
+
+    Threads: `respond` runs on the thread that settles the last one, or at once on this one, with no lock held.
+    """
+    gathered: Promise[S] = Promise(effects_complete=effects_complete)
+    waiting = iter(promises)
+
+    def look(*_: object) -> None:
+        # One is watched at a time, so that no two threads come here at once.
+        for promise in waiting:
+            if not promise.done:
+                promise.watch(look)
+                return
+        gathered.settle_by(lambda: respond([promise.result() for promise in promises]))
+
+    look()
+    return gathered
