@@ -7,6 +7,7 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.network.addresses import plain_address
@@ -14,11 +15,14 @@ from kavka.broker.network.addresses import plain_address
 if TYPE_CHECKING:
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.network.network_thread import NetworkThread
+    from kavka.broker.network.settings import NetworkSettings
 
 NO_IPV6: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 OUT_OF_MEMORY: Final = frozenset({errno.ENOBUFS, errno.ENOMEM})
 PAUSE_S: Final = 0.2
+UNPACED: Final = b"reno"
+"""A congestion control that every Linux has, that anybody may choose, and that sends as soon as it may."""
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +132,7 @@ class Acceptor:
         try:
             threads = self._network_threads()
             thread = threads[self._dealt % len(threads)]
-            self._configure(client, thread)
+            _configure(client, peer_host, thread.settings)
         except OSError as failure:
             client.close()
             self._limits.released(self.listener_name, peer_host)
@@ -136,16 +140,6 @@ class Acceptor:
             return
         self._dealt += 1
         thread.adopt(client, peer_host, self.listener_name)
-
-    def _configure(self, client: socket.socket, thread: "NetworkThread") -> None:
-        settings = thread.settings
-        client.setblocking(False)
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if settings.send_buffer_bytes >= 0:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
-        if settings.receive_buffer_bytes >= 0:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
 
     def _refuse_one(self) -> None:
         """Out of file descriptors: accept one client with the spare one, to close it."""
@@ -166,6 +160,21 @@ class Acceptor:
         poll = select.poll()
         poll.register(self._wake_receive, select.POLLIN)
         poll.poll(seconds * 1000)
+
+
+def _configure(client: socket.socket, peer_host: str, settings: "NetworkSettings") -> None:
+    client.setblocking(False)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if settings.send_buffer_bytes >= 0:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
+    if settings.receive_buffer_bytes >= 0:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
+    if plain_address(client.getsockname()[0]) == peer_host:
+        # Nothing lies between that could be congested. BBR, where it is the system's, would set timers for each 64 KiB,
+        # which cost more than sending them. What imitates Linux may know no other than its own, and keeps it.
+        with suppress(OSError):
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)
 
 
 def _open_spare() -> int:

@@ -102,6 +102,27 @@ def test_connections_are_dealt_in_turn_and_ready_for_use() -> None:
             client.close()
 
 
+def congestion_control(connection: socket.socket) -> bytes:
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_what_is_sent_to_a_client_on_this_machine_is_not_paced(host: str) -> None:
+    with listening(host) as listener, closing(listener.connect()):
+        listener.wait_for(lambda: len(listener.adopted) == 1)
+
+        assert congestion_control(listener.adopted[0][0]) == b"reno"
+
+
+def test_clients_at_another_address_get_the_system_s_congestion_control() -> None:
+    with listening() as listener, closing(socket.socket()) as client:
+        client.bind(("127.0.0.2", 0))
+        client.connect(("127.0.0.1", listener.acceptor.port))
+        listener.wait_for(lambda: len(listener.adopted) == 1)
+
+        assert congestion_control(listener.adopted[0][0]) == congestion_control(client)
+
+
 def test_one_too_many_from_an_address_is_closed() -> None:
     with listening(settings=ConnectionSettings(max_per_ip=1)) as listener, closing(listener.connect()):
         listener.wait_for(lambda: len(listener.adopted) == 1)
