@@ -9,6 +9,7 @@
 `client_id` never became a compact string. Tagged fields of a header are skipped: no version defines one.
 """
 
+from collections.abc import Callable
 from struct import Struct, error, pack
 from typing import Final
 
@@ -79,11 +80,26 @@ def encode_request_header(api_key: int, api_version: int, correlation_id: int, c
     return head + pack(">h", -1 if client_id is None else len(name)) + name + tags
 
 
-def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """The header in front of a response's body."""
-    if api_version >= _FLEXIBLE_SINCE.get(api_key, 32_768) and api_key != _API_VERSIONS:
-        return _RESPONSE_V1(correlation_id, 0)
-    return _RESPONSE_V0(correlation_id)
+class ResponseHead:
+    """What a broker writes in front of a response's body, in one version of an API: its size and its header. Immutable.
+
+    For the way of every request, where whoever answers makes one for many answers and packs it inline.
+    """
+
+    __slots__ = ("counted_size_bytes", "format", "pack")
+
+    def __init__(self, api_key: int, api_version: int) -> None:
+        self.format: Final = ">iix" if _has_tagged_response(api_key, api_version) else ">ii"
+        """For `struct`, to be packed together with what follows."""
+        layout = Struct(self.format)
+        self.pack: Final[Callable[[int, int], bytes]] = layout.pack
+        """(size, correlation id) -> bytes. The size is that of the body and `counted_size_bytes`."""
+        self.counted_size_bytes: Final = layout.size - _SIZE_OF_SIZE
+        """Of the header: the size does not count itself."""
+
+    def framed(self, correlation_id: int, body: bytes) -> bytes:
+        """The whole answer."""
+        return self.pack(self.counted_size_bytes + len(body), correlation_id) + body
 
 
 def decode_response_header(api_key: int, api_version: int, data: Buffer, position: int = 0) -> tuple[int, int]:
@@ -91,11 +107,15 @@ def decode_response_header(api_key: int, api_version: int, data: Buffer, positio
     try:
         (correlation_id,) = _INT32(data, position)
         position += 4
-        if api_version >= _FLEXIBLE_SINCE.get(api_key, 32_768) and api_key != _API_VERSIONS:
+        if _has_tagged_response(api_key, api_version):
             position = _skip_tagged_fields(data, position)
     except (error, IndexError) as problem:
         raise DecodeError("the response header is cut short") from problem
     return correlation_id, position
+
+
+def _has_tagged_response(api_key: int, api_version: int) -> bool:
+    return api_version >= _FLEXIBLE_SINCE.get(api_key, 32_768) and api_key != _API_VERSIONS
 
 
 def _skip_tagged_fields(data: Buffer, position: int) -> int:
@@ -125,8 +145,7 @@ def _varint(data: Buffer, position: int) -> tuple[int, int]:
 _V0: Final = Struct(">hhi").unpack_from
 _V1: Final = Struct(">hhih").unpack_from
 _INT32: Final = Struct(">i").unpack_from
-_RESPONSE_V0: Final = Struct(">i").pack
-_RESPONSE_V1: Final = Struct(">iB").pack
+_SIZE_OF_SIZE: Final = 4
 _CONTROLLED_SHUTDOWN: Final = int(ApiKey.CONTROLLED_SHUTDOWN)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _FLEXIBLE_SINCE: Final = {key: versions.flexible_since for key, versions in VERSIONS.items()}

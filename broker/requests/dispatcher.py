@@ -4,7 +4,6 @@ Authentication, authorisation and quotas stand here and in `Context`; handlers k
 """
 
 import logging
-import struct
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,14 +14,13 @@ from kavka.cluster.promise import Promise
 from kavka.protocol import api
 from kavka.protocol.codec import decoder, encode_parts, encoder
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
-from kavka.protocol.headers import decode_request_header
+from kavka.protocol.headers import ResponseHead, decode_request_header
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
     from kavka.broker.network.request_queue import RequestQueue
     from kavka.broker.services import Services
 
-FRAME_HEAD: Final = struct.Struct(">ii")
 API_VERSIONS_KEY: Final = 18
 FETCH_KEY: Final = 1
 
@@ -41,10 +39,10 @@ class Route:
         "encode",
         "function",
         "handler",
+        "head",
         "in_parts",
         "name",
         "response_class",
-        "tagged_header",
         "version",
     )
 
@@ -58,10 +56,7 @@ class Route:
         # Some clients leave bytes behind a request's last field (librdkafka in Metadata v13), and Kafka lets them.
         self.decode: Callable[[memoryview, int], Any] = decoder(spec.request_class, version, trailing=True)
         self.encode: Callable[[Any], bytes] = encoder(spec.response_class, version)
-        flexible_since = spec.flexible_since
-        self.tagged_header = (
-            flexible_since is not None and version >= flexible_since and handler.api_key != API_VERSIONS_KEY
-        )
+        self.head: Final = ResponseHead(handler.api_key, version)
         self.in_parts = handler.api_key == FETCH_KEY
 
 
@@ -191,24 +186,21 @@ class Dispatcher:
         return True
 
     def _encode(self, context: Context, route: Route, response: Any) -> Answer:
+        head = route.head
         if not route.in_parts:
             # A handler that keeps encoded answers returns the body itself.
             body = response if response.__class__ is bytes else route.encode(response)
-            if route.tagged_header:
-                return FRAME_HEAD.pack(len(body) + 5, context.correlation_id) + b"\0" + body
-            return FRAME_HEAD.pack(len(body) + 4, context.correlation_id) + body
+            return head.pack(head.counted_size_bytes + len(body), context.correlation_id) + body
         # The parts that are not in memory are those that the fetch handler put in: pieces of files.
         parts = cast(list[Part], encode_parts(response, route.version))
-        size = 4 + route.tagged_header
+        size = head.counted_size_bytes
         for part in parts:
             size += len(part) if isinstance(part, bytes | memoryview) else part.size_bytes
-        head = FRAME_HEAD.pack(size, context.correlation_id)
-        if route.tagged_header:
-            head += b"\0"
+        packed = head.pack(size, context.correlation_id)
         first = parts[0]
         if len(parts) == 1 and isinstance(first, bytes):
-            return head + first
-        return [head, *parts]
+            return packed + first
+        return [packed, *parts]
 
     def _find_route(self, key: int, version: int) -> Route | None:
         """The route of a served API version. Raises DecodeError for others; None for those of ApiVersions (KIP-511)."""
@@ -222,16 +214,15 @@ class Dispatcher:
 
     def _answer_unknown_api_versions(self, context: Context) -> bool:
         handler = self._handlers[API_VERSIONS_KEY]
-        spec = api.spec(API_VERSIONS_KEY)
         assert handler.error_answer is not None
         response = handler.error_answer(None, ErrorCode.UNSUPPORTED_VERSION, None)
         assert response is not None
-        body = encoder(spec.response_class, 0)(response)
         context.frame = None
         context.route = None
         self._queue.release(context.charged_size_bytes)
         context.local_done_ns = time.monotonic_ns()
-        context.answer = FRAME_HEAD.pack(len(body) + 4, context.correlation_id) + body
+        route = Route(handler, 0)
+        context.answer = route.head.framed(context.correlation_id, route.encode(response))
         return True
 
     def _reject(self, context: Context, reason: str) -> bool:

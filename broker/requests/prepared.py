@@ -9,13 +9,17 @@ ordinary way, which decides again from the beginning and knows nothing of this o
     SMALL, TAILING         nothing is done at once; but the ordinary way may be gone on a network thread
 """
 
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
 
-HEAD_SIZE_BYTES: Final = 8
+_HEAD: Final = Struct(">Ii")
+HEAD_SIZE_BYTES: Final = _HEAD.size
 """Of API key, version and correlation id. Shorter frames are given to nobody here."""
+read_head: Final = _HEAD.unpack_from
+"""(API key and version as one number, correlation id) of a frame."""
 CLOSES: Final = b"closes"
 """Stands for the answer where a request closes its connection; no answer is as short."""
 

@@ -7,15 +7,15 @@ shard, which decides as ever. Whatever does not fit, is refused, or cannot be an
 which does it again: to commit the same offset twice is to commit it.
 
     request   head (key, version, correlation id: 8 bytes) | piece | offset i64 | piece | offset i64 | ... | piece
-    answer    size | correlation id | rest
+    answer    head | rest
 """
 
 import struct
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared
+from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared, read_head
 from kavka.protocol.codec import encode
-from kavka.protocol.headers import decode_request_header
+from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kavka.protocol.records.batch import Codec
 
@@ -30,16 +30,13 @@ if TYPE_CHECKING:
 OFFSET_COMMIT_KEY: Final = 8
 OLDEST_VERSION: Final = 5
 """Before it, a request may say how long its offsets are kept."""
-FLEXIBLE_SINCE: Final = 8
 OFFSET_SIZE_BYTES: Final = 8
 MAX_PARTITIONS: Final = 32
 MAX_SIZE_BYTES: Final = 4096
 """What a connection may have remembered is bounded by this."""
 MARK: Final = 0x4B61766B61204A00
 
-_HEAD: Final = struct.Struct(">Ii").unpack_from
 _OFFSET: Final = struct.Struct(">q").unpack_from
-_ANSWER_HEAD: Final = struct.Struct(">ii").pack
 _MARK: Final = struct.Struct(">q").pack
 
 
@@ -89,6 +86,7 @@ class CommitShape:
         "_answer_size_bytes",
         "_coordinated",
         "_key_version",
+        "_pack_head",
         "_pieces",
         "_positions",
         "_repeated",
@@ -105,6 +103,7 @@ class CommitShape:
         repeated: "RepeatedCommit",
         frame: memoryview,
         positions: list[int],
+        head: ResponseHead,
         answer: bytes,
         counter: str,
         services: "Services",
@@ -114,7 +113,7 @@ class CommitShape:
         self.hosted = services.replicas.partitions
         groups = services.groups
         self._coordinated = self.hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
-        (self._key_version, _) = _HEAD(frame)
+        (self._key_version, _) = read_head(frame)
         starts = [HEAD_SIZE_BYTES, *(position + OFFSET_SIZE_BYTES for position in positions)]
         ends = [*positions, len(frame)]
         self._pieces = [
@@ -126,13 +125,14 @@ class CommitShape:
         self._run_at_once = groups.runtime.run_at_once
         self._repeated = repeated
         self._answer = answer
-        self._answer_size_bytes = len(answer) + 4
+        self._answer_size_bytes = head.counted_size_bytes + len(answer)
+        self._pack_head = head.pack
 
     def commit(self, frame: memoryview) -> bytes | None:
         """As `PreparedCommits.run`, for a frame of the same size."""
         # A view is compared, and read, at twice the cost of copying these few bytes first.
         data = frame.tobytes()
-        key_version, correlation_id = _HEAD(data)
+        key_version, correlation_id = read_head(data)
         if key_version != self._key_version:
             return None
         for start, end, piece in self._pieces:
@@ -151,7 +151,7 @@ class CommitShape:
             stands = self._run_at_once(coordinated.index, self._decide)
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers and logs it
             return None
-        return _ANSWER_HEAD(self._answer_size_bytes, correlation_id) + self._answer if stands else None
+        return self._pack_head(self._answer_size_bytes, correlation_id) + self._answer if stands else None
 
     def _decide(self, shard: "GroupShard") -> "Result":
         return shard.repeat_commit(self._repeated)
@@ -217,7 +217,5 @@ def _shape_of(
         repeated = RepeatedCommit(request, version)
     except ValueError:
         return None
-    answer = encode(response, version)
-    if version >= FLEXIBLE_SINCE:
-        answer = b"\0" + answer
-    return CommitShape(repeated, frame, positions, answer, COMMITS, services)
+    head = ResponseHead(OFFSET_COMMIT_KEY, version)
+    return CommitShape(repeated, frame, positions, head, encode(response, version), COMMITS, services)

@@ -13,13 +13,13 @@ too, which is told what has become of the batches before (`take_begun`).
 
     request   head (key, version, correlation id: 8 bytes) | shape | size of records | records | tagged fields, all
     empty
-    answer    size | correlation id | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
+    answer    head | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
 """
 
 import struct
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
 from kavka.broker.requests.topic_shape import (
     ATTRIBUTES_POSITION,
     FLEXIBLE_SINCE,
@@ -31,7 +31,7 @@ from kavka.broker.requests.topic_shape import (
     topic_shape_of,
 )
 from kavka.protocol.codec import encode
-from kavka.protocol.headers import decode_request_header
+from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from kavka.protocol.records.batch import HEADER_SIZE_BYTES
 from kavka.protocol.records.header import TRANSACTIONAL_BIT
@@ -57,10 +57,8 @@ LONG_BYTES: Final = 16 * 1024
 Begun = dict[int, AppendResult | UnflushedError]
 """What has become of the leading batches of a request, by partition: they were appended."""
 
-_HEAD = struct.Struct(">Ii").unpack_from
 _SIZE = struct.Struct(">i").unpack_from
 _PRODUCER = struct.Struct(">qh").unpack_from
-_HEAD_OF_ANSWER = struct.Struct(">ii").pack
 
 
 class ProduceShape:
@@ -69,6 +67,7 @@ class ProduceShape:
     __slots__ = (
         "acks",
         "answer_size_bytes",
+        "head",
         "is_flexible",
         "is_transactional",
         "key_version",
@@ -80,7 +79,6 @@ class ProduceShape:
     )
 
     def __init__(self, request: ProduceRequest, version: int, partition: "Partition", answer: bytes) -> None:
-        tagged_header = version >= FLEXIBLE_SINCE
         self.key_version = version  # the key of Produce is 0, so both together are the version
         self.version = version
         self.acks = request.acks
@@ -88,10 +86,10 @@ class ProduceShape:
         self.partition = partition
         self.is_flexible = version >= FLEXIBLE_SINCE
         marks = struct.pack(">qqq", *MARKS)
-        before, _, self.suffix = answer.partition(marks)
-        self.prefix = b"\0" + before if tagged_header else before
-        self.pack = struct.Struct(f">ii{len(self.prefix)}sqqq{len(self.suffix)}s").pack
-        self.answer_size_bytes = 4 + len(self.prefix) + len(marks) + len(self.suffix)
+        self.prefix, _, self.suffix = answer.partition(marks)
+        self.head = head = ResponseHead(PRODUCE_KEY, version)
+        self.pack = struct.Struct(f"{head.format}{len(self.prefix)}sqqq{len(self.suffix)}s").pack
+        self.answer_size_bytes = head.counted_size_bytes + len(answer)
 
 
 class PreparedProduces(Prepared):
@@ -150,7 +148,7 @@ class PreparedProduces(Prepared):
                 break
         else:
             return self._run_topic(frame, cells, may_wait)
-        key_version, correlation_id = _HEAD(frame)
+        key_version, correlation_id = read_head(frame)
         if key_version != shape.key_version:
             return None
         records = _records_at(frame, end, shape.is_flexible)
@@ -206,7 +204,7 @@ class PreparedProduces(Prepared):
                 break
         else:
             return None
-        key_version, correlation_id = _HEAD(frame)
+        key_version, correlation_id = read_head(frame)
         if key_version != shape.version:
             return None
         hosted = self._services.replicas.partitions
@@ -261,9 +259,7 @@ class PreparedProduces(Prepared):
             return CLOSES
         refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
         answer = encoded_answer(partition, [refused], shape.version)
-        if shape.is_flexible:
-            answer = b"\0" + answer
-        return _HEAD_OF_ANSWER(len(answer) + 4, correlation_id) + answer
+        return shape.head.framed(correlation_id, answer)
 
 
 def prepare_produce(request: ProduceRequest, context: "Context", partition: "Partition", services: "Services") -> None:

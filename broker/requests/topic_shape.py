@@ -7,9 +7,10 @@ and what follows is read by hand: index, size and records of each partition.
 import struct
 from typing import TYPE_CHECKING, Final
 
+from kavka.protocol.api import VERSIONS, ApiKey
 from kavka.protocol.codec import encode
 from kavka.protocol.errors import DecodeError
-from kavka.protocol.headers import decode_request_header
+from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
     from kavka.storage.appending import AppendResult
 
-FLEXIBLE_SINCE: Final = 9
+FLEXIBLE_SINCE: Final = VERSIONS[ApiKey.PRODUCE].flexible_since
 TOPIC_IDS_SINCE: Final = 13
 MAX_PARTITIONS: Final = 16
 """Of one request; more are worth an I/O thread's time, and take the ordinary way."""
@@ -33,7 +34,6 @@ MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 """Base offset, append time and log start offset in an answer that is encoded to be taken apart."""
 
 _INT = struct.Struct(">i").unpack_from
-_HEAD_OF_ANSWER = struct.Struct(">ii").pack
 _COUNT = struct.Struct(">i").pack
 
 Batches = list[tuple["Partition", memoryview]]
@@ -44,6 +44,7 @@ class TopicShape:
 
     __slots__ = (
         "_entry_suffix",
+        "_head",
         "_is_flexible",
         "_pack_entry",
         "_prefix",
@@ -65,7 +66,8 @@ class TopicShape:
         begin = one.index(marks) - 6
         end = begin + len(two) - len(one)
         count_size = 1 if self._is_flexible else 4
-        self._prefix = (b"\0" if self._is_flexible else b"") + one[: begin - count_size]
+        self._head = ResponseHead(ApiKey.PRODUCE, version)
+        self._prefix = one[: begin - count_size]
         self._entry_suffix = one[begin + 6 + len(marks) : end]
         self._pack_entry = struct.Struct(f">ihqqq{len(self._entry_suffix)}s").pack
         self._suffix = one[end:]
@@ -103,7 +105,7 @@ class TopicShape:
 
     def answer(self, correlation_id: int, batches: Batches, results: "list[AppendResult]") -> bytes:
         """The whole answer: all batches were appended."""
-        pack, suffix = self._pack_entry, self._entry_suffix
+        head, pack, suffix = self._head, self._pack_entry, self._entry_suffix
         count = len(batches)
         parts = [self._prefix, bytes((count + 1,)) if self._is_flexible else _COUNT(count)]
         for (partition, _), (first_offset, _, log_append_time_ms, log_start_offset, _) in zip(
@@ -111,7 +113,7 @@ class TopicShape:
         ):
             parts += [pack(partition.index, 0, first_offset, log_append_time_ms, log_start_offset, suffix)]
         body = b"".join([*parts, self._suffix])
-        return _HEAD_OF_ANSWER(len(body) + 4, correlation_id) + body
+        return head.pack(head.counted_size_bytes + len(body), correlation_id) + body
 
     def _read(self, frame: memoryview, position: int) -> dict[int, memoryview] | None:
         """Records by partition, in the request's order; None if something is unusual. Raises where the frame ends."""

@@ -8,10 +8,10 @@ from kavka.protocol.api import VERSIONS, ApiKey
 from kavka.protocol.codec import encode
 from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.headers import (
+    ResponseHead,
     decode_request_header,
     decode_response_header,
     encode_request_header,
-    encode_response_header,
 )
 from kavka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
@@ -32,7 +32,7 @@ def test_a_request_header_survives_the_wire_in_every_version(client_id: str | No
 
 def test_a_response_header_survives_the_wire_in_every_version() -> None:
     for key, version in EVERY_VERSION:
-        wire = encode_response_header(key, version, -5)
+        wire = ResponseHead(key, version).framed(-5, b"")[4:]
         assert decode_response_header(key, version, wire + b"body") == (-5, len(wire))
 
 
@@ -52,7 +52,13 @@ def test_a_response_header_survives_the_wire_in_every_version() -> None:
 def test_response_headers_have_tagged_fields_in_flexible_versions_but_for_api_versions(
     key: ApiKey, version: int, size_bytes: int
 ) -> None:
-    assert len(encode_response_header(key, version, 1)) == size_bytes
+    assert ResponseHead(key, version).counted_size_bytes == size_bytes
+
+
+def test_an_answer_begins_with_the_size_of_all_that_follows() -> None:
+    for key, version in EVERY_VERSION:
+        answer = ResponseHead(key, version).framed(-5, b"body")
+        assert int.from_bytes(answer[:4], "big") == len(answer) - 4
 
 
 def test_controlled_shutdown_v0_has_no_client_id() -> None:
@@ -71,7 +77,7 @@ def test_the_answer_to_a_version_too_high_is_readable_for_every_client() -> None
     served = [ApiVersion(api_key=18, min_version=0, max_version=4)]
     refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served, throttle_time_ms=5)
 
-    wire = encode_response_header(ApiKey.API_VERSIONS, 99, 3) + encode(refusal, 0)
+    wire = ResponseHead(ApiKey.API_VERSIONS, 99).framed(3, encode(refusal, 0))[4:]
 
     assert wire == struct.pack(">ihihhh", 3, 35, 1, 18, 0, 4)
 
@@ -113,4 +119,4 @@ def test_a_header_that_lies_is_refused(tail: bytes) -> None:
 def test_a_response_header_cut_short_is_refused() -> None:
     for size in range(5):
         with pytest.raises(DecodeError):
-            decode_response_header(ApiKey.PRODUCE, 9, encode_response_header(ApiKey.PRODUCE, 9, 1)[:size])
+            decode_response_header(ApiKey.PRODUCE, 9, ResponseHead(ApiKey.PRODUCE, 9).pack(0, 1)[4 : 4 + size])
