@@ -4,31 +4,29 @@ A search reads headers only; recovery reads everything in chunks and checks each
 chunk that they read, so that serving goes on beside them.
 """
 
-import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kavka.protocol.records.batch import (
-    HEADER_SIZE_BYTES,
-    LOG_OVERHEAD_BYTES,
-    BatchHeader,
-    Record,
-    iter_records,
-    read_header,
-)
+from kavka.protocol.records.batch import BatchHeader, Record, iter_records, read_header
 from kavka.protocol.records.errors import CorruptRecordsError, TruncatedBatchError
+from kavka.protocol.records.header import (
+    HEADER_SIZE_BYTES,
+    LEAST_LENGTH,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_POSITION,
+    MAX_TIMESTAMP_POSITION,
+    MESSAGE_TIMESTAMP_POSITION,
+    PREVIEW,
+    claimed_size_bytes,
+)
 from kavka.storage.files import Files, read_fully
 
 SCAN_CHUNK_BYTES: Final = 1 << 20
 _SEARCH_CHUNK_BYTES: Final = 8192
-_SHORT_HEADER: Final = struct.Struct(">qi4xb6xi")
-"""Offset, length, magic, last offset delta (meaningful in magic 2 only): the first 27 bytes."""
-_MAGIC_POSITION: Final = 16
-_SHORTEST_BATCH_BYTES: Final = 26
+_SHORTEST_LENGTH: Final = LEAST_LENGTH[0]
 """A message of magic 0 with neither key nor value."""
-
-
-_SHORTEST_LENGTH: Final = _SHORTEST_BATCH_BYTES - LOG_OVERHEAD_BYTES
+_SHORTEST_BATCH_BYTES: Final = LOG_OVERHEAD_BYTES + _SHORTEST_LENGTH
+_TIMESTAMP_POSITION: Final = {1: MESSAGE_TIMESTAMP_POSITION, 2: MAX_TIMESTAMP_POSITION}
 _new_tuple: Final = tuple.__new__
 
 
@@ -79,15 +77,15 @@ def _search(
 ) -> BatchPlace | None:
     """The first batch that ends at or behind `offset`; `to_the_end`: the last one that ends behind those before it."""
     found = None
-    unpack = _SHORT_HEADER.unpack_from
+    unpack = PREVIEW.unpack_from
     while position + _SHORTEST_BATCH_BYTES <= end_position:
         chunk = files.pread(fd, min(_SEARCH_CHUNK_BYTES, end_position - position), position)
         if len(chunk) < _SHORTEST_BATCH_BYTES:
             return found
-        if len(chunk) < _SHORT_HEADER.size:
+        if len(chunk) < PREVIEW.size:
             chunk += b"\0"
         inside = 0
-        last_inside = len(chunk) - _SHORT_HEADER.size
+        last_inside = len(chunk) - PREVIEW.size
         while inside <= last_inside:
             base_offset, length, magic, last_delta = unpack(chunk, inside)
             last_offset = base_offset + last_delta if magic == 2 else base_offset
@@ -109,7 +107,7 @@ def first_timestamp(files: Files, fd: int) -> int | None:
     data = files.pread(fd, HEADER_SIZE_BYTES, 0)
     if len(data) < _SHORTEST_BATCH_BYTES:
         return None
-    place = {0: None, 1: 18, 2: 35}.get(data[_MAGIC_POSITION])
+    place = _TIMESTAMP_POSITION.get(data[MAGIC_POSITION])
     return -1 if place is None else int.from_bytes(data[place : place + 8], "big", signed=True)
 
 
@@ -126,7 +124,7 @@ def scan_batches(files: Files, fd: int, position: int, end_position: int) -> Ite
         except TruncatedBatchError:
             left = end_position - position
             chunk, inside = read_fully(files, fd, min(left, SCAN_CHUNK_BYTES), position), 0
-            wanted = _size_claimed(chunk)
+            wanted = claimed_size_bytes(chunk)
             if len(chunk) < wanted <= left:
                 chunk = read_fully(files, fd, wanted, position)
             header = read_header(chunk, 0)
@@ -134,7 +132,3 @@ def scan_batches(files: Files, fd: int, position: int, end_position: int) -> Ite
         size = header.size_bytes
         position += size
         inside += size
-
-
-def _size_claimed(batch: bytes) -> int:
-    return int.from_bytes(batch[8:12], "big", signed=True) + LOG_OVERHEAD_BYTES

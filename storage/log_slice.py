@@ -1,13 +1,11 @@
 """A piece of a segment's `.log` file on its way to a consumer or a follower."""
 
 import errno
-from typing import Final, Protocol
+from typing import Protocol
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.records.header import BATCH_LENGTH_POSITION, LOG_OVERHEAD_BYTES
 from kavka.storage.segment_file import SegmentFile
-
-_LENGTH_START: Final = 8
-_LENGTH_END: Final = 12
 
 
 class SlicedLog(Protocol):
@@ -75,10 +73,10 @@ class LogSlice:
 
     def begins_with_whole_batch(self) -> bool:
         """Whether the first batch isn't cut."""
-        head = self._read(_LENGTH_END) if self.size_bytes >= _LENGTH_END else b""
-        if len(head) < _LENGTH_END:
+        head = self._read(LOG_OVERHEAD_BYTES) if self.size_bytes >= LOG_OVERHEAD_BYTES else b""
+        if len(head) < LOG_OVERHEAD_BYTES:
             return False
-        return _LENGTH_END + int.from_bytes(head[_LENGTH_START:], "big") <= self.size_bytes
+        return LOG_OVERHEAD_BYTES + int.from_bytes(head[BATCH_LENGTH_POSITION:], "big") <= self.size_bytes
 
     def failed(self, error: OSError | None) -> None:
         """Whoever sends the slice met an error of the file, or with None, its end: reported if it is the disk's."""

@@ -14,9 +14,11 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BATCH_HEADER, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, Codec
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
+    MAGIC_POSITION,
     TRANSACTIONAL_BIT,
 )
 from kavka.storage.appending import AppendError, MalformedRequestError, Origin
@@ -113,7 +115,7 @@ def check_batch(
         )
     if size > rules.max_message_bytes:
         raise message_too_large(size, rules.max_message_bytes)
-    if crc32c(memoryview(records)[_CRC_START:]) != crc:
+    if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != crc:
         raise AppendError(ErrorCode.CORRUPT_MESSAGE, "the record batch's CRC doesn't fit its content")
     # One chain of comparisons that a good batch passes; what exactly is wrong with another is found out later.
     if not (
@@ -165,7 +167,7 @@ def unpacked_limit_bytes(max_message_bytes: int) -> int:
 
 def is_v2(records: bytearray | memoryview) -> bool:
     """Whether the bytes may be a v2 batch, not a message set of magic 0 or 1."""
-    return len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] >= 2
+    return len(records) > MAGIC_POSITION and records[MAGIC_POSITION] >= 2
 
 
 def message_too_large(size_bytes: int, limit_bytes: int) -> AppendError:
@@ -233,8 +235,6 @@ _UNPACKED_FLOOR_BYTES: Final = 32 << 20
 _UNPACKED_CEILING_BYTES: Final = 256 << 20
 _ZSTD: Final = int(Codec.ZSTD)
 """A plain number: an enum's member costs a tenth of a microsecond each time it is named."""
-_MAGIC_POSITION: Final = 16
-_CRC_START: Final = 21
 _TRANSACTIONAL_OR_CONTROL: Final = TRANSACTIONAL_BIT | CONTROL_BIT
 _unpack: Final = BATCH_HEADER.unpack_from
 _new_tuple: Final = tuple.__new__

@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
+from kavka.protocol.records.header import LOG_OVERHEAD_BYTES, claimed_size_bytes
 from kavka.storage.log_answers import AbortedTransaction, FoundOffset
 from kavka.storage.log_slice import LogSlice
 from kavka.storage.log_state import LogState, NewestKnown
@@ -13,8 +14,6 @@ from kavka.storage.segment import Segment
 from kavka.storage.time_index import NO_TIMESTAMP
 
 T = TypeVar("T")
-
-_LENGTH_END: Final = 12
 
 
 def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_offset: int) -> LogSlice:
@@ -47,7 +46,13 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             limit = found if found >= 0 else _position_of(segment, end_offset, limit)
         size = limit - position
         if size > max_bytes:
-            size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
+            size = min(
+                size,
+                max(
+                    max_bytes,
+                    (first_size or _batch_size(segment, position)) if min_one else 0,
+                ),
+            )
         return LogSlice(log, truncations, segment.file, position, max(size, 0), offset, segment.base_offset)
     except FileNotFoundError as error:
         if not _has_changed(log, segments):
@@ -209,4 +214,4 @@ def _position_of(segment: Segment, offset: int, limit: int) -> int:
 
 
 def _batch_size(segment: Segment, position: int) -> int:
-    return int.from_bytes(segment.file.read(_LENGTH_END, position)[8:], "big") + _LENGTH_END
+    return claimed_size_bytes(segment.file.read(LOG_OVERHEAD_BYTES, position))

@@ -4,14 +4,20 @@ Produce v12 and later has the partition added by that; older producers have said
 only verified. Once a partition has an open transaction of the producer, nothing is asked any more.
 """
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.coordination.transactions import Codes, told_to_producer
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.records.batch import HEADER_SIZE_BYTES
-from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.protocol.records.header import (
+    ATTRIBUTE_BITS_POSITION,
+    HEADER_SIZE_BYTES,
+    MAGIC_POSITION,
+    PRODUCER_POSITION,
+    TRANSACTIONAL_BIT,
+    unpack_producer,
+    unpack_producer_and_sequence,
+)
 from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
@@ -23,9 +29,6 @@ ADDS_SINCE: Final = 12
 ABORTABLE_SINCE: Final = 11
 CONCURRENT_SINCE: Final = 12
 """Who begins a transaction right behind the last one's end is told so often, and knows what to do (KAFKA-18662)."""
-MAGIC_POSITION: Final = 16
-ATTRIBUTES_POSITION: Final = 22
-"""Of the byte with the bits that are in use."""
 RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -41,9 +44,6 @@ WORDS: Final = {
 }
 """Where the code alone would mislead."""
 
-_PRODUCER = struct.Struct(">qhi").unpack_from
-_PRODUCER_POSITION: Final = 43
-
 
 def is_transactional(records: memoryview | None) -> bool:
     """Whether the batch belongs to a transaction; looks at one byte of its attributes."""
@@ -51,7 +51,7 @@ def is_transactional(records: memoryview | None) -> bool:
         records is not None
         and len(records) >= HEADER_SIZE_BYTES
         and records[MAGIC_POSITION] == 2
-        and records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
+        and records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT != 0
     )
 
 
@@ -79,7 +79,7 @@ class ProduceVerification:
         self._services = services
         self._version = version
         producers = {
-            _PRODUCER(data.records, _PRODUCER_POSITION)[:2]
+            unpack_producer(data.records, PRODUCER_POSITION)
             for asked in request.topic_data
             for data in asked.partition_data
             if is_transactional(data.records)
@@ -98,7 +98,7 @@ class ProduceVerification:
         if not adds and not self._services.config.current.transaction_partition_verification_enable:
             return NEEDS_NO_VERIFICATION
         log = partition.leader_log()
-        producer_id, epoch, sequence = _PRODUCER(records, _PRODUCER_POSITION)
+        producer_id, epoch, sequence = unpack_producer_and_sequence(records, PRODUCER_POSITION)
         if log.producers.has_open_transaction(producer_id, epoch):
             return NOT_VERIFIED
         return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
 from kavka.broker.requests.topic_shape import (
-    ATTRIBUTES_POSITION,
     FLEXIBLE_SINCE,
     MARKS,
     Batches,
@@ -33,8 +32,13 @@ from kavka.broker.requests.topic_shape import (
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
-from kavka.protocol.records.batch import HEADER_SIZE_BYTES
-from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.protocol.records.header import (
+    ATTRIBUTE_BITS_POSITION,
+    HEADER_SIZE_BYTES,
+    PRODUCER_POSITION,
+    TRANSACTIONAL_BIT,
+    unpack_producer,
+)
 from kavka.storage.appending import AppendResult, UnflushedError
 
 if TYPE_CHECKING:
@@ -47,7 +51,6 @@ OLDEST_VERSION: Final = 5
 """From here on answers have the three numbers side by side."""
 EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
-PRODUCER_POSITION: Final = 43
 MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
@@ -58,7 +61,6 @@ Begun = dict[int, AppendResult | UnflushedError]
 """What has become of the leading batches of a request, by partition: they were appended."""
 
 _SIZE = struct.Struct(">i").unpack_from
-_PRODUCER = struct.Struct(">qh").unpack_from
 
 
 class ProduceShape:
@@ -162,8 +164,8 @@ class PreparedProduces(Prepared):
             return None
         if len(records) < HEADER_SIZE_BYTES:
             return None
-        if records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT and not (
-            shape.is_transactional and log.producers.has_open_transaction(*_PRODUCER(records, PRODUCER_POSITION))
+        if records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT and not (
+            shape.is_transactional and log.producers.has_open_transaction(*unpack_producer(records, PRODUCER_POSITION))
         ):
             return None
         try:

@@ -17,8 +17,7 @@ from kavka.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka.protocol.records.batch import HEADER_SIZE_BYTES
-from kavka.protocol.records.header import TRANSACTIONAL_BIT
+from kavka.protocol.records.header import ATTRIBUTE_BITS_POSITION, HEADER_SIZE_BYTES, TRANSACTIONAL_BIT
 from kavka.protocol.varint import read_varint
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ FLEXIBLE_SINCE: Final = VERSIONS[ApiKey.PRODUCE].flexible_since
 TOPIC_IDS_SINCE: Final = 13
 MAX_PARTITIONS: Final = 16
 """Of one request; more are worth an I/O thread's time, and take the ordinary way."""
-ATTRIBUTES_POSITION: Final = 22
 MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 """Base offset, append time and log start offset in an answer that is encoded to be taken apart."""
 
@@ -137,7 +135,7 @@ class TopicShape:
             position = start + size
             if size < HEADER_SIZE_BYTES or position > length or index in found:
                 return None
-            if frame[start + ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
+            if frame[start + ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT:
                 return None
             found[index] = frame[start:position]
             if is_flexible:

@@ -1,4 +1,8 @@
-"""Batch headers: reading, checking, patching in place. The layout stands at the head of `batch.py`."""
+"""Batch headers: reading, checking, patching in place. The layout stands at the head of `batch.py`.
+
+Where a field lies is said here for everybody: who looks at one field of a batch without reading its header, or patches
+it, takes the position from here.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -15,6 +19,36 @@ BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and length: what stands before the bytes that `batch_length` counts."""
+
+BATCH_LENGTH_POSITION: Final = 8
+LEADER_EPOCH_POSITION: Final = 12
+MAGIC_POSITION: Final = 16
+CRC_POSITION: Final = 17
+ATTRIBUTES_POSITION: Final = 21
+"""The CRC covers all from here on."""
+ATTRIBUTE_BITS_POSITION: Final = 22
+"""Of the lower byte of the attributes, which has all the bits that are in use."""
+LAST_OFFSET_DELTA_POSITION: Final = 23
+BASE_TIMESTAMP_POSITION: Final = 27
+MAX_TIMESTAMP_POSITION: Final = 35
+PRODUCER_POSITION: Final = 43
+"""Of the producer's id, epoch and base sequence, see `unpack_producer`."""
+COUNT_POSITION: Final = 57
+MESSAGE_ATTRIBUTES_POSITION: Final = 17
+MESSAGE_TIMESTAMP_POSITION: Final = 18
+"""In messages of magic 0 and 1 (a timestamp in magic 1 only). Up to the magic they lie where those of v2 do, but for
+the CRC, which stands where v2 has the leader epoch."""
+
+LEAST_LENGTH: Final = {0: 14, 1: 22, 2: HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES}
+"""What the length field says of an empty batch or message, by magic."""
+PREVIEW: Final = struct.Struct(">qi4xb6xi")
+"""Base offset, length, magic, last offset delta (meaningful in magic 2 only): the first 27 bytes."""
+unpack_producer: Final = struct.Struct(">qh").unpack_from
+"""(producer id, epoch) at PRODUCER_POSITION."""
+unpack_producer_and_sequence: Final = struct.Struct(">qhi").unpack_from
+"""(producer id, epoch, base sequence) at PRODUCER_POSITION."""
+pack_timestamps: Final = struct.Struct(">qq").pack_into
+"""Base and max timestamp at BASE_TIMESTAMP_POSITION."""
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
@@ -139,13 +173,21 @@ def iter_batch_headers(data: BytesLike, *, allow_truncated_tail: bool = False) -
         position += header[_LENGTH] + LOG_OVERHEAD_BYTES
 
 
+def claimed_size_bytes(start: BytesLike) -> int:
+    """What a batch says of its size whose first LOG_OVERHEAD_BYTES these are, unchecked; of fewer bytes it is nonsense.
+
+    A negative length counts as one that fits nowhere.
+    """
+    return LOG_OVERHEAD_BYTES + int.from_bytes(start[BATCH_LENGTH_POSITION:LOG_OVERHEAD_BYTES], "big")
+
+
 def verify_crc(data: BytesLike, position: int, header: BatchHeader) -> None:
     """Compare the CRC of the batch at `position` with that of its `header`; CorruptRecordsError if they differ."""
     end = position + LOG_OVERHEAD_BYTES + header[_LENGTH]
     if header[_MAGIC] == 2:
-        actual = crc32c(memoryview(data)[position + _ATTRIBUTES_POSITION : end])
+        actual = crc32c(memoryview(data)[position + ATTRIBUTES_POSITION : end])
     else:
-        actual = crc32(memoryview(data)[position + _MAGIC_POSITION : end])
+        actual = crc32(memoryview(data)[position + MAGIC_POSITION : end])
     if actual != header[_CRC]:
         raise CorruptRecordsError(f"batch at {position} has CRC {actual:#010x}, its header says {header[_CRC]:#010x}")
 
@@ -153,7 +195,7 @@ def verify_crc(data: BytesLike, position: int, header: BatchHeader) -> None:
 def patch_offsets(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Give the v2 batch at `position` its place in the log. Both fields lie outside the CRC."""
     _pack_i64(buffer, position, base_offset)
-    _pack_i32(buffer, position + _LEADER_EPOCH_POSITION, leader_epoch)
+    _pack_i32(buffer, position + LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def restamped_head(batch: BytesLike, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
@@ -163,12 +205,12 @@ def restamped_head(batch: BytesLike, timestamp_type: TimestampType, max_timestam
     timestamp for every record.
     """
     head = bytearray(batch[:HEADER_SIZE_BYTES])
-    (attributes,) = _I16.unpack_from(head, _ATTRIBUTES_POSITION)
+    (attributes,) = _I16.unpack_from(head, ATTRIBUTES_POSITION)
     attributes = attributes & ~LOG_APPEND_TIME_BIT | timestamp_type * LOG_APPEND_TIME_BIT
-    _I16.pack_into(head, _ATTRIBUTES_POSITION, attributes)
-    _pack_i64(head, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
+    _I16.pack_into(head, ATTRIBUTES_POSITION, attributes)
+    _pack_i64(head, MAX_TIMESTAMP_POSITION, max_timestamp_ms)
     rest = memoryview(batch)[HEADER_SIZE_BYTES:]
-    _U32.pack_into(head, _CRC_POSITION, crc32c(rest, crc32c(memoryview(head)[_ATTRIBUTES_POSITION:])))
+    _U32.pack_into(head, CRC_POSITION, crc32c(rest, crc32c(memoryview(head)[ATTRIBUTES_POSITION:])))
     return bytes(head)
 
 
@@ -181,9 +223,9 @@ def exchange_head(buffer: bytearray | memoryview, head: bytes) -> bytes:
 
 def write_crc(buffer: bytearray | memoryview, position: int) -> None:
     """Compute the CRC of the v2 batch at `position` from what is there now."""
-    (length,) = _I32.unpack_from(buffer, position + 8)
-    covered = memoryview(buffer)[position + _ATTRIBUTES_POSITION : position + LOG_OVERHEAD_BYTES + length]
-    _U32.pack_into(buffer, position + _CRC_POSITION, crc32c(covered))
+    (length,) = _I32.unpack_from(buffer, position + BATCH_LENGTH_POSITION)
+    covered = memoryview(buffer)[position + ATTRIBUTES_POSITION : position + LOG_OVERHEAD_BYTES + length]
+    _U32.pack_into(buffer, position + CRC_POSITION, crc32c(covered))
 
 
 def _read_short_header(data: BytesLike, position: int) -> BatchHeader:
@@ -194,7 +236,7 @@ def _read_short_header(data: BytesLike, position: int) -> BatchHeader:
     offset, length, crc, magic, attributes = _MESSAGE_HEADER_START.unpack_from(data, position)
     if magic == 2:
         raise TruncatedBatchError(f"{available} bytes at {position} are too few for a batch header")
-    smallest = _MIN_MESSAGE_LENGTH.get(magic)
+    smallest = LEAST_LENGTH.get(magic)
     if smallest is None:
         raise CorruptRecordsError(f"batch at {position} has magic {magic}, known are 0 to 2")
     if length < smallest:
@@ -204,9 +246,9 @@ def _read_short_header(data: BytesLike, position: int) -> BatchHeader:
     timestamp_ms = NO_TIMESTAMP
     attributes &= CODEC_MASK
     if magic == 1:
-        (attributes,) = _I8.unpack_from(data, position + 17)
+        (attributes,) = _I8.unpack_from(data, position + MESSAGE_ATTRIBUTES_POSITION)
         attributes &= CODEC_MASK | LOG_APPEND_TIME_BIT
-        (timestamp_ms,) = _I64.unpack_from(data, position + 18)
+        (timestamp_ms,) = _I64.unpack_from(data, position + MESSAGE_TIMESTAMP_POSITION)
     return BatchHeader(
         base_offset=offset,
         batch_length=length,
@@ -224,20 +266,11 @@ def _read_short_header(data: BytesLike, position: int) -> BatchHeader:
     )
 
 
-_MIN_BATCH_LENGTH: Final = HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES
-_MIN_MESSAGE_LENGTH: Final = {0: 14, 1: 22}
-"""CRC, magic, attributes, timestamp (v1) and the two lengths."""
-
+_MIN_BATCH_LENGTH: Final = LEAST_LENGTH[2]
 _LENGTH: Final = 1
 _MAGIC: Final = 3
 _CRC: Final = 4
 """Indexes into a BatchHeader: a quarter of the price of its attributes, on the way of every batch."""
-
-_LEADER_EPOCH_POSITION: Final = 12
-_MAGIC_POSITION: Final = 16
-_CRC_POSITION: Final = 17
-_ATTRIBUTES_POSITION: Final = 21
-_MAX_TIMESTAMP_POSITION: Final = 35
 
 _I8: Final = struct.Struct(">b")
 _I16: Final = struct.Struct(">h")

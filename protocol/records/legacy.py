@@ -27,6 +27,7 @@ from kavka.protocol.records.errors import CorruptRecordsError, UnsupportedCodecE
 from kavka.protocol.records.header import (
     HEADER_SIZE_BYTES,
     LOG_APPEND_TIME_BIT,
+    MESSAGE_TIMESTAMP_POSITION,
     BatchHeader,
     BytesLike,
     TimestampType,
@@ -212,7 +213,7 @@ def _put_message(
     out += covered
 
 
-_FIELDS_POSITION: Final = {0: 18, 1: 26}
+_FIELDS_POSITION: Final = {0: MESSAGE_TIMESTAMP_POSITION, 1: MESSAGE_TIMESTAMP_POSITION + 8}
 """Where the key's length stands, by magic."""
 
 _MESSAGE_START: Final = struct.Struct(">qiI")

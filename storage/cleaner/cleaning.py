@@ -14,6 +14,7 @@ import numpy as np
 
 from kavka.protocol.records.batch import Record, iter_records, read_header, verify_crc
 from kavka.protocol.records.errors import CorruptRecordsError
+from kavka.protocol.records.header import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD_BYTES, claimed_size_bytes
 from kavka.protocol.records.legacy import build_message_set
 from kavka.storage.cleaner.cleaned_segment import CleanedSegment
 from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, ParseLimits, find_batches, parsed
@@ -31,9 +32,6 @@ from kavka.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, R
 
 _OFFSET: Final = struct.Struct(">q")
 _DELTA: Final = struct.Struct(">i")
-_DELTA_POSITION: Final = 23
-_SIZE_POSITION: Final = 8
-_SIZE_END: Final = 12
 _ANY_SIZE: Final = (1 << 62) - 1
 
 
@@ -228,8 +226,8 @@ class LogRound:
                 data = read_fully(files, fd, min(self._job.chunk_bytes, left), position)
                 positions, is_v2, end = find_batches(data, len(data))
                 if not positions:
-                    wanted = int.from_bytes(data[_SIZE_POSITION:_SIZE_END], "big", signed=True) + _SIZE_END
-                    if len(data) < _SIZE_END or not len(data) < wanted <= left:
+                    wanted = claimed_size_bytes(data)
+                    if len(data) < LOG_OVERHEAD_BYTES or not len(data) < wanted <= left:
                         raise CorruptRecordsError(f"{wanted} bytes claimed at {position} of {size_bytes}")
                     data = read_fully(files, fd, wanted, position)
                     positions, is_v2, end = find_batches(data, len(data))
@@ -279,7 +277,7 @@ def _check_order(stretch: Stretch, last_offset: int, end_offset: int) -> int:
             raise CorruptRecordsError(f"offset {base_offset} comes behind {last_offset}")
         last_offset = base_offset
         if stretch.is_v2:
-            last_offset += _DELTA.unpack_from(stretch.data, position + _DELTA_POSITION)[0]
+            last_offset += _DELTA.unpack_from(stretch.data, position + LAST_OFFSET_DELTA_POSITION)[0]
     if last_offset >= end_offset:
         raise CorruptRecordsError(f"offset {last_offset} in a segment that ends before {end_offset}")
     return last_offset

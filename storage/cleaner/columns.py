@@ -16,13 +16,19 @@ from kavka.protocol.records.compression import Codec, decompress
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.protocol.records.header import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER,
+    BATCH_LENGTH_POSITION,
     CODEC_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_SIZE_BYTES,
+    LEAST_LENGTH,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD_BYTES,
+    MAGIC_POSITION,
     TRANSACTIONAL_BIT,
+    BatchHeader,
 )
 from kavka.storage.cleaner.record_lengths import PADDING_BYTES, Bytes, Flags, Integers, find_records
 
@@ -30,27 +36,9 @@ BATCH_LIMIT_BYTES: Final = 256 << 20
 """What a batch may unpack to; beyond that it is corrupt."""
 
 _HEADER: Final = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("length", ">i4"),
-        ("leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("count", ">i4"),
-    ]
+    [(name, f">{code}") for name, code in zip(BatchHeader._fields, BATCH_HEADER.format.lstrip(">"), strict=True)]
 )
 _LENGTH: Final = struct.Struct(">i")
-_LENGTH_POSITION: Final = 8
-_MAGIC_POSITION: Final = 16
-_ATTRIBUTES_POSITION: Final = 21
-_LEAST_LENGTH: Final = {0: 14, 1: 22, 2: HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES}
 
 
 class ParseLimits(NamedTuple):
@@ -88,13 +76,13 @@ class Batches:
         def column(name: str) -> Integers:
             return columns[name].astype(np.int64)
 
-        self.sizes: Integers = column("length") + LOG_OVERHEAD_BYTES
+        self.sizes: Integers = column("batch_length") + LOG_OVERHEAD_BYTES
         self.attributes: Integers = column("attributes")
         self.base_offsets: Integers = column("base_offset")
         deltas = column("last_offset_delta")
         self.last_offsets: Integers = self.base_offsets + deltas
-        self.base_timestamps: Integers = column("base_timestamp")
-        self.max_timestamps: Integers = column("max_timestamp")
+        self.base_timestamps: Integers = column("base_timestamp_ms")
+        self.max_timestamps: Integers = column("max_timestamp_ms")
         self.producer_ids: Integers = column("producer_id")
         self.producer_epochs: Integers = column("producer_epoch")
         self.counts: Integers = column("count")
@@ -141,7 +129,7 @@ class Batches:
     def verify_crcs(self) -> None:
         """Raises CorruptRecordsError at the first batch whose checksum is another."""
         view = memoryview(self.data)
-        starts = (self.positions + _ATTRIBUTES_POSITION).tolist()
+        starts = (self.positions + ATTRIBUTES_POSITION).tolist()
         ends = (self.positions + self.sizes).tolist()
         for number, (start, end, crc) in enumerate(zip(starts, ends, self.crcs.tolist(), strict=True)):
             if crc32c(view[start:end]) != crc:
@@ -171,12 +159,12 @@ def find_batches(data: bytes, end: int) -> tuple[list[int], bool, int]:
     """
     positions: list[int] = []
     position = 0
-    is_v2 = end > _MAGIC_POSITION and data[_MAGIC_POSITION] == 2
+    is_v2 = end > MAGIC_POSITION and data[MAGIC_POSITION] == 2
     length_at = _LENGTH.unpack_from
-    while position + _MAGIC_POSITION < end:
-        magic = data[position + _MAGIC_POSITION]
-        (length,) = length_at(data, position + _LENGTH_POSITION)
-        least = _LEAST_LENGTH.get(magic)
+    while position + MAGIC_POSITION < end:
+        magic = data[position + MAGIC_POSITION]
+        (length,) = length_at(data, position + BATCH_LENGTH_POSITION)
+        least = LEAST_LENGTH.get(magic)
         if least is None or length < least:
             raise CorruptRecordsError(f"no batch: magic {magic}, length {length}")
         following = position + LOG_OVERHEAD_BYTES + length

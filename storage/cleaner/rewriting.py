@@ -14,10 +14,17 @@ from kavka.protocol.records.batch import build_batch, iter_records, read_header
 from kavka.protocol.records.compression import Codec, compress
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
+    ATTRIBUTE_BITS_POSITION,
+    ATTRIBUTES_POSITION,
+    BASE_TIMESTAMP_POSITION,
+    BATCH_LENGTH_POSITION,
     CODEC_MASK,
+    COUNT_POSITION,
+    CRC_POSITION,
     DELETE_HORIZON_BIT,
     HEADER_SIZE_BYTES,
     LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP_POSITION,
     NO_TIMESTAMP,
 )
 from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, Records
@@ -103,26 +110,26 @@ def _newest(batches: Batches, records: Records, kept: Kept, shortened: Flags) ->
 def _shortened(view: memoryview, position: int, count: int, newest_ms: int, runs: list[memoryview]) -> bytes:
     header = bytearray(view[position : position + HEADER_SIZE_BYTES])
     body = b"".join(runs)
-    codec = header[_CODEC_POSITION] & CODEC_MASK
+    codec = header[ATTRIBUTE_BITS_POSITION] & CODEC_MASK
     if codec != Codec.NONE:
         body = compress(codec, body)
-    _I64.pack_into(header, _MAX_TIMESTAMP_POSITION, newest_ms)
+    _I64.pack_into(header, MAX_TIMESTAMP_POSITION, newest_ms)
     return _finished(header, body, count)
 
 
 def _emptied(view: memoryview, position: int) -> bytes:
     """The header alone: offsets, producer and its sequence, leader epoch, timestamp type, transactional or control."""
     header = bytearray(view[position : position + HEADER_SIZE_BYTES])
-    header[_CODEC_POSITION] &= ~(CODEC_MASK | DELETE_HORIZON_BIT)
-    _I64.pack_into(header, _BASE_TIMESTAMP_POSITION, NO_TIMESTAMP)
+    header[ATTRIBUTE_BITS_POSITION] &= ~(CODEC_MASK | DELETE_HORIZON_BIT)
+    _I64.pack_into(header, BASE_TIMESTAMP_POSITION, NO_TIMESTAMP)
     return _finished(header, b"", 0)
 
 
 def _finished(header: bytearray, body: bytes, count: int) -> bytes:
-    _I32.pack_into(header, _LENGTH_POSITION, HEADER_SIZE_BYTES + len(body) - LOG_OVERHEAD_BYTES)
-    _I32.pack_into(header, _COUNT_POSITION, count)
-    crc = crc32c(body, crc32c(memoryview(header)[_ATTRIBUTES_POSITION:]))
-    _U32.pack_into(header, _CRC_POSITION, crc)
+    _I32.pack_into(header, BATCH_LENGTH_POSITION, HEADER_SIZE_BYTES + len(body) - LOG_OVERHEAD_BYTES)
+    _I32.pack_into(header, COUNT_POSITION, count)
+    crc = crc32c(body, crc32c(memoryview(header)[ATTRIBUTES_POSITION:]))
+    _U32.pack_into(header, CRC_POSITION, crc)
     return bytes(header) + body
 
 
@@ -151,14 +158,6 @@ def _with_horizon(batches: Batches, records: Records, kept: Kept, number: int, h
     return data, read_header(data).max_timestamp_ms
 
 
-_LENGTH_POSITION: Final = 8
-_CRC_POSITION: Final = 17
-_ATTRIBUTES_POSITION: Final = 21
-_CODEC_POSITION: Final = 22
-"""The lower byte of the attributes."""
-_BASE_TIMESTAMP_POSITION: Final = 27
-_MAX_TIMESTAMP_POSITION: Final = 35
-_COUNT_POSITION: Final = 57
 _I32: Final = struct.Struct(">i")
 _U32: Final = struct.Struct(">I")
 _I64: Final = struct.Struct(">q")

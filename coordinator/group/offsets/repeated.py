@@ -11,20 +11,17 @@ from kavka.coordinator.group.offsets.records import NO_EXPIRE_TIMESTAMP, offset_
 from kavka.coordinator.runtime.batches import batch_of
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.internal.group_records import OffsetCommitValue
-from kavka.protocol.records.header import write_crc
+from kavka.protocol.records.header import BASE_TIMESTAMP_POSITION, pack_timestamps, write_crc
 
 if TYPE_CHECKING:
     from kavka.coordinator.runtime.result import CoordinatorRecord
     from kavka.protocol.messages.offset_commit import OffsetCommitRequest
 
-BASE_TIMESTAMP_POSITION: Final = 27
-"""Of the batch's base timestamp, with its max timestamp behind it."""
 OFFSET_MARK: Final = 0x4B61766B61204F00
 TIME_MARK: Final = 0x4B61766B61205400
 
 _NUMBER: Final = Struct(">q")
 _put: Final = _NUMBER.pack_into
-_put_two: Final = Struct(">qq").pack_into
 
 
 class RepeatedCommit:
@@ -73,7 +70,7 @@ class RepeatedCommit:
             value.commit_timestamp = now_ms
             _put(batch, offset_position, value.offset)
             _put(batch, time_position, now_ms)
-        _put_two(batch, BASE_TIMESTAMP_POSITION, now_ms, now_ms)
+        pack_timestamps(batch, BASE_TIMESTAMP_POSITION, now_ms, now_ms)
         write_crc(batch, 0)
         return result
 

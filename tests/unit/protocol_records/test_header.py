@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from kavka.protocol.records import header
 from kavka.protocol.records.batch import (
     BATCH_HEADER,
     HEADER_SIZE_BYTES,
@@ -38,6 +39,27 @@ def batch_with(**fields: int) -> bytes:
 
 def test_the_header_is_61_bytes() -> None:
     assert BATCH_HEADER.size == HEADER_SIZE_BYTES == 61
+
+
+def test_positions_are_those_of_the_headers_fields() -> None:
+    fields = BATCH_HEADER.format.lstrip(">")
+    position_of = {name: struct.calcsize(f">{fields[:index]}") for index, name in enumerate(BatchHeader._fields)}
+    assert position_of == {
+        "base_offset": 0,
+        "batch_length": header.BATCH_LENGTH_POSITION,
+        "partition_leader_epoch": header.LEADER_EPOCH_POSITION,
+        "magic": header.MAGIC_POSITION,
+        "crc": header.CRC_POSITION,
+        "attributes": header.ATTRIBUTES_POSITION,
+        "last_offset_delta": header.LAST_OFFSET_DELTA_POSITION,
+        "base_timestamp_ms": header.BASE_TIMESTAMP_POSITION,
+        "max_timestamp_ms": header.MAX_TIMESTAMP_POSITION,
+        "producer_id": header.PRODUCER_POSITION,
+        "producer_epoch": header.PRODUCER_POSITION + 8,
+        "base_sequence": header.PRODUCER_POSITION + 10,
+        "count": header.COUNT_POSITION,
+    }
+    assert header.ATTRIBUTE_BITS_POSITION == header.ATTRIBUTES_POSITION + 1
 
 
 def test_a_header_says_what_the_builder_was_told() -> None:
