@@ -33,11 +33,6 @@ ConfigUpdate = Callable[[dict[str, str]], dict[str, str]]
 """From an entity's stored configuration to its new one; runs on the writer's thread, may raise BrokerError."""
 
 
-def read_topic_config(registry: Registry, topic: str) -> dict[str, str]:
-    """What was set for one topic; empty without such a node. Raises ZnodeError."""
-    return read_config(registry, f"topics/{topic}")
-
-
 def read_config(registry: Registry, entity_path: str) -> dict[str, str]:
     """What was set for `topics/T`, `brokers/1`, `brokers/<default>`, ...; empty without such a node."""
     found = registry.get_many([EntityConfig.path(entity_path)])[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -41,11 +40,3 @@ def validate_topic_name(name: str) -> None:
 def collision_key(name: str) -> str:
     """Equal for names that are the same metric: there '.' becomes '_'."""
     return name.replace(".", "_")
-
-
-def collisions(name: str, existing: Iterable[str]) -> list[str]:
-    """Those of `existing` that differ from `name`, but only by '.' for '_', sorted."""
-    if "." not in name and "_" not in name:
-        return []
-    key = collision_key(name)
-    return sorted(each for each in existing if each != name and collision_key(each) == key)

@@ -128,14 +128,6 @@ class LogManager:
 
     # Partitions come and go
 
-    def get_or_create(self, topic: str, partition: int, topic_id: bytes, *, is_new: bool = False) -> PartitionLog:
-        """One partition of `create`. Raises its BrokerError."""
-        key = (topic, partition)
-        log = self.create([(topic, partition, topic_id)], new={key} if is_new else ())[key]
-        if isinstance(log, BrokerError):
-            raise log
-        return log
-
     def create(
         self, partitions: Iterable[tuple[str, int, bytes]], *, new: Collection[TopicPartition] = ()
     ) -> dict[TopicPartition, PartitionLog | BrokerError]:
@@ -171,11 +163,6 @@ class LogManager:
         if made:
             self._in_background(partial(self._fsync_topic_ids, made))
         return results
-
-    def async_delete(self, topic: str, partition: int) -> None:
-        """One partition of `delete`. Raises its BrokerError."""
-        if error := self.delete([(topic, partition)]).get((topic, partition)):
-            raise error
 
     def delete(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, BrokerError]:
         """Make the partitions' logs go away: renamed now, files unlinked after `file.delete.delay.ms`.

@@ -50,11 +50,6 @@ class ManagedLog(LogState):
         return high_watermark
 
     @property
-    def latest_leader_epoch(self) -> int:
-        """-1: none yet."""
-        return self.epochs.latest_epoch
-
-    @property
     def size_bytes(self) -> int:
         """Of the `.log` files."""
         return sum(segment.size_bytes for segment in self.published[2])
@@ -146,19 +141,6 @@ class ManagedLog(LogState):
         with self.lock:
             delete_records_before(self, offset)
             return self.log_start_offset
-
-    def maybe_roll(self, now_ms: int) -> bool:
-        """Close a segment whose time is over though nothing is appended. True if it was."""
-        with self.lock:
-            if self.closed or self.deleting:
-                return False
-            end_offset, _, segments, _ = self.published
-            active = segments[-1]
-            if not active.size_bytes or not active.must_roll(0, end_offset, now_ms, now_ms):
-                return False
-            self.roll_for_append(now_ms, end_offset)
-        self.flush_in_background(end_offset)
-        return True
 
     @property
     def is_flush_due(self) -> bool:

@@ -40,7 +40,6 @@ def api_versions(request: ApiVersionsRequest, context: Context, services: Servic
         names = (request.client_software_name, request.client_software_version)
         if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
             raise BrokerError(ErrorCode.INVALID_REQUEST)
-        context.session.client_software = names
     handlers = registered_handlers()
     agreed = services.features
     return ApiVersionsResponse(

@@ -157,7 +157,6 @@ class FetchSessions:
         self._now_ms = now_ms
         self._lock = Lock()
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        self.evicted_count = 0
 
     @property
     def size(self) -> int:
@@ -235,5 +234,4 @@ class FetchSessions:
 
     def _evict(self, session: FetchSession) -> bool:
         del self._sessions[session.id]
-        self.evicted_count += 1
         return True

@@ -22,7 +22,6 @@ MAGIC_2_SINCE: Final = 4
 """The first version of Fetch that carries batches as they are stored."""
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
-FUTURE_LOCAL_REPLICA: Final = -3
 
 
 class ReadLimits:

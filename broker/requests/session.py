@@ -15,13 +15,12 @@ NOTHING: Final[dict[int, Prepared]] = {}
 class Session:
     """One connection's. Threads: that which holds the connection's `running`; `end` by its network thread, any time."""
 
-    __slots__ = ("_ended", "authorizer", "client_software", "prepared", "principal")
+    __slots__ = ("_ended", "authorizer", "prepared", "principal")
 
     def __init__(self, prepared: dict[int, Prepared], authorizer: "Authorizer | None" = None) -> None:
         """`prepared`: what it begins with; it may be shared, and is not changed."""
         self.principal = "User:ANONYMOUS"
         self.authorizer = authorizer
-        self.client_software: tuple[str, str] = ("unknown", "unknown")
         self.prepared = prepared
         """By API key. Replaced, never changed."""
         self._ended = False

@@ -10,7 +10,7 @@ from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import InlineWorker, roll
-from tests.support.log_managers import ID, ManagerRig
+from tests.support.log_managers import ID, ManagerRig, create_log
 
 NOW_MS = 1_700_000_000_000
 TIMEOUT_S = 20.0
@@ -37,7 +37,7 @@ class Stage:
         self.rig.overrides[topic] = {"cleanup.policy": "compact"} | {
             name.replace("_", "."): value for name, value in overrides.items()
         }
-        return self.manager.get_or_create(topic, 0, ID, is_new=True)
+        return create_log(self.manager, topic, 0, ID, is_new=True)
 
     def _start_worker(self) -> InlineWorker:
         self.workers.append(self.make_worker(Files()))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.sources import load_config
+from kavka.protocol.errors import BrokerError
 from kavka.protocol.records.batch import Record, iter_batch_headers, iter_records
 from kavka.protocol.records.builder import build_batch
 from kavka.storage.files import AnyPath, Files, final
@@ -14,6 +15,23 @@ from kavka.storage.log_manager import LogManager
 from kavka.storage.partition_log import PartitionLog
 
 ID = bytes(range(1, 17))
+
+
+def create_log(
+    manager: LogManager, topic: str, partition: int, topic_id: bytes, *, is_new: bool = False
+) -> PartitionLog:
+    """One partition of `LogManager.create`. Raises its BrokerError."""
+    key = (topic, partition)
+    log = manager.create([(topic, partition, topic_id)], new={key} if is_new else ())[key]
+    if isinstance(log, BrokerError):
+        raise log
+    return log
+
+
+def delete_log(manager: LogManager, topic: str, partition: int) -> None:
+    """One partition of `LogManager.delete`. Raises its BrokerError."""
+    if error := manager.delete([(topic, partition)]).get((topic, partition)):
+        raise error
 
 
 class ManagerRig:

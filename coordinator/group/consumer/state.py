@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from kavka.coordinator.group.consumer import records
 from kavka.coordinator.group.consumer.assignment import (
     NO_EPOCHS,
-    NO_PARTITIONS,
     NOTHING_ASSIGNED,
     Assignment,
     assignment_of,
@@ -252,19 +251,6 @@ class LoggedState:
 
     def _member(self, member_id: str) -> Member:
         return self.members.get(member_id) or Member(member_id)
-
-
-def shared_partitions(members: Iterable[Member]) -> Assignment:
-    """Partitions that more than one member has: none, unless something is wrong."""
-    seen: dict[bytes, frozenset[int]] = {}
-    twice: dict[bytes, frozenset[int]] = {}
-    for member in members:
-        for assignment in (member.assigned, member.revoking):
-            for topic_id, partitions in assignment.items():
-                if common := seen.get(topic_id, NO_PARTITIONS) & partitions:
-                    twice[topic_id] = twice.get(topic_id, NO_PARTITIONS) | common
-                seen[topic_id] = seen.get(topic_id, NO_PARTITIONS) | partitions
-    return twice
 
 
 def _count(counts: dict[str, int], names: Iterable[str], by: int) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.cluster.entity_configs import read_topic_config
+from kavka.cluster.entity_configs import read_config
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.config.topic_config import KEPT
 from tests.support.running_broker import HOST, RunningBroker
@@ -42,4 +42,4 @@ def test_records_are_kept_until_the_settings_are_set_rightly(
             answer = client.alter(TOPIC, "visits", [("retention.ms", "7")])
         assert answer.error_code == 0, answer.error_message
         assert services.config.topic_config("visits").retention_ms == 7
-        assert read_topic_config(services.registry, "visits") == left
+        assert read_config(services.registry, "topics/visits") == left

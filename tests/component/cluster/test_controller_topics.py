@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kavka.cluster.controller.requests import ConfigEntity, ImportedTopic, NewPartitions, NewTopic, TopicResult
-from kavka.cluster.entity_configs import read_topic_config
+from kavka.cluster.entity_configs import read_config
 from kavka.cluster.registry.base import NodeExistsError
 from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
@@ -34,7 +34,7 @@ def test_a_created_topic_is_led_published_and_in_the_tree_when_it_is_answered(st
     assert stage.registry.get("/brokers/topics/t/partitions/1/state")[0] == (
         b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
     )
-    assert read_topic_config(stage.registry, "t") == {"retention.ms": "1000"}
+    assert read_config(stage.registry, "topics/t") == {"retention.ms": "1000"}
 
 
 def test_counts_come_from_the_settings_when_none_are_given(stage: Stage) -> None:
@@ -148,7 +148,7 @@ def test_a_deleted_topic_leaves_nothing_and_its_name_is_free(stage: Stage) -> No
     again = wait(controller.create_topics([NewTopic("t", 1)]))[0]
     assert again.error is None
     assert again.topic_id != first.topic_id
-    assert read_topic_config(stage.registry, "t") == {}
+    assert read_config(stage.registry, "topics/t") == {}
 
 
 def test_deletion_can_be_forbidden(stage: Stage) -> None:
@@ -235,7 +235,7 @@ def test_imported_topics_keep_ids_epochs_and_configurations(stage: Stage) -> Non
     broker = stage.brokers(1).brokers[1]
     controller = stage.controller()
     assert broker.hosted == {("adopted", 0): Known(1, 7, (1,), 0), ("adopted", 1): Known(1, 7, (1,), 0)}
-    assert read_topic_config(stage.registry, "adopted") == {"retention.ms": "-1"}
+    assert read_config(stage.registry, "topics/adopted") == {"retention.ms": "-1"}
     assert TopicAssignment.decode("adopted", stage.registry.get("/brokers/topics/adopted")[0]).topic_id == b"\x42" * 16
     with pytest.raises(NodeExistsError):
         import_topics(stage.registry, 1, [imported._replace(name="other"), imported])
@@ -249,7 +249,7 @@ def test_configurations_are_replaced_validated_and_announced(stage: Stage) -> No
     wait(controller.create_topics([NewTopic("t", configs={"retention.ms": "1"})]))
     topic = ConfigEntity.topic("t")
     wait(controller.alter_configs(topic, lambda stored: {**stored, "segment.bytes": "1048576"}))
-    assert read_topic_config(stage.registry, "t") == {"retention.ms": "1", "segment.bytes": "1048576"}
+    assert read_config(stage.registry, "topics/t") == {"retention.ms": "1", "segment.bytes": "1048576"}
     wait(controller.alter_configs(topic, {"retention.ms": "2"}, validate_only=True))
     wait(controller.alter_configs(ConfigEntity.broker(None), {"log.retention.ms": "5"}))
     assert stage.registry.get("/config/brokers/<default>")[0] == b'{"version":1,"config":{"log.retention.ms":"5"}}'

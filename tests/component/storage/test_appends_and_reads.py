@@ -31,7 +31,7 @@ def test_offsets_and_leader_epoch_are_written_into_the_batch(tmp_path: Path) -> 
 
     assert (result.first_offset, result.last_offset, log.log_end_offset) == (2, 2, 3)
     assert (header.base_offset, header.partition_leader_epoch) == (2, 3)
-    assert log.latest_leader_epoch == 3
+    assert log.epochs.latest_epoch == 3
 
 
 def test_a_read_inside_a_batch_starts_with_that_batch(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kavka.storage.offset_checkpoint import (
     OffsetCheckpoint,
 )
 from kavka.storage.partition_log import PartitionLog
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, delete_log, read_values
 
 KEY = ("visits", 0)
 NEW_ID = bytes(range(2, 18))
@@ -24,7 +24,7 @@ NEW_ID = bytes(range(2, 18))
 
 def deleted_topic(rig: ManagerRig) -> None:
     """A topic that was checkpointed at offset 20, and deleted."""
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     for _ in range(20):
         append(log, b"old")
     log.flush()
@@ -32,7 +32,7 @@ def deleted_topic(rig: ManagerRig) -> None:
     log.delete_records_before(15)
     rig.manager.checkpoint_recovery_points()
     rig.manager.checkpoint_high_watermarks()
-    rig.manager.async_delete(*KEY)
+    delete_log(rig.manager, *KEY)
 
 
 @pytest.mark.parametrize("file", [RECOVERY_POINT_FILE, LOG_START_OFFSET_FILE, HIGH_WATERMARK_FILE])
@@ -44,18 +44,18 @@ def test_a_topic_is_not_made_anew_while_a_checkpoint_tells_of_its_predecessor(tm
     files.fail("write_atomically", file, errno.ENOSPC)
 
     with pytest.raises(BrokerError) as refused:
-        manager.get_or_create(*KEY, NEW_ID, is_new=True)
+        create_log(manager, *KEY, NEW_ID, is_new=True)
 
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert rig.failures == []
     files.heal()
-    log = manager.get_or_create(*KEY, NEW_ID, is_new=True)
+    log = create_log(manager, *KEY, NEW_ID, is_new=True)
     append(log, b"new")
     log.flush()
     rig.kill()
     assert KEY not in OffsetCheckpoint(tmp_path / file, Files()).read()
     manager = rig.start()
-    assert read_values(manager.get_or_create(*KEY, NEW_ID)) == [b"new"]
+    assert read_values(create_log(manager, *KEY, NEW_ID)) == [b"new"]
     manager.close()
 
 
@@ -66,7 +66,7 @@ def test_a_topic_made_anew_goes_to_the_next_directory_where_one_cannot_forget(tm
     deleted_topic(rig)
     files.fail("write_atomically", str(rig.paths[0]), errno.EIO)
 
-    log = manager.get_or_create(*KEY, NEW_ID, is_new=True)
+    log = create_log(manager, *KEY, NEW_ID, is_new=True)
 
     assert log.directory.parent == rig.paths[1]
     assert [path for path, _, _ in rig.failures] == [rig.paths[0]]
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_is_on_its_way_does_not_tell_of_a_topic_deleted_meanwh
     files = SlowCheckpoint()
     rig = ManagerRig([tmp_path], files=files)
     manager = rig.start()
-    old = manager.get_or_create(*KEY, ID)
+    old = create_log(manager, *KEY, ID)
     for _ in range(20):
         append(old, b"old")
     old.flush()
@@ -97,9 +97,9 @@ def test_a_checkpoint_that_is_on_its_way_does_not_tell_of_a_topic_deleted_meanwh
     deleted = threading.Event()
 
     def make_anew() -> None:
-        manager.async_delete(*KEY)
+        delete_log(manager, *KEY)
         deleted.set()
-        made.append(manager.get_or_create(*KEY, NEW_ID, is_new=True))
+        made.append(create_log(manager, *KEY, NEW_ID, is_new=True))
         append(made[0], b"new")
 
     other = threading.Thread(target=make_anew)
@@ -121,7 +121,7 @@ def test_a_directory_that_fails_keeps_what_its_checkpoints_know(tmp_path: Path) 
     files = FailingFiles()
     rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
     manager = rig.start()
-    log = manager.get_or_create(*KEY, ID)
+    log = create_log(manager, *KEY, ID)
     for _ in range(9):
         append(log, b"v")
     log.flush()
@@ -146,7 +146,7 @@ def test_a_directory_that_fails_keeps_what_its_checkpoints_know(tmp_path: Path) 
 def test_a_directory_that_fails_while_it_forgets_a_topic_keeps_what_its_checkpoints_know(tmp_path: Path) -> None:
     rig = ManagerRig([tmp_path])
     manager = rig.start()
-    log = manager.get_or_create("orders", 0, ID)
+    log = create_log(manager, "orders", 0, ID)
     append(log, b"kept")
     append(log, b"kept, too")
     log.flush()
@@ -184,7 +184,7 @@ def test_a_checkpoint_whose_write_failed_is_written_again_though_nothing_changed
 def test_a_truncation_lowers_the_checkpointed_recovery_point_at_once(tmp_path: Path, anew: bool) -> None:
     rig = ManagerRig([tmp_path])
     manager = rig.start()
-    log = manager.get_or_create(*KEY, ID)
+    log = create_log(manager, *KEY, ID)
     for _ in range(9):
         append(log, b"old")
     log.flush()

@@ -65,7 +65,7 @@ def check_all_is_there(rig: ManagerRig, count: int) -> None:
     manager = rig.start()
     assert len(manager.all_logs()) == count
     for log in manager.all_logs():
-        assert (read_values(log), log.recovered_segments, log.latest_leader_epoch) == ([b"one"], 0, 0)
+        assert (read_values(log), log.recovered_segments, log.epochs.latest_epoch) == ([b"one"], 0, 0)
     manager.close()
 
 

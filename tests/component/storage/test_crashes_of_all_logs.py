@@ -12,7 +12,7 @@ from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
 from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
 from kavka.storage.offset_checkpoint import HIGH_WATERMARK_FILE, OffsetCheckpoint
 from tests.support.crash_tree import CrashTree
-from tests.support.log_managers import ID, ManagerRig, append, read_values
+from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
 
 PARTITIONS = 3
 MANY = SYNC_AT_ONCE_FROM + 4
@@ -34,7 +34,7 @@ class Story:
     def step(self) -> None:
         manager = self.rig.manager
         partition = self.chance.randrange(len(self.appended))
-        log = manager.get_or_create("visits", partition, ID)
+        log = create_log(manager, "visits", partition, ID)
         self.rig.now_ms += 700
         action = self.chance.random()
         if action < 0.6:
@@ -55,7 +55,7 @@ class Story:
         manager = self.rig.start()
         assert self.rig.failures == []
         for partition, appended in enumerate(self.appended):
-            log = manager.get_or_create("visits", partition, ID)
+            log = create_log(manager, "visits", partition, ID)
             found = read_values(log)
             assert found == appended[: len(found)]
             assert len(found) >= (len(appended) if nothing_lost else self.flushed[partition])

@@ -16,7 +16,7 @@ from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import AnyPath
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import InlineWorker, roll
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log, read_values
 from tests.support.processes import wait_until
 
 TIMEOUT_S = 20.0
@@ -71,7 +71,7 @@ class Scene:
         self.background: list[Callable[[], None]] = []
         self.rig.background = self.background.append
         self.manager = self.rig.start()
-        self.log = self.manager.get_or_create("visits", 0, ID, is_new=True)
+        self.log = create_log(self.manager, "visits", 0, ID, is_new=True)
         self.folder = self.log.directory
         self.steps_left = step
         self.deleter: threading.Thread | None = None
@@ -103,7 +103,7 @@ class Scene:
     def _delete_and_make_again(self) -> None:
         self.files.exempt.add(threading.get_ident())
         assert self.manager.delete([("visits", 0)]) == {}
-        self.again = self.manager.get_or_create("visits", 0, OTHER_ID, is_new=True)
+        self.again = create_log(self.manager, "visits", 0, OTHER_ID, is_new=True)
 
     def run_background(self) -> None:
         while self.background:

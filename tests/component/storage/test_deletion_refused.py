@@ -10,7 +10,7 @@ import pytest
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.deferred_jobs import RETRY_DELAY_MS
 from tests.support.compaction import compact, roll
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 from tests.support.partition_logs import append_batch, batch_of, open_files_in
 
 KEY = ("visits", 0)
@@ -31,7 +31,7 @@ def rig(tmp_path: Path, files: FailingFiles) -> Iterator[ManagerRig]:
 
 
 def test_a_log_whose_folder_cannot_be_renamed_goes_on(rig: ManagerRig, files: FailingFiles) -> None:
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     append(log, b"kept")
     files.fail("rename", "visits-0", errno.ENOSPC)
 
@@ -47,7 +47,7 @@ def test_a_log_whose_folder_cannot_be_renamed_goes_on(rig: ManagerRig, files: Fa
 
 
 def test_a_deletion_is_done_when_the_disk_has_it(rig: ManagerRig, files: FailingFiles) -> None:
-    directory = rig.manager.directory_of(rig.manager.get_or_create(*KEY, ID))
+    directory = rig.manager.directory_of(create_log(rig.manager, *KEY, ID))
     files.fail("fsync_directory", str(directory.path), errno.EMFILE)
     files.refusals_are_final = False
 
@@ -61,7 +61,7 @@ def test_a_deletion_is_done_when_the_disk_has_it(rig: ManagerRig, files: Failing
 
 
 def test_a_log_in_a_directory_that_failed_is_not_deleted(rig: ManagerRig) -> None:
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     rig.manager.directories.fail(rig.manager.directory_of(log), OSError(errno.EIO, "broken"))
 
     assert rig.manager.delete([KEY])[KEY].code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -70,13 +70,13 @@ def test_a_log_in_a_directory_that_failed_is_not_deleted(rig: ManagerRig) -> Non
 
 
 def test_a_log_whose_folder_somebody_took_away_can_be_deleted_and_made_again(rig: ManagerRig) -> None:
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     append(log, b"gone")
     shutil.rmtree(log.directory)
 
     assert rig.manager.delete([KEY]) == {}
 
-    assert read_values(rig.manager.get_or_create(*KEY, ID, is_new=True)) == []
+    assert read_values(create_log(rig.manager, *KEY, ID, is_new=True)) == []
     rig.now_ms += 60_000
     assert rig.manager.delete_pending() == 1
     assert rig.failures == []
@@ -85,7 +85,7 @@ def test_a_log_whose_folder_somebody_took_away_can_be_deleted_and_made_again(rig
 def test_a_folder_that_cannot_be_deleted_for_want_of_descriptors_goes_later(
     rig: ManagerRig, files: FailingFiles, tmp_path: Path
 ) -> None:
-    rig.manager.get_or_create(*KEY, ID)
+    create_log(rig.manager, *KEY, ID)
     rig.manager.delete([KEY])
     files.fail("listdir", "-delete", errno.EMFILE)
     rig.now_ms += 60_000
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_deleted_for_want_of_descriptors_goes_later(
 def test_a_file_that_cannot_be_unlinked_keeps_no_other_from_it_and_goes_later(
     rig: ManagerRig, files: FailingFiles, tmp_path: Path
 ) -> None:
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     append(log, b"gone")
     log.flush()
     rig.manager.delete([KEY])
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_unlinked_keeps_no_other_from_it_and_goes_later(
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_stop_closes_the_files_of_logs_that_wait_for_their_deletion(rig: ManagerRig, clean: bool) -> None:
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     append(log, b"gone")
     rig.manager.delete([KEY])
     assert open_files_in(log.directory)
@@ -132,7 +132,7 @@ def test_a_stop_closes_the_files_of_logs_that_wait_for_their_deletion(rig: Manag
 
 def test_a_deletion_closes_segments_that_a_compaction_could_not_set_aside(rig: ManagerRig, files: FailingFiles) -> None:
     rig.overrides["visits"] = {"cleanup.policy": "compact"}
-    log = rig.manager.get_or_create(*KEY, ID)
+    log = create_log(rig.manager, *KEY, ID)
     for number in range(3):
         append_batch(log, batch_of(b"%d" % number))
         roll(log)

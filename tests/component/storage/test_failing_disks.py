@@ -10,7 +10,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.appending import UnflushedError
 from kavka.storage.files import AnyPath
 from kavka.storage.log_directories import NoLogDirectoryError
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, delete_log, read_values
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_directory_that_failed_gets_no_mark_of_a_clean_stop(rig: ManagerRig, f
 
 def test_a_full_disk_refuses_and_comes_back_by_itself(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append(log, b"before")
     for operation in ("pwrite", "write_atomically", "mkdir"):
         files.fail(operation, "", errno.ENOSPC)
@@ -76,7 +76,7 @@ def test_a_full_disk_refuses_and_comes_back_by_itself(rig: ManagerRig, files: Fa
         append(log, b"refused")
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     with pytest.raises(BrokerError) as not_made:
-        manager.get_or_create("visits", 1, ID)
+        create_log(manager, "visits", 1, ID)
     assert not_made.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     manager.checkpoint_recovery_points()
     manager.checkpoint_high_watermarks()
@@ -84,11 +84,11 @@ def test_a_full_disk_refuses_and_comes_back_by_itself(rig: ManagerRig, files: Fa
     assert rig.failures == []
     files.heal()
     append(log, b"after")
-    append(manager.get_or_create("visits", 1, ID), b"made")
+    append(create_log(manager, "visits", 1, ID), b"made")
     assert read_values(log) == [b"before", b"after"]
     manager.close()
     manager = rig.start()
-    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"before", b"after"]
+    assert read_values(create_log(manager, "visits", 0, ID)) == [b"before", b"after"]
     manager.close()
 
 
@@ -96,10 +96,10 @@ def test_a_log_half_made_on_a_full_disk_leaves_nothing(rig: ManagerRig, files: F
     manager = rig.start()
     files.fail("open", ".log", errno.ENOSPC)
     with pytest.raises(BrokerError):
-        manager.get_or_create("visits", 0, ID)
+        create_log(manager, "visits", 0, ID)
     assert [path for root in rig.paths for path in root.glob("visits*")] == []
     files.heal()
-    append(manager.get_or_create("visits", 0, ID), b"made")
+    append(create_log(manager, "visits", 0, ID), b"made")
     manager.close()
 
 
@@ -115,11 +115,11 @@ def test_a_new_log_goes_to_another_directory_when_one_fails(rig: ManagerRig, fil
 def test_an_unknown_log_is_not_made_anew_while_a_directory_is_offline(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
     files.fail("mkdir", str(rig.paths[0]), errno.EIO)
-    manager.get_or_create("visits", 0, ID)
+    create_log(manager, "visits", 0, ID)
     with pytest.raises(BrokerError) as refused:
-        manager.get_or_create("older", 0, ID)
+        create_log(manager, "older", 0, ID)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert manager.get_or_create("newer", 0, ID, is_new=True).directory.parent == rig.paths[1]
+    assert create_log(manager, "newer", 0, ID, is_new=True).directory.parent == rig.paths[1]
     manager.close()
 
 
@@ -163,9 +163,9 @@ def test_a_failed_directory_is_recovered_by_the_next_start(rig: ManagerRig, file
 
 def test_a_checkpoint_that_cannot_be_written_takes_a_failing_disk_offline(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     files.fail("write_atomically", "replication-offset-checkpoint", errno.EIO)
-    manager.get_or_create("visits", 0, ID).advance_high_watermark(1)
+    create_log(manager, "visits", 0, ID).advance_high_watermark(1)
     manager.checkpoint_high_watermarks()
     assert len(rig.failures) >= 1
     manager.close()
@@ -175,10 +175,10 @@ def test_out_of_descriptors_is_no_fault_of_the_disk(rig: ManagerRig, files: Fail
     manager = rig.start()
     files.fail("open", "visits-", errno.EMFILE)
     with pytest.raises(BrokerError):
-        manager.get_or_create("visits", 0, ID)
+        create_log(manager, "visits", 0, ID)
     assert rig.failures == []
     files.heal()
-    manager.get_or_create("visits", 0, ID)
+    create_log(manager, "visits", 0, ID)
     manager.close()
 
 
@@ -197,7 +197,7 @@ def test_an_fsync_of_the_directory_that_was_refused_is_made_up_for_by_the_next_c
     rig: ManagerRig, files: FailingFiles, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     rig.start()
-    log = rig.manager.get_or_create("t", 0, ID, is_new=True) if step == "deletion" else None
+    log = create_log(rig.manager, "t", 0, ID, is_new=True) if step == "deletion" else None
     directory = rig.manager.directories.all[0]
     fsynced: list[str] = []
 
@@ -206,10 +206,10 @@ def test_an_fsync_of_the_directory_that_was_refused_is_made_up_for_by_the_next_c
 
     monkeypatch.setattr(files, "fsync_directory", refused)
     if log is None:
-        rig.manager.get_or_create("t", 0, ID, is_new=True)
+        create_log(rig.manager, "t", 0, ID, is_new=True)
     else:
         with pytest.raises(BrokerError, match="could not be made durable"):
-            rig.manager.async_delete("t", 0)
+            delete_log(rig.manager, "t", 0)
     monkeypatch.setattr(files, "fsync_directory", lambda path: fsynced.append(str(path)))
 
     # No log was compacted: nothing is written that would fsync the directory by the way.
@@ -234,7 +234,7 @@ def test_nothing_is_acknowledged_in_a_folder_that_a_power_cut_would_take(
         fsynced.append(str(path))
 
     monkeypatch.setattr(files, "fsync_directory", fsync_directory)
-    log = rig.manager.get_or_create("visits", 0, ID, is_new=True)
+    log = create_log(rig.manager, "visits", 0, ID, is_new=True)
     with pytest.raises(UnflushedError):
         append(log, b"appended, and no more")
     assert log.recovery_point == 0
@@ -253,7 +253,7 @@ def test_nothing_is_acknowledged_in_a_folder_that_a_power_cut_would_take(
 
 def test_a_flush_leaves_the_directory_alone_where_the_creation_fsynced_it(rig: ManagerRig, files: FailingFiles) -> None:
     rig.start()
-    log = rig.manager.get_or_create("visits", 0, ID, is_new=True)
+    log = create_log(rig.manager, "visits", 0, ID, is_new=True)
     append(log, b"one")
     before = files.calls["fsync_directory"]
 

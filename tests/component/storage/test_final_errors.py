@@ -8,7 +8,7 @@ import pytest
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.appending import AppendError
 from kavka.storage.partition_log import PartitionLog
-from tests.support.log_managers import ID, FailingFiles, ManagerRig
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log
 from tests.support.log_managers import append as append_value
 from tests.support.partition_logs import Clock, Jobs, append, open_log, read_all
 
@@ -78,7 +78,7 @@ def test_a_folder_that_can_not_be_made_durable_takes_its_directory_offline(
 
 def test_what_close_says_of_a_segment_takes_its_directory_offline(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append_value(log, b"one")
     log.flush()
     log.roll(rig.now_ms, log.log_end_offset)

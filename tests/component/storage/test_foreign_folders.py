@@ -9,7 +9,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.files import Files
 from kavka.storage.log_loading import find_folders
 from kavka.storage.partition_folders import delete_folder
-from tests.support.log_managers import ID, ManagerRig, append, read_values
+from tests.support.log_managers import ID, ManagerRig, append, create_log, delete_log, read_values
 
 UNIQUE = "0f6ce1d2" * 4
 SEGMENT = "00000000000000000000.log"
@@ -34,7 +34,7 @@ def fill(folder: Path, *names: str) -> Path:
 
 
 def test_a_link_that_leads_to_itself_or_nowhere_is_no_log(rig: ManagerRig) -> None:
-    append(rig.start().get_or_create("visits", 0, ID, is_new=True), b"kept")
+    append(create_log(rig.start(), "visits", 0, ID, is_new=True), b"kept")
     rig.manager.close()
     for name, target in (("loop-0", "loop-0"), ("long-0", "x" * 300), ("gone-0", "gone")):
         (rig.paths[0] / name).symlink_to(target)
@@ -42,7 +42,7 @@ def test_a_link_that_leads_to_itself_or_nowhere_is_no_log(rig: ManagerRig) -> No
     manager = rig.start()
 
     assert rig.failures == []
-    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"kept"]
+    assert read_values(create_log(manager, "visits", 0, ID)) == [b"kept"]
     manager.close()
 
 
@@ -90,15 +90,15 @@ def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
 
 def test_what_else_lies_in_a_logs_folder_stays_when_the_log_goes(rig: ManagerRig) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     manager.close()
     names = ("note.txt", "old.tmp", "my.deleted", f"{SEGMENT}.bak", "notes/a")
     for name in names:
         (rig.paths[0] / "visits-0" / name).parent.mkdir(exist_ok=True)
         (rig.paths[0] / "visits-0" / name).write_text("precious")
     manager = rig.start()
-    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"one"]
-    manager.async_delete("visits", 0)
+    assert read_values(create_log(manager, "visits", 0, ID)) == [b"one"]
+    delete_log(manager, "visits", 0)
     rig.now_ms += 60_000
     assert manager.delete_pending() == 1
     manager.close()
@@ -118,10 +118,10 @@ def test_of_a_deleted_link_only_the_link_goes(tmp_path: Path) -> None:
 def test_a_partition_takes_an_empty_folder_of_its_name(rig: ManagerRig) -> None:
     fill(rig.paths[0] / "visits-0")
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     manager.close()
     manager = rig.start()
-    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"one"]
+    assert read_values(create_log(manager, "visits", 0, ID)) == [b"one"]
     manager.close()
 
 
@@ -129,7 +129,7 @@ def test_a_partition_whose_name_is_taken_is_refused_with_what_to_do(rig: Manager
     photos = fill(rig.paths[0] / "photos-3", "wedding.jpg")
     manager = rig.start()
     with pytest.raises(BrokerError, match=f"{photos} is there.*move it away") as error:
-        manager.get_or_create("photos", 3, ID, is_new=True)
+        create_log(manager, "photos", 3, ID, is_new=True)
     assert error.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert manager.delete([("photos", 3)]) == {}
     manager.close()
@@ -139,7 +139,7 @@ def test_a_partition_whose_name_is_taken_is_refused_with_what_to_do(rig: Manager
 def test_a_log_that_is_not_known_keeps_its_offsets_and_is_recovered_once_it_is(rig: ManagerRig) -> None:
     manager = rig.start()
     for topic in ("visits", "orders"):
-        log = manager.get_or_create(topic, 0, ID)
+        log = create_log(manager, topic, 0, ID)
         append(log, b"one")
         append(log, b"two")
         log.advance_high_watermark(2)

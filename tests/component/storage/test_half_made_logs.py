@@ -7,7 +7,7 @@ import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_loading import DuplicatePartitionError
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 
 KEY = ("visits", 0)
 OTHER_ID = bytes(range(2, 18))
@@ -35,7 +35,7 @@ def folders(rig: ManagerRig) -> list[str]:
 
 def refusal(rig: ManagerRig) -> BrokerError:
     with pytest.raises(BrokerError) as refused:
-        rig.manager.get_or_create(*KEY, ID, is_new=True)
+        create_log(rig.manager, *KEY, ID, is_new=True)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     return refused.value
 
@@ -48,7 +48,7 @@ def test_a_log_that_lacked_descriptors_is_made_when_there_are_some(rig: ManagerR
     assert not rig.manager.is_offline(*KEY)
 
     files.heal()
-    append(rig.manager.get_or_create(*KEY, ID, is_new=True), b"made")
+    append(create_log(rig.manager, *KEY, ID, is_new=True), b"made")
 
     assert folders(rig) == ["a/visits-0"]
     assert rig.failures == []
@@ -67,7 +67,7 @@ def test_a_partition_that_was_never_made_can_be_deleted_with_what_is_left_of_it(
 
     assert rig.manager.delete([KEY]) == {}
     assert folders(rig) == []
-    assert rig.manager.get_or_create(*KEY, OTHER_ID, is_new=True).topic_id == OTHER_ID
+    assert create_log(rig.manager, *KEY, OTHER_ID, is_new=True).topic_id == OTHER_ID
     rig.manager.close()
 
 
@@ -89,7 +89,7 @@ def test_a_log_that_a_breaking_directory_may_hold_is_made_nowhere_else(
 
     files.heal()
     manager = rig.start()
-    append(manager.get_or_create(*KEY, ID), b"made")
+    append(create_log(manager, *KEY, ID), b"made")
     assert len(folders(rig)) == 1
     manager.close()
 
@@ -100,7 +100,7 @@ def test_a_log_of_which_a_breaking_directory_holds_nothing_is_made_elsewhere(
     rig.start()
     files.fail("open", str(rig.paths[0]), errno.EIO)
 
-    append(rig.manager.get_or_create(*KEY, ID, is_new=True), b"made")
+    append(create_log(rig.manager, *KEY, ID, is_new=True), b"made")
 
     assert folders(rig) == ["b/visits-0"]
     rig.manager.close()
@@ -112,7 +112,7 @@ def test_a_log_that_a_full_directory_cannot_take_is_made_in_one_that_has_room(
     rig.start()
     files.fail("open", str(rig.paths[0]), errno.ENOSPC)
 
-    append(rig.manager.get_or_create(*KEY, ID, is_new=True), b"made")
+    append(create_log(rig.manager, *KEY, ID, is_new=True), b"made")
 
     assert folders(rig) == ["b/visits-0"]
     assert rig.failures == []
@@ -127,7 +127,7 @@ def made_twice(rig: ManagerRig, *, there: bytes | None, there_id: bytes = ID) ->
     """The partition's log with a record in b, and another one in a."""
     for path, value, topic_id in ((rig.paths[1], b"made", ID), (rig.paths[0], there, there_id)):
         other = ManagerRig([path])
-        log = other.start().get_or_create(*KEY, topic_id, is_new=True)
+        log = create_log(other.start(), *KEY, topic_id, is_new=True)
         if value is not None:
             append(log, value)
         other.manager.close()
@@ -138,12 +138,12 @@ def test_a_folder_without_records_gives_way_to_the_log_in_another_directory(rig:
 
     manager = rig.start()
 
-    log = manager.get_or_create(*KEY, ID)
+    log = create_log(manager, *KEY, ID)
     assert (log.directory.parent, read_values(log)) == (rig.paths[1], [b"made"])
     manager.delete_pending()
     assert folders(rig) == ["b/visits-0"]
     manager.close()
-    assert read_values(rig.start().get_or_create(*KEY, ID)) == [b"made"]
+    assert read_values(create_log(rig.start(), *KEY, ID)) == [b"made"]
     rig.manager.close()
 
 
@@ -151,13 +151,13 @@ def test_a_folder_without_records_gives_way_to_the_log_in_another_directory(rig:
 def test_of_two_empty_folders_of_a_topic_one_with_its_id_is_the_log(rig: ManagerRig, without_id: int) -> None:
     for path in rig.paths:
         other = ManagerRig([path])
-        other.start().get_or_create(*KEY, ID, is_new=True)
+        create_log(other.start(), *KEY, ID, is_new=True)
         other.manager.close()
     (rig.paths[without_id] / "visits-0" / "partition.metadata").unlink()
 
     manager = rig.start()
 
-    log = manager.get_or_create(*KEY, ID)
+    log = create_log(manager, *KEY, ID)
     assert log.directory.parent == rig.paths[1 - without_id]
     manager.delete_pending()
     assert folders(rig) == [f"{log.directory.parent.name}/visits-0"]
@@ -167,7 +167,7 @@ def test_of_two_empty_folders_of_a_topic_one_with_its_id_is_the_log(rig: Manager
 def test_two_empty_folders_of_different_topics_stop_the_start(rig: ManagerRig) -> None:
     for path, topic_id in zip(rig.paths, (ID, OTHER_ID), strict=True):
         other = ManagerRig([path])
-        other.start().get_or_create(*KEY, topic_id, is_new=True)
+        create_log(other.start(), *KEY, topic_id, is_new=True)
         other.manager.close()
     manager = rig.make()
     manager.lock_directories()

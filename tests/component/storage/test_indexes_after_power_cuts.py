@@ -12,7 +12,7 @@ from kavka.storage.offset_checkpoint import RECOVERY_POINT_FILE, OffsetCheckpoin
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import roll
 from tests.support.crash_files import CrashFiles, FoldersSurvive
-from tests.support.log_managers import ID, FailingFiles, ManagerRig
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log
 from tests.support.log_managers import append as append_values
 from tests.support.partition_logs import START_MS, Jobs, append, end_transaction, open_log
 
@@ -165,7 +165,7 @@ def test_a_segment_that_is_closed_at_the_recovery_point_is_found_by_time_after_a
 def test_a_checkpoint_vouches_for_a_segment_once_its_last_entries_are_durable(tmp_path: Path) -> None:
     rig = ManagerRig([tmp_path])
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID, is_new=True)
+    log = create_log(manager, "visits", 0, ID, is_new=True)
     checkpoint = OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files())
     append_values(log, b"1", b"2")
     log.flush()

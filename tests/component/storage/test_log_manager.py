@@ -12,7 +12,7 @@ from kavka.storage.log_directory import DirectoryInUseError
 from kavka.storage.log_loading import DuplicatePartitionError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.kafka_directory import KAFKA_STOPPED_MS, extract_kafka_directory
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, delete_log, read_values
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def rig(tmp_path: Path) -> ManagerRig:
 
 def test_logs_are_there_again_after_a_clean_stop(rig: ManagerRig) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one", b"two")
-    append(manager.get_or_create("visits", 1, ID), b"three")
+    append(create_log(manager, "visits", 0, ID), b"one", b"two")
+    append(create_log(manager, "visits", 1, ID), b"three")
     manager.close()
 
     manager = rig.start()
     assert {(log.topic, log.partition) for log in manager.all_logs()} == {("visits", 0), ("visits", 1)}
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     assert read_values(log) == [b"one", b"two"]
     assert log.topic_id == ID
     assert log.recovered_segments == 0
@@ -37,11 +37,11 @@ def test_logs_are_there_again_after_a_clean_stop(rig: ManagerRig) -> None:
 
 def test_logs_are_recovered_after_a_kill(rig: ManagerRig) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one", b"two")
+    append(create_log(manager, "visits", 0, ID), b"one", b"two")
     rig.kill()
 
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     assert log.recovered_segments == 1
     assert read_values(log) == [b"one", b"two"]
     manager.close()
@@ -49,7 +49,7 @@ def test_logs_are_recovered_after_a_kill(rig: ManagerRig) -> None:
 
 def test_high_watermark_and_log_start_survive_a_kill(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     for value in (b"one", b"two", b"three"):
         append(log, value)
     log.advance_high_watermark(2)
@@ -60,14 +60,14 @@ def test_high_watermark_and_log_start_survive_a_kill(rig: ManagerRig) -> None:
     rig.kill()
 
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 2, 3)
     manager.close()
 
 
 def test_the_log_start_survives_a_kill_by_its_own_checkpoint(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     for value in (b"one", b"two", b"three"):
         append(log, value)
     log.advance_high_watermark(2)
@@ -77,13 +77,13 @@ def test_the_log_start_survives_a_kill_by_its_own_checkpoint(rig: ManagerRig) ->
     rig.kill()
 
     manager = rig.start()
-    assert manager.get_or_create("visits", 0, ID).log_start_offset == 1
+    assert create_log(manager, "visits", 0, ID).log_start_offset == 1
     manager.close()
 
 
 def test_a_start_that_did_not_load_leaves_no_mark_of_a_clean_stop(rig: ManagerRig) -> None:
     manager = rig.start()
-    manager.get_or_create("visits", 0, ID)
+    create_log(manager, "visits", 0, ID)
     rig.kill()
     manager = rig.make()
     manager.lock_directories()
@@ -100,20 +100,20 @@ def test_new_partitions_go_where_the_fewest_are(rig: ManagerRig) -> None:
 
 def test_creating_again_returns_the_same_log(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
-    assert manager.get_or_create("visits", 0, ID) is log
+    log = create_log(manager, "visits", 0, ID)
+    assert create_log(manager, "visits", 0, ID) is log
     with pytest.raises(BrokerError) as error:
-        manager.get_or_create("visits", 0, bytes(range(16)))
+        create_log(manager, "visits", 0, bytes(range(16)))
     assert error.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
     manager.close()
 
 
 def test_a_deleted_log_is_gone_at_once_and_its_files_after_the_delay(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append(log, b"one")
     folder = log.directory
-    manager.async_delete("visits", 0)
+    delete_log(manager, "visits", 0)
     assert manager.get("visits", 0) is None
     assert not folder.exists()
     assert len(list(folder.parent.glob("visits-0.*-delete"))) == 1
@@ -132,8 +132,8 @@ def test_deleting_what_is_not_there_is_no_error(rig: ManagerRig) -> None:
 
 def test_a_deletion_that_a_stop_interrupted_is_finished_by_the_next_start(rig: ManagerRig) -> None:
     manager = rig.start()
-    folder = manager.get_or_create("visits", 0, ID).directory
-    manager.async_delete("visits", 0)
+    folder = create_log(manager, "visits", 0, ID).directory
+    delete_log(manager, "visits", 0)
     manager.close()
 
     manager = rig.start()
@@ -145,7 +145,7 @@ def test_a_deletion_that_a_stop_interrupted_is_finished_by_the_next_start(rig: M
 
 def test_a_log_made_again_does_not_inherit_offsets_after_a_kill(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     for _ in range(5):
         append(log, b"old")
     log.advance_high_watermark(5)
@@ -153,12 +153,12 @@ def test_a_log_made_again_does_not_inherit_offsets_after_a_kill(rig: ManagerRig)
     log.flush()
     manager.checkpoint_recovery_points()
     manager.checkpoint_high_watermarks()
-    manager.async_delete("visits", 0)
-    append(manager.get_or_create("visits", 0, bytes(range(16)), is_new=True), b"new")
+    delete_log(manager, "visits", 0)
+    append(create_log(manager, "visits", 0, bytes(range(16)), is_new=True), b"new")
     rig.kill()
 
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, bytes(range(16)))
+    log = create_log(manager, "visits", 0, bytes(range(16)))
     assert (log.log_start_offset, log.log_end_offset) == (0, 1)
     assert read_values(log) == [b"new"]
     manager.close()
@@ -209,7 +209,7 @@ def test_logs_without_recovery_points_are_recovered_by_several_threads(
     rig = ManagerRig([tmp_path / "a"], "num.recovery.threads.per.data.dir=2")
     manager = rig.start()
     for partition in range(2):
-        append(manager.get_or_create("visits", partition, ID, is_new=True), b"kept")
+        append(create_log(manager, "visits", partition, ID, is_new=True), b"kept")
     manager.close()
     (tmp_path / "a" / "recovery-point-offset-checkpoint").write_text("garbage")
     both = threading.Barrier(2, timeout=30)
@@ -229,14 +229,14 @@ def test_logs_without_recovery_points_are_recovered_by_several_threads(
 
 def test_corrupt_checkpoints_cost_nothing_but_a_scan(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append(log, b"one")
     directory = log.directory.parent
     manager.close()
     for name in ("recovery-point", "replication", "log-start"):
         (directory / f"{name}-offset-checkpoint").write_bytes(b"\0" * 40)
     manager = rig.start()
-    assert read_values(manager.get_or_create("visits", 0, ID)) == [b"one"]
+    assert read_values(create_log(manager, "visits", 0, ID)) == [b"one"]
     manager.close()
 
 
@@ -244,21 +244,21 @@ def test_topic_configuration_reaches_every_partition_and_those_to_come(rig: Mana
     rig.overrides["visits"] = {"retention.ms": "1000"}
     manager = rig.start()
     manager.create([("visits", 0, ID), ("visits", 1, ID), ("other", 0, ID)])
-    assert manager.get_or_create("visits", 0, ID).config.retention_ms == 1000
+    assert create_log(manager, "visits", 0, ID).config.retention_ms == 1000
     manager.update_topic_config("visits", {"retention.ms": "2000"})
     manager.create([("visits", 2, ID)])
     assert {log.config.retention_ms for log in manager.all_logs() if log.topic == "visits"} == {2000}
-    assert manager.get_or_create("other", 0, ID).config.retention_ms != 2000
+    assert create_log(manager, "other", 0, ID).config.retention_ms != 2000
     manager.close()
 
 
 def test_a_topic_made_again_has_its_own_configuration(rig: ManagerRig) -> None:
     rig.overrides["visits"] = {"retention.ms": "1000"}
     manager = rig.start()
-    manager.get_or_create("visits", 0, ID)
-    manager.async_delete("visits", 0)
+    create_log(manager, "visits", 0, ID)
+    delete_log(manager, "visits", 0)
     rig.overrides["visits"] = {"retention.ms": "5000"}
-    assert manager.get_or_create("visits", 0, ID).config.retention_ms == 5000
+    assert create_log(manager, "visits", 0, ID).config.retention_ms == 5000
     manager.close()
 
 
@@ -267,8 +267,8 @@ def test_broker_defaults_reach_topics_that_do_not_override_them(rig: ManagerRig)
     manager = rig.start()
     manager.create([("own", 0, ID), ("default", 0, ID)])
     manager.update_broker_config(rig.broker_config("log.retention.ms=7000"))
-    assert manager.get_or_create("own", 0, ID).config.retention_ms == 1000
-    assert manager.get_or_create("default", 0, ID).config.retention_ms == 7000
+    assert create_log(manager, "own", 0, ID).config.retention_ms == 1000
+    assert create_log(manager, "default", 0, ID).config.retention_ms == 7000
     manager.close()
 
 
@@ -286,7 +286,7 @@ def test_producers_of_an_adopted_directory_are_known(tmp_path: Path) -> None:
 
 def test_a_broker_without_producers_knows_none(rig: ManagerRig) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     assert manager.highest_producer_id() == -1
     manager.close()
 

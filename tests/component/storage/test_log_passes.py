@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.compaction import roll
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 from tests.support.partition_logs import batch_of
 
 HOUR_MS = 3_600_000
@@ -28,7 +28,7 @@ def rig(tmp_path: Path, files: FailingFiles) -> ManagerRig:
 def test_a_log_is_flushed_when_its_time_has_come(rig: ManagerRig) -> None:
     rig.overrides["visits"] = {"flush.ms": "5000"}
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append(log, b"one")
     rig.now_ms += 4_999
     assert manager.flush_due() == 0
@@ -42,7 +42,7 @@ def test_a_log_is_flushed_when_its_time_has_come(rig: ManagerRig) -> None:
 
 def test_a_flush_after_a_roll_that_was_refused_is_tried_again(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     append(log, b"one")
     roll(log)
     files.fail("open", ".snapshot", errno.EMFILE)
@@ -58,7 +58,7 @@ def test_a_flush_after_a_roll_that_was_refused_is_tried_again(rig: ManagerRig, f
 
 def test_without_settings_nothing_is_flushed(rig: ManagerRig) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     rig.now_ms += 1_000 * HOUR_MS
     assert manager.flush_due() == 0
     manager.close()
@@ -67,7 +67,7 @@ def test_without_settings_nothing_is_flushed(rig: ManagerRig) -> None:
 def test_retention_deletes_old_segments_of_every_log_and_their_files_later(rig: ManagerRig) -> None:
     rig.overrides["visits"] = {"retention.ms": str(HOUR_MS), "segment.ms": "1000", "file.delete.delay.ms": "60000"}
     manager = rig.start()
-    logs = [manager.get_or_create("visits", partition, ID) for partition in range(2)]
+    logs = [create_log(manager, "visits", partition, ID) for partition in range(2)]
     for _ in range(3):
         for log in logs:
             append(log, b"old", timestamp_ms=rig.now_ms)
@@ -90,7 +90,7 @@ def test_retention_deletes_old_segments_of_every_log_and_their_files_later(rig: 
 def test_one_logs_error_does_not_keep_the_others_from_their_turn(rig: ManagerRig, files: FailingFiles) -> None:
     rig.overrides["visits"] = {"retention.ms": str(HOUR_MS), "segment.ms": "1000"}
     manager = rig.start()
-    logs = [manager.get_or_create("visits", partition, ID) for partition in range(2)]
+    logs = [create_log(manager, "visits", partition, ID) for partition in range(2)]
     for _ in range(2):
         for log in logs:
             append(log, b"old", timestamp_ms=rig.now_ms)
@@ -106,7 +106,7 @@ def test_one_logs_error_does_not_keep_the_others_from_their_turn(rig: ManagerRig
 
 def test_a_changed_expiration_of_producers_counts_for_open_logs_too(rig: ManagerRig) -> None:
     manager = rig.start()
-    log = manager.get_or_create("visits", 0, ID)
+    log = create_log(manager, "visits", 0, ID)
     batch = batch_of(b"one", timestamp_ms=rig.now_ms, producer_id=7, producer_epoch=0, base_sequence=0)
     log.append_as_leader(batch, leader_epoch=0, now_ms=rig.now_ms)
     rig.now_ms += HOUR_MS
@@ -131,7 +131,7 @@ def test_a_long_pass_pauses_and_a_short_one_does_not(rig: ManagerRig, monkeypatc
 
 def test_an_idle_broker_writes_no_checkpoint_twice(rig: ManagerRig, files: FailingFiles) -> None:
     manager = rig.start()
-    append(manager.get_or_create("visits", 0, ID), b"one")
+    append(create_log(manager, "visits", 0, ID), b"one")
     manager.checkpoint_recovery_points()
     manager.checkpoint_high_watermarks()
     before = dict(files.calls)

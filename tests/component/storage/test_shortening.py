@@ -16,7 +16,6 @@ from tests.support.crash_files import CrashFiles
 from tests.support.log_managers import FailingFiles
 from tests.support.partition_logs import (
     START_MS,
-    Clock,
     Jobs,
     append,
     append_batch,
@@ -193,17 +192,6 @@ def test_records_are_deleted_up_to_the_high_watermark_and_not_beyond(tmp_path: P
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert log.delete_records_before(-1) == 9
     assert log.delete_records_before(3) == 9
-
-
-def test_a_silent_segment_is_closed_when_its_time_is_over(tmp_path: Path) -> None:
-    clock = Clock()
-    log = open_log(tmp_path, clock=clock, segment_ms=1000)
-    append(log, b"a")
-
-    assert not log.maybe_roll(START_MS + 1000)
-    assert log.maybe_roll(START_MS + 1001)
-    assert not log.maybe_roll(START_MS + 5000)
-    assert log.segment_count == 2
 
 
 def test_a_renamed_log_can_be_read_on_and_deleted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_manager import LogManager
-from tests.support.log_managers import ID, ManagerRig, append, read_values
+from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
 
 KEY = ("visits", 0)
 FOLDER = "visits-0"
@@ -17,7 +17,7 @@ OLD_ID = bytes(range(2, 18))
 def rig(tmp_path: Path) -> ManagerRig:
     """A log with records from offset 1 on in the first directory."""
     rig = ManagerRig([tmp_path / "a"])
-    log = rig.start().get_or_create(*KEY, OLD_ID, is_new=True)
+    log = create_log(rig.start(), *KEY, OLD_ID, is_new=True)
     append(log, b"gone")
     append(log, b"old")
     log.set_high_watermark(2)
@@ -41,7 +41,7 @@ def started(rig: ManagerRig, *, topic_id: bytes | None = None) -> LogManager:
 
 def fill_first_directory(rig: ManagerRig) -> None:
     """The second has fewer logs then, and is asked first."""
-    rig.manager.get_or_create("other", 0, ID, is_new=True)
+    create_log(rig.manager, "other", 0, ID, is_new=True)
 
 
 @pytest.mark.parametrize("fill", [False, True])
@@ -52,18 +52,18 @@ def test_a_log_without_an_id_keeps_its_name_from_being_used_in_any_directory(rig
         fill_first_directory(rig)
 
     with pytest.raises(BrokerError, match="move it away") as refused:
-        manager.get_or_create(*KEY, ID, is_new=True)
+        create_log(manager, *KEY, ID, is_new=True)
 
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert not (rig.paths[1] / FOLDER).exists()
     (rig.paths[0] / FOLDER).rename(rig.paths[0] / "moved-away")
-    log = manager.get_or_create(*KEY, ID, is_new=True)
+    log = create_log(manager, *KEY, ID, is_new=True)
     assert read_values(log) == []
     manager.close()
 
 
 def test_a_log_of_another_topic_does_not_keep_its_name_from_being_used_elsewhere(rig: ManagerRig) -> None:
-    log = started(rig).get_or_create(*KEY, ID, is_new=True)
+    log = create_log(started(rig), *KEY, ID, is_new=True)
     assert log.directory.parent == rig.paths[1]
     append(log, b"new")
     rig.manager.close()
@@ -81,7 +81,7 @@ def test_a_refused_creation_leaves_the_offsets_of_what_lies_there(rig: ManagerRi
     del rig.paths[1]
     manager = started(rig)
     with pytest.raises(BrokerError, match="move it away"):
-        manager.get_or_create(*KEY, ID, is_new=True)
+        create_log(manager, *KEY, ID, is_new=True)
     manager.close()
 
     log = started(rig, topic_id=OLD_ID).get(*KEY)
@@ -96,7 +96,7 @@ def test_a_log_without_an_id_beside_the_topics_own_does_not_stop_the_start(
 ) -> None:
     forget_id(rig)
     first = rig.paths.pop(0)
-    append(rig.start().get_or_create(*KEY, ID, is_new=True), b"new")
+    append(create_log(rig.start(), *KEY, ID, is_new=True), b"new")
     rig.manager.close()
     rig.paths.insert(0, first)
 

@@ -10,7 +10,7 @@ from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember
 from kavka.coordinator.group.consumer.group import ConsumerGroup
 from kavka.coordinator.group.consumer.migration import upgraded
-from kavka.coordinator.group.consumer.state import LoggedState, shared_partitions
+from kavka.coordinator.group.consumer.state import LoggedState
 from kavka.coordinator.group.consumer.topics import KnownTopics
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.consumer_protocol import (
@@ -22,6 +22,7 @@ from kavka.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.support.classic_consumer import ClassicConsumer, assignment_for
 from tests.support.classic_requests import classic_beat, classic_join, classic_leave, classic_sync
 from tests.support.consumer_stage import GROUP, ConsumerStage, facts
+from tests.support.shared_partitions import shared_partitions
 
 
 @pytest.fixture

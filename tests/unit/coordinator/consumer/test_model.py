@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kavka.coordinator.group.consumer.group import ConsumerGroup
-from kavka.coordinator.group.consumer.state import shared_partitions
 from kavka.protocol.errors import ErrorCode
 from tests.support.consumer_stage import GROUP, ConsumerStage, PlayedMember, facts
+from tests.support.shared_partitions import shared_partitions
 
 NAMES = ["a", "b", "c", "d"]
 TOPICS = ["x", "y", "z"]

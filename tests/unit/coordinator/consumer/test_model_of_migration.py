@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kavka.coordinator.group.consumer.group import ConsumerGroup
-from kavka.coordinator.group.consumer.state import shared_partitions
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.internal.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -19,6 +18,7 @@ from tests.support.classic_consumer import assignment_for
 from tests.support.classic_requests import classic_beat, classic_join, classic_leave, classic_sync
 from tests.support.consumer_stage import GROUP, ConsumerStage, PlayedMember, facts
 from tests.support.coordinator_stage import Asked
+from tests.support.shared_partitions import shared_partitions
 
 PARTITIONS = 5
 CONSUMERS, CLASSICS = ["a", "b"], ["k", "l"]
