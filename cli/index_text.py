@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kavka.storage import producer_snapshots
+from kavka.storage import producer_snapshots, transaction_index
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
-_TRANSACTION_ENTRY: Final = struct.Struct(">hqqqq")
 
 
 def offset_index_lines(path: Path) -> Iterator[str]:
@@ -43,8 +42,8 @@ def time_index_lines(path: Path) -> Iterator[str]:
 def transaction_index_lines(path: Path) -> Iterator[str]:
     """`.txnindex`. Raises OSError, ValueError for a wrong content."""
     data = path.read_bytes()
-    whole = len(data) - len(data) % _TRANSACTION_ENTRY.size
-    for version, producer_id, first, last, last_stable in _TRANSACTION_ENTRY.iter_unpack(data[:whole]):
+    whole = len(data) - len(data) % transaction_index.ENTRY.size
+    for version, producer_id, first, last, last_stable in transaction_index.ENTRY.iter_unpack(data[:whole]):
         if version != 0 or not 0 <= first <= last:
             raise ValueError(f"not a transaction index, or a broken one: version {version}, offsets {first} to {last}")
         yield (

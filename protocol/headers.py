@@ -16,6 +16,7 @@ from typing import Final
 from kavka.protocol.api import VERSIONS, ApiKey
 from kavka.protocol.errors import DecodeError
 from kavka.protocol.schema import Buffer
+from kavka.protocol.varint import read_varint
 
 
 class RequestHeader:
@@ -119,27 +120,14 @@ def _has_tagged_response(api_key: int, api_version: int) -> bool:
 
 
 def _skip_tagged_fields(data: Buffer, position: int) -> int:
-    count, position = _varint(data, position)
+    count, position = read_varint(data, position)
     for _ in range(count):
-        _, position = _varint(data, position)
-        size, position = _varint(data, position)
+        _, position = read_varint(data, position)
+        size, position = read_varint(data, position)
         position += size
         if position > len(data):
             raise DecodeError("a tagged field of the header goes beyond the data")
     return position
-
-
-def _varint(data: Buffer, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise DecodeError("a varint of the header is longer than five bytes")
 
 
 _V0: Final = Struct(">hhi").unpack_from

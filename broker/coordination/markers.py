@@ -195,7 +195,7 @@ class MarkerWriter:
                 # Nor may it keep the others from their places.
                 log.exception("a marker could not be written topic=%s partition=%d", name, index)
                 code.complete(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return gather(codes, partial(_response, request))
+        return gather(codes, partial(marker_response, request))
 
     def _write_one(
         self,
@@ -305,8 +305,8 @@ def _known(number: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def _response(request: WriteTxnMarkersRequest, codes: Iterable[ErrorCode]) -> WriteTxnMarkersResponse:
-    """The codes in the order of the request's partitions."""
+def marker_response(request: WriteTxnMarkersRequest, codes: Iterable[ErrorCode]) -> WriteTxnMarkersResponse:
+    """The answer to WriteTxnMarkers; `codes` in the order of the request's partitions."""
     rest = iter(codes)
     return WriteTxnMarkersResponse(
         markers=[

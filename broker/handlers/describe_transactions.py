@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 def _refused(
     request: DescribeTransactionsRequest, code: ErrorCode, _message: str | None
 ) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(transaction_states=[_unknown(name, code) for name in request.transactional_ids])
+    from kavka.coordinator.transaction.listing import not_described
+
+    return DescribeTransactionsResponse(
+        transaction_states=[not_described(name, code) for name in request.transactional_ids]
+    )
 
 
 @handles(DescribeTransactionsRequest, versions="0", error_answer=_refused)
@@ -41,6 +45,8 @@ def describe_transactions(
 
 
 def _describe(name: str, context: Context, services: "Services") -> Promise[TransactionState]:
+    from kavka.coordinator.transaction.listing import not_described
+
     described: Promise[TransactionState] = Promise()
     reply = described.complete
     try:
@@ -48,21 +54,8 @@ def _describe(name: str, context: Context, services: "Services") -> Promise[Tran
         if not name:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         services.transactions.run(
-            name, lambda shard: shard.describe(name, reply), lambda error: reply(_unknown(name, error.code))
+            name, lambda shard: shard.describe(name, reply), lambda error: reply(not_described(name, error.code))
         )
     except BrokerError as refusal:
-        reply(_unknown(name, refusal.code))
+        reply(not_described(name, refusal.code))
     return described
-
-
-def _unknown(name: str, code: ErrorCode) -> TransactionState:
-    return TransactionState(
-        error_code=code,
-        transactional_id=name,
-        transaction_state="",
-        transaction_timeout_ms=0,
-        transaction_start_time_ms=0,
-        producer_id=0,
-        producer_epoch=0,
-        topics=[],
-    )

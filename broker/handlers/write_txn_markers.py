@@ -10,43 +10,23 @@ Versions
 - v1: flexible. v2: the transaction's version (KIP-1228): from 2 on a marker's epoch must be later than what it ends.
 """
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.messages.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from kavka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
 def _refused(request: WriteTxnMarkersRequest, code: ErrorCode, _message: str | None) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+    from kavka.broker.coordination.markers import marker_response
+
+    return marker_response(request, repeat(code))
 
 
 @handles(WriteTxnMarkersRequest, versions="0-2", error_answer=_refused)
