@@ -20,6 +20,13 @@ class GroupCoordination(Coordination["GroupShard"]):
     def __init__(self, services: "CoreServices", surroundings: "Callable[[], Surroundings]", workers: Workers) -> None:
         super().__init__(GROUP_METADATA, services, surroundings, workers, _group_runtime)
 
+    def is_small(self, group_id: str) -> bool:
+        """Whether what a member of that group asks costs little. Takes no lock: it may become larger at any time."""
+        runtime = self.existing_runtime
+        shard = None if runtime is None else runtime.shard(self.partition_of(group_id))
+        group = None if shard is None else shard.groups.get(group_id)
+        return group is None or group.is_small
+
 
 def _group_runtime(surroundings: "Surroundings") -> "CoordinatorRuntime[GroupShard]":
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime

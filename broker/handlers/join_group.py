@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.prepared_group import JOIN_GROUP_KEY, prepare_for_group
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -56,6 +57,7 @@ def join_group(request: JoinGroupRequest, context: Context, services: "Services"
     except BrokerError as error:
         refused(error)
         return promise
+    prepare_for_group(JOIN_GROUP_KEY, request.group_id, context, services)
     client = client_of(context)
     services.groups.run(request.group_id, lambda shard: shard.join(request, client, answer), refused)
     return promise

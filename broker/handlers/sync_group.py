@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.prepared_group import SYNC_GROUP_KEY, prepare_for_group
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -38,6 +39,7 @@ def sync_group(
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    prepare_for_group(SYNC_GROUP_KEY, request.group_id, context, services)
     promise: Promise[SyncGroupResponse] = Promise(effects_complete=True)
     client = client_of(context)
 

@@ -6,7 +6,8 @@ ordinary way, which decides again from the beginning and knows nothing of this o
 
     prepared_produce.py    appends at once, where nothing but correlation id and records has changed
     prepared_commit.py     commits at once, where nothing but correlation id and offsets has changed
-    SMALL, TAILING         nothing is done at once; but the ordinary way may be gone on a network thread
+    prepared_group.py      nothing is done at once; but in a small group a network thread may go the ordinary way
+    SMALL, TAILING         the same: always, or in a fetch at the end of the log
 """
 
 from struct import Struct

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.history import History
     from kavka.coordinator.runtime.result import CoordinatorRecord
+
+
+SMALL_GROUP_MEMBERS: Final = 64
+"""So many may all be answered at once by whoever runs a request: that takes two or three milliseconds."""
 
 
 class GroupType(Enum):
@@ -60,6 +64,10 @@ class Group(Protocol):
     @property
     def member_count(self) -> int:
         """How many members it has."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether whatever a member asks costs little: a rebalance as well. By any thread, without the shard's lock."""
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int

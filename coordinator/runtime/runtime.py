@@ -158,6 +158,11 @@ class CoordinatorRuntime(Generic[S]):
         """The partitions that this broker leads, and where their shards stand."""
         return {number: runner.state for number, runner in self._runners.items()}
 
+    def shard(self, partition: int) -> S | None:
+        """The shard that serves that partition, for looking at it without its lock; None if it does not serve."""
+        runner = self._runners.get(partition)
+        return None if runner is None else runner.shard
+
     def shards(self) -> list[S]:
         """The shards that serve, for reading counts off them without their locks."""
         return [shard for runner in self._runners.values() if (shard := runner.shard) is not None]

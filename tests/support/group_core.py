@@ -29,12 +29,12 @@ class GroupCore(BrokerCore):
     def __init__(
         self,
         directory: Path,
-        *,
+        *settings: str,
         inline: bool = False,
         prepares: bool = True,
         execute: Callable[[Callable[[], None]], None] = lambda work: work(),
     ) -> None:
-        super().__init__(directory, inline=inline, prepares=prepares)
+        super().__init__(directory, *settings, inline=inline, prepares=prepares)
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)

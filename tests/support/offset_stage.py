@@ -192,6 +192,7 @@ class FakeGroup:
         self.protocol_type = protocol_type
         self.is_empty = empty
         self.member_count = 0 if empty else 1
+        self.is_small = True
         self.refuse = refuse
         self.subscribed = set(subscribed)
         self.base_timestamp_ms = base_timestamp_ms

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kavka.coordinator.group.classic.member import ClassicMember, Protocols
 from kavka.coordinator.group.classic.states import VALID_PREVIOUS, ClassicState
 from kavka.coordinator.group.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from kavka.coordinator.group.group import GroupType, OffsetExpiry
+from kavka.coordinator.group.group import SMALL_GROUP_MEMBERS, GroupType, OffsetExpiry
 from kavka.coordinator.group.history import History
 from kavka.coordinator.ports import Clock
 from kavka.coordinator.runtime.result import CoordinatorRecord, Reply
@@ -133,6 +133,10 @@ class ClassicGroup:
     @property
     def member_count(self) -> int:
         return len(self.members)
+
+    @property
+    def is_small(self) -> bool:
+        return len(self.members) <= SMALL_GROUP_MEMBERS
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, transactional: bool, api_version: int

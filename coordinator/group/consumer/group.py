@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kavka.coordinator.group.consumer.deadlines import Deadlines
 from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.state import LoggedState
-from kavka.coordinator.group.group import GroupType, OffsetExpiry, PartitionCheck
+from kavka.coordinator.group.group import SMALL_GROUP_MEMBERS, GroupType, OffsetExpiry, PartitionCheck
 from kavka.coordinator.group.history import History
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 FIRST_COMMIT_VERSION_WITH_EPOCH: Final = 9
+SMALL_GROUP_TOPICS: Final = 16
+SMALL_GROUP_PARTITIONS: Final = 512
+"""So many are assigned in a few milliseconds."""
 
 
 class GroupState(Enum):
@@ -110,6 +113,13 @@ class ConsumerGroup:
     @property
     def member_count(self) -> int:
         return len(self.logged.members)
+
+    @property
+    def is_small(self) -> bool:
+        logged = self.logged
+        if len(logged.members) > SMALL_GROUP_MEMBERS or len(logged.topics) > SMALL_GROUP_TOPICS:
+            return False
+        return sum([topic.partitions for topic in logged.topics.values()]) <= SMALL_GROUP_PARTITIONS
 
     def member(self, member_id: str) -> Member:
         """The member of that id. Raises BrokerError (UNKNOWN_MEMBER_ID)."""
