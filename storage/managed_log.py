@@ -15,15 +15,10 @@ from kavka.storage.log_answers import AbortedTransaction, ProducerStatus
 from kavka.storage.log_state import LogState
 from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction
+from kavka.storage.retention import retention_offset
 from kavka.storage.segment import Segment
 from kavka.storage.swapping import finish_swap
-from kavka.storage.trimming import (
-    delete_below,
-    delete_records_before,
-    retention_offset,
-    start_anew,
-    truncate_to,
-)
+from kavka.storage.trimming import delete_below, delete_records_before, start_anew, truncate_to
 
 logger: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -1,6 +1,6 @@
 """Appends whose records must be looked at: per-record checks, another codec, old message formats, timestamp types.
 
-Off the hot path: this works record by record. Pure, like `validate`.
+Off the hot path: this works record by record. Pure, like `log_validator.py`.
 """
 
 from collections.abc import Iterable, Iterator

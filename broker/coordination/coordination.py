@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from kavka.broker.coordination.coordinated_log import CoordinatedLog
 from kavka.broker.coordination.internal_topics import InternalTopic, TopicCreation
-from kavka.broker.coordination.partition_log import CoordinatedLog
 from kavka.broker.coordination.workers import Workers
 from kavka.cluster.promise import Promise
 from kavka.coordinator.partitioning import partition_for

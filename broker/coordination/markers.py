@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
-from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.coordination.coordinated_log import CoordinatedLog
 from kavka.cluster.promise import Promise, gather
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer

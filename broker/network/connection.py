@@ -218,7 +218,7 @@ class Connection:
         release_parts(parts)
 
     def write(self, answers: list[bytes]) -> None:
-        """Write answers to requests that came when no slot was taken. The I/O thread that holds `running`."""
+        """Write answers to requests that came when no slot was taken. The thread that holds `running`."""
         data = answers[0] if len(answers) == 1 else b"".join(answers)
         with self.write_lock:
             if self.closed:

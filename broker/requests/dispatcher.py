@@ -1,4 +1,4 @@
-"""The one place that every request passes: header, version, handler, errors, answer.
+"""The ordinary way of a request, which all pass that are not prepared: header, version, handler, errors, answer.
 
 Authentication, authorisation and quotas stand here and in `Context`; handlers know of none of it.
 """
@@ -61,7 +61,7 @@ class Route:
 
 
 class Dispatcher:
-    """Runs requests. One for the broker; called by I/O threads, and by whoever completes a promise.
+    """Runs requests. One for the broker; called by I/O and network threads, and by whoever completes a promise.
 
     Threads: `_routes` grows by single assignments of equal values, so that two threads building the same route do no
     harm.

@@ -35,7 +35,7 @@ _DENIED: Final = {
 class Context:
     """One request on its way: where it came from, its header, and the slot of its answer.
 
-    Threads: made and owned by the I/O thread that runs it. `answer` is written once by whoever completes the request,
+    Threads: made and owned by the thread that runs it. `answer` is written once by whoever completes the request,
     and read under the connection's write lock.
     """
 

@@ -2,7 +2,13 @@
 
 Handing a request to an I/O thread and back to sleep costs more than running it: with one produce in flight, eleven of
 a round trip's twenty system calls were futex calls. So the network thread itself runs requests whose cost is known to
-be small (`prepared.py`), while nobody else is at work on their connection.
+be small, while nobody else is at work on their connection.
+
+Where it is decided whether a request runs here:
+
+    NetworkThread._submit       nothing of its connection runs, waits or is unsent
+    InlineRequests.run, below   this thread does not rest; a long one's connection sends such alone
+    RequestRunner.run_turn      it is prepared, or small by its kind (`@handles(is_small=True)`, `prepared.py`)
 
 Of a producer that sends in bulk, requests up to a megabyte run here, too, as long as no other connection does so: what
 was received just now is in this processor's cache, and handing it over cost a fifth of the broker's time. Those of

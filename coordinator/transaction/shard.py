@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.coordinator.ports import ShardContext
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Reply, Result
-from kavka.coordinator.transaction.cleanup import Cleanup
 from kavka.coordinator.transaction.completion import Completion, MarkerAnswer
 from kavka.coordinator.transaction.ending import Ending
 from kavka.coordinator.transaction.joining import Joining
@@ -28,6 +27,7 @@ from kavka.coordinator.transaction.metadata import (
 from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted, TransactionPorts
 from kavka.coordinator.transaction.producers import Producers
 from kavka.coordinator.transaction.table import TransactionTable
+from kavka.coordinator.transaction.timeouts import Timeouts
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.internal.transaction_records import TransactionLogKey, TransactionLogValue
 
@@ -52,7 +52,7 @@ class TransactionShard:
         self._joining: Final = Joining(self.table)
         self._ending: Final = Ending(self.table)
         self._completion: Final = Completion(self.table)
-        self._cleanup: Final = Cleanup(self.table)
+        self._timeouts: Final = Timeouts(self.table)
 
     @property
     def transactions(self) -> Mapping[str, TransactionMetadata]:
@@ -142,7 +142,7 @@ class TransactionShard:
 
     def loaded(self) -> Result:
         """See Shard: what had been decided is carried out, and the clocks run on."""
-        self._cleanup.start()
+        self._timeouts.start()
         return Result(replies=self._completion.resumed())
 
     def unloaded(self) -> Result:

@@ -20,9 +20,9 @@ from kavka.storage.cleaner.cleaned_segment import CleanedSegment
 from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, ParseLimits, find_batches, parsed
 from kavka.storage.cleaner.grouping import SegmentSizes, group_segments
 from kavka.storage.cleaner.jobs import CleanedGroup, CleanedLog, CleanJob
+from kavka.storage.cleaner.kept_records import KeepRules, fingerprints_of, follow_transactions
 from kavka.storage.cleaner.key_hash import KeyHash
 from kavka.storage.cleaner.offset_map import OffsetMap
-from kavka.storage.cleaner.retention import Retention, fingerprints_of, follow_transactions
 from kavka.storage.cleaner.rewriting import kept_batches
 from kavka.storage.cleaner.throttle import Throttle
 from kavka.storage.cleaner.transactions import CleanedTransactions
@@ -71,7 +71,7 @@ class LogRound:
         mapped_s = time.monotonic()
         bytes_mapped = self._bytes_read
         producers = {producer_id: (last, epoch) for producer_id, last, epoch in job.producers}
-        retention = Retention(
+        rules = KeepRules(
             self._map,
             self._hash,
             CleanedTransactions(job.aborted),
@@ -82,7 +82,7 @@ class LogRound:
         legacy_horizon_ms = self._legacy_horizon_ms()
         segments = [self._sizes_of(number) for number, (base, _) in enumerate(job.segments) if base < clean_offset]
         for group in group_segments(segments, job.segment_bytes, job.index_bytes):
-            cleaned = self._clean(group, retention, legacy_horizon_ms)
+            cleaned = self._clean(group, rules, legacy_horizon_ms)
             if cleaned is not None:
                 yield cleaned
         yield CleanedLog(
@@ -92,7 +92,7 @@ class LogRound:
             self._bytes_written,
             self._records_read,
             self._records_kept,
-            retention.keyless,
+            rules.keyless,
             self._map.size,
             self._map.most_entries,
             int(1000 * (mapped_s - started_s)),
@@ -149,7 +149,7 @@ class LogRound:
             self._map.latest_offset = max(self._map.latest_offset, records[-1].offset)
         return True
 
-    def _clean(self, group: list[SegmentSizes], retention: Retention, legacy_horizon_ms: int) -> CleanedGroup | None:
+    def _clean(self, group: list[SegmentSizes], rules: KeepRules, legacy_horizon_ms: int) -> CleanedGroup | None:
         """Write the group anew; None if it is a single segment of which nothing changes."""
         job = self._job
         changed = len(group) > 1
@@ -159,8 +159,8 @@ class LogRound:
                 tombstones_stay = self._modified_ms(segment.base_offset) > legacy_horizon_ms
                 for stretch in self._stretches(self._numbers[segment.base_offset], 0):
                     before = cleaned.size_bytes
-                    changed |= self._clean_stretch(stretch, cleaned, retention, tombstones_stay)
-                    cleaned.append_aborted(retention.transactions.take_still_aborted())
+                    changed |= self._clean_stretch(stretch, cleaned, rules, tombstones_stay)
+                    cleaned.append_aborted(rules.transactions.take_still_aborted())
                     cleaned.write_pending()
                     self._bytes_written += cleaned.size_bytes - before
                     self._throttle.spent(cleaned.size_bytes - before, self._keep_on)
@@ -177,17 +177,17 @@ class LogRound:
         return finished
 
     def _clean_stretch(
-        self, stretch: Stretch, cleaned: CleanedSegment, retention: Retention, tombstones_stay: bool
+        self, stretch: Stretch, cleaned: CleanedSegment, rules: KeepRules, tombstones_stay: bool
     ) -> bool:
         """Whether any batch is another one now; those that are gone don't count."""
         changed = False
         horizon_ms = self._job.now_ms + self._job.delete_retention_ms
         if not stretch.is_v2:
             for position in stretch.positions:
-                changed |= self._clean_message(stretch.data, position, cleaned, retention, tombstones_stay)
+                changed |= self._clean_message(stretch.data, position, cleaned, rules, tombstones_stay)
             return changed
         for batches, records in parsed(Batches(stretch.data, stretch.positions), self._limits):
-            kept = retention.look_at(batches, records)
+            kept = rules.look_at(batches, records)
             self._records_read += len(records.starts)
             self._records_kept += int(kept.counts.sum())
             for batch in kept_batches(batches, records, kept, horizon_ms):
@@ -196,11 +196,11 @@ class LogRound:
         return changed
 
     def _clean_message(
-        self, data: bytes, position: int, cleaned: CleanedSegment, retention: Retention, tombstones_stay: bool
+        self, data: bytes, position: int, cleaned: CleanedSegment, rules: KeepRules, tombstones_stay: bool
     ) -> bool:
         header = read_header(data, position)
         found = list(_messages(data, position))
-        kept = [record for record in found if retention.keeps(record, tombstones_stay)]
+        kept = [record for record in found if rules.keeps(record, tombstones_stay)]
         self._records_read += len(found)
         self._records_kept += len(kept)
         if not kept:

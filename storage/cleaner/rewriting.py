@@ -28,8 +28,8 @@ from kavka.protocol.records.header import (
     NO_TIMESTAMP,
 )
 from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, Records
+from kavka.storage.cleaner.kept_records import Kept
 from kavka.storage.cleaner.record_lengths import Flags, Integers
-from kavka.storage.cleaner.retention import Kept
 
 
 class KeptBatch(NamedTuple):

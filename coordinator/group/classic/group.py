@@ -1,7 +1,7 @@
 """A classic group: its members, its generation, its state, and what others may ask of it.
 
 It knows what may follow what (`states.py`) and keeps its counts; when to do what is decided elsewhere: `joining.py`,
-`syncing.py`, `leaving.py`, `rebalance.py`.
+`syncing.py`, `removal.py`, `rebalance.py`.
 """
 
 import logging

@@ -20,9 +20,9 @@ from kavka.coordinator.group.classic import answers as respond
 from kavka.coordinator.group.classic.answers import Answers
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.joining import Joining
-from kavka.coordinator.group.classic.leaving import Leaving
 from kavka.coordinator.group.classic.rebalance import Rebalances
 from kavka.coordinator.group.classic.records import restored_group
+from kavka.coordinator.group.classic.removal import Removal
 from kavka.coordinator.group.classic.sessions import Sessions
 from kavka.coordinator.group.classic.states import ClassicState
 from kavka.coordinator.group.classic.syncing import Syncing
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class ClassicGroups:
     """All classic groups of a shard, kept in its table. All methods are called under the shard's lock."""
 
-    __slots__ = ("_context", "_is_loaded", "_joining", "_leaving", "_rebalances", "_sessions", "_syncing", "_table")
+    __slots__ = ("_context", "_is_loaded", "_joining", "_rebalances", "_removal", "_sessions", "_syncing", "_table")
 
     def __init__(self, context: "ShardContext", table: "GroupTable") -> None:
         self._context = context
@@ -56,7 +56,7 @@ class ClassicGroups:
         self._rebalances = Rebalances(context, table, self._sessions)
         self._joining = Joining(context, table, self._sessions, self._rebalances)
         self._syncing = Syncing(context, table, self._sessions, self._rebalances)
-        self._leaving = Leaving(table, self._sessions, self._rebalances)
+        self._removal = Removal(table, self._sessions, self._rebalances)
 
     def join(self, request: "JoinGroupRequest", client: "Client", reply: "Reply") -> Result:
         """JoinGroup; also takes an empty consumer group's place. The group id and the session timeout are checked."""
@@ -72,7 +72,7 @@ class ClassicGroups:
 
     def leave(self, request: "LeaveGroupRequest", client: "Client", reply: "Reply") -> Result:
         """LeaveGroup."""
-        return self._leaving.leave(request, client.api_version, reply)
+        return self._removal.leave(request, client.api_version, reply)
 
     def replay(self, key: "GroupMetadataKey", value: "GroupMetadataValue | None") -> None:
         """A record: the group as it says, or no such classic group any more."""
@@ -156,7 +156,7 @@ class ClassicGroups:
         return self._rebalances.decided(answers, self._rebalances.prepare(group, reason, answers))
 
     def _expired(self, group: ClassicGroup, member_id: str) -> Result:
-        return self._leaving.expired(group, member_id)
+        return self._removal.expired(group, member_id)
 
     def _heartbeat(self, request: "HeartbeatRequest") -> ErrorCode:
         group = self._table.get(request.group_id)

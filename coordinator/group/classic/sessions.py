@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Sessions:
     """Sessions of all classic groups of a shard. Guarded by the shard's lock.
 
-    `expired(group, member_id)`: a member's session is over, or a given-out id was not used in time.
+    `expired(group, member_id)`: a member's session is over, or a given-out id was not used in time; removes it
+    (`removal.py`).
     """
 
     __slots__ = ("_expired", "_monotonic_ms", "_table", "_timers")

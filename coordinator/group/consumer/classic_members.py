@@ -8,7 +8,7 @@ subscription, so that it gives partitions up by joining again, when Heartbeat te
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
-from kavka.coordinator.group.classic.leaving import leave_answer, leaving_members
+from kavka.coordinator.group.classic.removal import leave_answer, leaving_members
 from kavka.coordinator.group.consumer import migration
 from kavka.coordinator.group.consumer.assignment import NO_PARTITIONS, listed
 from kavka.coordinator.group.consumer.deadlines import NEVER

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.coordination.coordinated_log import CoordinatedLog
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
 from kavka.broker.coordination.workers import Workers
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

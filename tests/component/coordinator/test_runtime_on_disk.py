@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.coordination.partition_log import CoordinatedLog
+from kavka.broker.coordination.coordinated_log import CoordinatedLog
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.waiting.purgatory import DelayedOperation, Purgatory, WatchList

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kavka.storage.cleaner.kept_records import fingerprints_of
 from kavka.storage.cleaner.key_hash import LONG_KEY_BYTES, KeyHash
 from kavka.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
-from kavka.storage.cleaner.retention import fingerprints_of
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HASH = KeyHash(bytes(32))

@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable
 import pytest
 
 from kavka.coordinator.runtime.result import NOTHING, Result
-from kavka.coordinator.transaction.cleanup import EXPIRED_PER_APPEND, IDS_EXPIRED, TRANSACTIONS_TIMED_OUT
 from kavka.coordinator.transaction.metadata import tombstone_of
+from kavka.coordinator.transaction.timeouts import EXPIRED_PER_APPEND, IDS_EXPIRED, TRANSACTIONS_TIMED_OUT
 from kavka.protocol.errors import ErrorCode
 from tests.support.transaction_stage import V1, V2, TransactionStage
 

@@ -22,7 +22,7 @@ FIRST_BATCHED_VERSION: Final = 3
 REASON_CHARACTERS: Final = 255
 
 
-class Leaving:
+class Removal:
     """Decides on LeaveGroup requests, and takes members away whose session is over. Guarded by the shard's lock."""
 
     __slots__ = ("_rebalances", "_sessions", "_table")

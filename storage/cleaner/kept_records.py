@@ -35,7 +35,7 @@ class Kept(NamedTuple):
     """Batches that get a delete horizon now."""
 
 
-class Retention:
+class KeepRules:
     """The rules of one round. One thread; batches come in the log's order."""
 
     __slots__ = ("_end_offset", "_hash", "_last_offsets", "_map", "_now_ms", "_producers", "keyless", "transactions")

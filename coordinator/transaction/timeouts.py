@@ -17,7 +17,7 @@ TRANSACTIONS_TIMED_OUT: Final = "kavka_transaction_coordinator_timed_out"
 IDS_EXPIRED: Final = "kavka_transaction_coordinator_expired_ids"
 
 
-class Cleanup:
+class Timeouts:
     """The clocks of one shard. Under its lock."""
 
     def __init__(self, table: TransactionTable) -> None:
@@ -83,7 +83,7 @@ class Cleanup:
             ProducerIdWanted(
                 self._table.context.partition,
                 transactional_id,
-                lambda table, producer_id: Cleanup(table).abort(transactional_id, producer_id),
+                lambda table, producer_id: Timeouts(table).abort(transactional_id, producer_id),
                 # It is as late when it is looked at next.
                 _nobody,
             )
