@@ -49,6 +49,9 @@ class Prepared:
         """Whether the ordinary way of this request, which `run` has left, is short enough for a network thread."""
         return False
 
+    def forget(self) -> None:
+        """Keep nothing for requests to come: the connection is closed. By its network thread, whoever may `run` now."""
+
 
 class _Small(Prepared):
     __slots__ = ()

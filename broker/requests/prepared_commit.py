@@ -63,6 +63,9 @@ class PreparedCommits(Prepared):
     def is_small(self, frame: memoryview) -> bool:
         return True
 
+    def forget(self) -> None:
+        self._shape = None
+
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
         shape = self._shape
         if shape is None or frame.nbytes != shape.size_bytes:

@@ -134,6 +134,10 @@ class PreparedProduces(Prepared):
             if end not in self._topic_lengths:
                 self._topic_lengths = (end, *self._topic_lengths)[:MAX_LENGTHS]
 
+    def forget(self) -> None:
+        self._shapes.clear()
+        self._topic_shapes.clear()
+
     def take_begun(self, frame: memoryview | None) -> Begun:
         """What has become of the leading batches of the request, which `run` has left: those are not appended again."""
         begun, self._begun = self._begun, None

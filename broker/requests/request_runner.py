@@ -64,10 +64,8 @@ class RequestRunner:
                 # The connection was closed meanwhile.
                 break
             answer = prepared = None
-            # Looked up in what was found once: it is replaced when the connection is closed, which may be now.
-            known = session.prepared
-            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in known:
-                prepared = known[frame[1]]
+            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
+                prepared = session.prepared[frame[1]]
                 answer = None if slots else prepared.run(frame, cells, not is_inline)
             if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)

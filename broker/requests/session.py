@@ -1,7 +1,7 @@
 """What is known of a client while it is connected: who it is, and what its requests look like."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kavka.broker.requests.prepared import SMALL, Prepared
 
@@ -9,13 +9,10 @@ if TYPE_CHECKING:
     from kavka.broker.security.acl import Authorizer
 
 
-NOTHING: Final[dict[int, Prepared]] = {}
-
-
 class Session:
     """One connection's. Threads: that which holds the connection's `running`; `end` by its network thread, any time."""
 
-    __slots__ = ("_ended", "authorizer", "prepared", "principal")
+    __slots__ = ("authorizer", "prepared", "principal")
 
     def __init__(self, prepared: dict[int, Prepared], authorizer: "Authorizer | None" = None) -> None:
         """`prepared`: what it begins with; it may be shared, and is not changed."""
@@ -23,20 +20,17 @@ class Session:
         self.authorizer = authorizer
         self.prepared = prepared
         """By API key. Replaced, never changed."""
-        self._ended = False
 
     def prepare(self, api_key: int, prepared: Prepared | None) -> None:
         """Try this first for the requests to an API from now on; None: no longer what was tried."""
         others = {key: each for key, each in self.prepared.items() if key != api_key}
         self.prepared = others if prepared is None else {**others, api_key: prepared}
-        if self._ended:
-            self.prepared = NOTHING
 
     def end(self) -> None:
-        """Forget what its requests look like, and learn nothing any more: the connection is closed."""
-        # In this order, and the other way round above: whichever is later sees the other.
-        self._ended = True
-        self.prepared = NOTHING
+        """Forget what its requests look like: the connection is closed."""
+        # What was begun of a request that runs meanwhile stays known.
+        for each in self.prepared.values():
+            each.forget()
 
 
 class Sessions:

@@ -199,6 +199,42 @@ def test_where_one_batch_is_refused_the_others_are_appended_once(
     pair.check_logs()
 
 
+def test_a_connection_that_is_closed_while_a_batch_is_refused_has_the_others_judged_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        pair.ask(some(9, number, (0, 1)))
+    broken = bytearray(one(2))
+    broken[-1] ^= 1
+    run = PreparedProduces.run
+
+    def closed_behind(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+        answer = run(self, frame, cells, may_wait)
+        if may_wait:
+            pair.short.stage.thread.close_connection(pair.short.connection)
+        return answer
+
+    monkeypatch.setattr(PreparedProduces, "run", closed_behind)
+    pair.short.ask(produce_frame(9, 2, {("visits", 0): one(2), ("visits", 1): bytes(broken)}))
+
+    assert pair.short.socket.closed
+    assert pair.short.log("visits").log_end_offset == 3
+    assert pair.short.stage.metrics.topics()[1]["visits"].failed_produce_requests == 1
+
+
+def test_a_closed_connection_knows_no_shapes(pair: Pair, short_ways: list[bool]) -> None:
+    frames = [some(9, 0, (0, 1)), some(9, 1, (0,))]
+    for frame in frames * 2:
+        pair.ask(frame)
+    assert short_ways[-2:] == [True, True]
+    prepared = pair.short.connection.session.prepared[0]
+
+    pair.short.stage.thread.close_connection(pair.short.connection)
+
+    for frame in frames:
+        assert prepared.run(memoryview(bytearray(frame)), pair.short.stage.cells, True) is None
+
+
 @pytest.mark.parametrize("version", [8, 9, 13])
 def test_broken_records_are_refused_as_by_the_ordinary_way(pair: Pair, short_ways: list[bool], version: int) -> None:
     pair.ask(produce_frame(version, 0, {("visits", 0): one(0)}))
