@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.records.batch import BATCH_HEADER, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, Codec
+from kavka.protocol.records.batch import BATCH_HEADER, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, Codec
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
     ATTRIBUTES_POSITION,
@@ -150,8 +150,8 @@ def recheck(
         raise message_too_large(size, rules.max_message_bytes)
     if size > rules.segment_bytes:
         raise _beyond_segment(size, rules)
-    header = _unpack(records if head is None else head, 0)
-    return batch._replace(size_bytes=size, attributes=header[5], max_timestamp_ms=header[8])
+    header = BatchHeader(*_unpack(records if head is None else head, 0))
+    return batch._replace(size_bytes=size, attributes=header.attributes, max_timestamp_ms=header.max_timestamp_ms)
 
 
 def unpacked_limit_bytes(max_message_bytes: int) -> int:

@@ -105,7 +105,7 @@ def build_control_batch(
     """The marker that ends a transaction of (producer_id, producer_epoch) on a partition (KIP-98)."""
     record = Record(
         timestamp_ms=timestamp_ms,
-        key=_CONTROL_KEY.pack(_CONTROL_VERSION, control_type),
+        key=CONTROL_KEY.pack(_CONTROL_VERSION, control_type),
         value=_END_TRANSACTION.pack(_CONTROL_VERSION, coordinator_epoch),
     )
     return build_batch(
@@ -121,9 +121,9 @@ def build_control_batch(
 
 def control_type_of(record: Record) -> ControlType | None:
     """What a control batch's record says; None for the types of KRaft and for keys too short to say."""
-    if record.key is None or len(record.key) < _CONTROL_KEY.size:
+    if record.key is None or len(record.key) < CONTROL_KEY.size:
         return None
-    _, number = _CONTROL_KEY.unpack_from(record.key)
+    _, number = CONTROL_KEY.unpack_from(record.key)
     return ControlType(number) if number in (ControlType.ABORT, ControlType.COMMIT) else None
 
 
@@ -198,5 +198,6 @@ def _put_varint(out: bytearray, value: int) -> None:
 
 _MAX_I32: Final = 2**31 - 1
 _CONTROL_VERSION: Final = 0
-_CONTROL_KEY: Final = struct.Struct(">hh")
+CONTROL_KEY: Final = struct.Struct(">hh")
+"""(version, type) of a control record's key."""
 _END_TRANSACTION: Final = struct.Struct(">hi")

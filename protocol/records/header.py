@@ -267,9 +267,9 @@ def _read_short_header(data: BytesLike, position: int) -> BatchHeader:
 
 
 _MIN_BATCH_LENGTH: Final = LEAST_LENGTH[2]
-_LENGTH: Final = 1
-_MAGIC: Final = 3
-_CRC: Final = 4
+_LENGTH: Final = BatchHeader._fields.index("batch_length")
+_MAGIC: Final = BatchHeader._fields.index("magic")
+_CRC: Final = BatchHeader._fields.index("crc")
 """Indexes into a BatchHeader: a quarter of the price of its attributes, on the way of every batch."""
 
 _I8: Final = struct.Struct(">b")

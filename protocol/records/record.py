@@ -162,11 +162,11 @@ def _varlong_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
     raise CorruptRecordsError("varint of more than 64 bits")
 
 
-_BASE_OFFSET: Final = 0
-_ATTRIBUTES: Final = 5
-_LAST_OFFSET_DELTA: Final = 6
-_BASE_TIMESTAMP: Final = 7
-_MAX_TIMESTAMP: Final = 8
+_BASE_OFFSET: Final = BatchHeader._fields.index("base_offset")
+_ATTRIBUTES: Final = BatchHeader._fields.index("attributes")
+_LAST_OFFSET_DELTA: Final = BatchHeader._fields.index("last_offset_delta")
+_BASE_TIMESTAMP: Final = BatchHeader._fields.index("base_timestamp_ms")
+_MAX_TIMESTAMP: Final = BatchHeader._fields.index("max_timestamp_ms")
 """Indexes into a BatchHeader, cheaper than its attributes."""
 
 _MIN_I64: Final = -(2**63)

@@ -12,14 +12,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kavka.protocol.records.batch import Record
+from kavka.protocol.records.builder import CONTROL_KEY
 from kavka.storage.cleaner.columns import Batches, Records
 from kavka.storage.cleaner.key_hash import Fingerprints, KeyHash
 from kavka.storage.cleaner.offset_map import OffsetMap
 from kavka.storage.cleaner.record_lengths import PADDING_BYTES, Flags, Integers
 from kavka.storage.cleaner.transactions import CleanedTransactions
 
-_KEY_VERSION_BYTES: Final = 2
-_CONTROL_KEY_BYTES: Final = 4
 _NEVER: Final = (1 << 63) - 1
 
 
@@ -144,6 +143,6 @@ def _control_type(batches: Batches, records: Records, number: int) -> int | None
         return None
     first = int(batches.counts[:number].sum())
     start = int(records.key_starts[first])
-    if records.key_sizes[first] < _CONTROL_KEY_BYTES:
+    if records.key_sizes[first] < CONTROL_KEY.size:
         return -1
-    return int.from_bytes(records.body[start + _KEY_VERSION_BYTES : start + _CONTROL_KEY_BYTES], "big", signed=True)
+    return int(CONTROL_KEY.unpack_from(records.body, start)[1])
