@@ -5,7 +5,8 @@ Who cannot answer yet, a handler or the controller, returns a `Promise`; whoever
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,12 +26,15 @@ class Promise(Generic[T]):
     raise is logged when another thread's work would suffer. `_gate` guards outcome and watchers.
     """
 
-    __slots__ = ("_gate", "_outcome", "_watchers", "effects_complete")
+    __slots__ = ("_error", "_gate", "_response", "_watchers", "done", "effects_complete")
 
     def __init__(self, *, effects_complete: bool = False) -> None:
         self.effects_complete: Final = effects_complete
+        self.done = False
+        """Whether it is settled. Set last, so that who sees it sees the outcome too."""
         self._gate = threading.Lock()
-        self._outcome: tuple[Any, BaseException | None] | None = None
+        self._response: Any = None
+        self._error: BaseException | None = None
         self._watchers: list[Callable[[Any, BaseException | None], object]] | None = None
 
     def complete(self, response: T) -> bool:
@@ -53,9 +57,11 @@ class Promise(Generic[T]):
     def settle(self, response: T | None, error: BaseException | None) -> bool:
         """Settle as another one was, whose watcher this may be; False when it was settled before."""
         with self._gate:
-            if self._outcome is not None:
+            if self.done:
                 return False
-            self._outcome = (response, error)
+            self._response = response
+            self._error = error
+            self.done = True
             watchers, self._watchers = self._watchers, None
         for watcher in watchers or ():
             try:
@@ -68,14 +74,13 @@ class Promise(Generic[T]):
     def watch(self, watcher: Callable[[T | None, BaseException | None], object]) -> None:
         """Have `watcher(response, error)` called once when settled: at once, by this thread, if it is already."""
         with self._gate:
-            outcome = self._outcome
-            if outcome is None:
+            if not self.done:
                 if self._watchers is None:
                     self._watchers = [watcher]
                 else:
                     self._watchers.append(watcher)
                 return
-        watcher(*outcome)
+        watcher(self._response, self._error)
 
     def then(
         self,
@@ -107,23 +112,12 @@ class Promise(Generic[T]):
         self.watch(settle)
         return later
 
-    @property
-    def done(self) -> bool:
-        """Whether it is settled."""
-        return self._outcome is not None
-
     def or_response(self) -> "T | Promise[T]":
         """The response if it is there already, which spares the dispatcher the way of those that come later.
 
         Raises the error if that is.
         """
-        outcome = self._outcome
-        if outcome is None:
-            return self
-        response, error = outcome
-        if error is not None:
-            raise error
-        return response  # type: ignore[no-any-return]  # a T, as there is no error
+        return self.result() if self.done else self
 
     def result(self, timeout_s: float = 0) -> T:
         """Wait for the response. Raises the error, TimeoutError. For who starts a broker; nobody else may wait."""
@@ -131,10 +125,11 @@ class Promise(Generic[T]):
             settled = threading.Event()
             self.watch(lambda *_: settled.set())
             settled.wait(timeout_s)
-        response = self.or_response()
-        if response is self:
+        if not self.done:
             raise TimeoutError(f"no answer came within {timeout_s} s")
-        return response  # type: ignore[return-value]  # no promise any more
+        if self._error is not None:
+            raise self._error
+        return self._response  # type: ignore[no-any-return]  # a T, as there is no error
 
 
 def gather(
@@ -147,15 +142,23 @@ def gather(
     Threads: `respond` runs on the thread that settles the last one, or at once on this one, with no lock held.
     """
     gathered: Promise[S] = Promise(effects_complete=effects_complete)
-    waiting = iter(promises)
-
-    def look(*_: object) -> None:
-        # One is watched at a time, so that no two threads come here at once.
-        for promise in waiting:
-            if not promise.done:
-                promise.watch(look)
-                return
-        gathered.settle_by(lambda: respond([promise.result() for promise in promises]))
-
-    look()
+    _gather_rest(iter(promises), promises, respond, gathered)
     return gathered
+
+
+def _gather_rest(
+    rest: Iterator[Promise[T]],
+    promises: Sequence[Promise[T]],
+    respond: Callable[[list[T]], S],
+    gathered: Promise[S],
+    *_: object,
+) -> None:
+    """Also a watcher: one promise is watched at a time, so that no two threads come here at once.
+
+    No closure, which would know itself: requests would be left to the garbage collector.
+    """
+    for promise in rest:
+        if not promise.done:
+            promise.watch(partial(_gather_rest, rest, promises, respond, gathered))
+            return
+    gathered.settle_by(lambda: respond([promise.result() for promise in promises]))

@@ -50,10 +50,8 @@ def offset_fetch(
     request: OffsetFetchRequest, context: Context, services: "Services"
 ) -> OffsetFetchResponse | Promise[OffsetFetchResponse]:
     version = context.api_version
-    fetches = [_GroupFetch(each, context, services) for each in _groups(request, version)]
-    for fetch in fetches:
-        fetch.start(request.require_stable)
-    answers = [fetch.answer for fetch in fetches]
+    asked = _groups(request, version)
+    answers = [_GroupFetch(each, context, services).start(request.require_stable) for each in asked]
     return gather(answers, lambda groups: _response(groups, version), effects_complete=True).or_response()
 
 
@@ -63,7 +61,7 @@ class _GroupFetch:
     Threads: made and started by the request's I/O thread; answered once, by any.
     """
 
-    __slots__ = ("_all_topics", "_asked", "_context", "_refused", "_services", "answer")
+    __slots__ = ("_all_topics", "_answer", "_asked", "_context", "_refused", "_services")
 
     def __init__(self, asked: OffsetFetchRequestGroup, context: Context, services: "Services") -> None:
         self._asked = asked
@@ -71,20 +69,21 @@ class _GroupFetch:
         self._context = context
         self._services = services
         self._refused: list[OffsetFetchResponseTopics] = []
-        self.answer: Final[Promise[OffsetFetchResponseGroup]] = Promise()
+        self._answer: Final[Promise[OffsetFetchResponseGroup]] = Promise()
 
-    def start(self, require_stable: bool) -> None:
+    def start(self, require_stable: bool) -> Promise[OffsetFetchResponseGroup]:
         asked = self._asked
         if not self._context.allows(Operation.DESCRIBE, group(asked.group_id)):
-            self.answer.complete(_group_error(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-            return
+            self._answer.complete(_group_error(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            return self._answer
         if asked.topics is not None:
             asked.topics = self._allowed(asked.topics)
         self._services.groups.run(
             asked.group_id,
             lambda shard: shard.fetch(asked, self._fetched, require_stable=require_stable),
-            lambda error: self.answer.complete(_group_error(asked, error.code)),
+            lambda error: self._answer.complete(_group_error(asked, error.code)),
         )
+        return self._answer
 
     def _allowed(self, topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopics]:
         """The topics that the client may describe, by name; the others' answers are kept for later."""
@@ -107,7 +106,7 @@ class _GroupFetch:
             answer.topics = [each for each in answer.topics if self._may_be_told(each)]
         else:
             answer.topics += self._refused
-        self.answer.complete(answer)
+        self._answer.complete(answer)
 
     def _may_be_told(self, each: OffsetFetchResponseTopics) -> bool:
         if self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

@@ -1,8 +1,10 @@
 """A promise is settled once, and whoever watches learns of it, whichever comes first."""
 
+import gc
 import itertools
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -207,6 +209,28 @@ def test_an_error_fails_what_is_gathered_when_all_have_come() -> None:
     promises[0].complete(1)
 
     assert [type(error) for _, error in seen + refused] == [KeyError, ValueError]
+
+
+class Response:
+    """One that can be known to be gone."""
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_what_was_answered_is_not_left_to_the_garbage_collector(is_settled: bool) -> None:
+    promises = [Promise[Response]() for _ in range(2)]
+    response = Response()
+    kept = weakref.ref(response)
+    gc.disable()
+    try:
+        gathered = None if is_settled else gather(promises, list).then(len)
+        for promise in promises:
+            promise.complete(response)
+        gathered = gathered or gather(promises, list).then(len)
+        assert gathered.result() == 2
+        del promises, promise, response, gathered
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_what_is_gathered_says_whether_its_effects_are_complete() -> None:
