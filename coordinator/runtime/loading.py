@@ -44,6 +44,7 @@ class Loaded(NamedTuple):
     """What a load came to."""
 
     records: int
+    unknown_records: int
     bytes: int
 
 
@@ -98,7 +99,7 @@ def replay_log(
             raise DecodeError(f"the log ends at {internal_log.end_offset}, and has nothing to read at {offset}")
         offset = next_offset
         read_bytes += len(data)
-    return Loaded(replay.records - replay.unknown, read_bytes) if is_wanted() else None
+    return Loaded(replay.records - replay.unknown, replay.unknown, read_bytes) if is_wanted() else None
 
 
 class _Replay:

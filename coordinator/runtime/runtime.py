@@ -236,7 +236,9 @@ class CoordinatorRuntime(Generic[S]):
             "loaded topic=%s partition=%d records=%d unknown=%d bytes=%d ms=%.0f",
             self.topic,
             runner.partition,
-            *loaded,
+            loaded.records,
+            loaded.unknown_records,
+            loaded.bytes,
             took_ms,
         )
 
