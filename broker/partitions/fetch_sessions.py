@@ -46,11 +46,10 @@ def epoch_after(epoch: int) -> int:
 class FetchedPartition:
     """What the session remembers of one partition: what was asked, and what was last answered."""
 
-    __slots__ = ("asked", "high_watermark", "log_start_offset", "named")
+    __slots__ = ("asked", "high_watermark", "log_start_offset")
 
-    def __init__(self, asked: FetchPartition, named: bool = True) -> None:
+    def __init__(self, asked: FetchPartition) -> None:
         self.asked = asked
-        self.named = named
         self.high_watermark = -1
         self.log_start_offset = -1
 

@@ -55,7 +55,6 @@ class Context:
         "route",
         "session",
         "started_ns",
-        "throttle_time_ms",
     )
 
     def __init__(self, connection: "Connection", frame: memoryview, received_ns: int, charged_size_bytes: int) -> None:
@@ -68,7 +67,6 @@ class Context:
         self.started_ns = 0
         self.local_done_ns = 0
         self.completed_ns = 0
-        self.throttle_time_ms = 0
         self.is_inline = False
         """Whether a network thread runs it, all of whose connections wait meanwhile."""
 

@@ -123,11 +123,6 @@ class ClusterContext:
         self._collision_keys: dict[str, dict[str, None]] = {}
 
     @property
-    def live(self) -> list[int]:
-        """Brokers that may lead: alive and not about to stop."""
-        return [broker for broker in self.brokers if broker not in self.stopping]
-
-    @property
     def topic_count(self) -> int:
         return len(self.assignments)
 

@@ -39,10 +39,6 @@ class OffsetMap:
         self.latest_offset = -1
         """Records at or below are in the map; later ones aren't, and nothing is known of them."""
 
-    @property
-    def is_full(self) -> bool:
-        return self.size >= self.most_entries
-
     def put(self, keys: Fingerprints, offsets: Integers) -> int:
         """Enter keys with their offsets, of which the last one of each key counts; how many, from the first on.
 
