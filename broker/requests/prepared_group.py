@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 JOIN_GROUP_KEY: Final = 11
 SYNC_GROUP_KEY: Final = 14
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
+MAX_ID_CHARACTERS: Final = 256
+"""What a connection may have remembered is bounded by this."""
 
 
 class OfGroup(Prepared):
@@ -34,6 +36,8 @@ class OfGroup(Prepared):
 
 def prepare_for_group(api_key: int, group_id: str, context: "Context", services: "Services") -> None:
     """Have requests like this one, about that group, run by network threads while it is small."""
+    if len(group_id) > MAX_ID_CHARACTERS:
+        return
     session = context.session
     known = session.prepared.get(api_key)
     if not isinstance(known, OfGroup) or known.group_id != group_id:

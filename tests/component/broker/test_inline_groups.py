@@ -71,9 +71,9 @@ class Client:
         return decode(ANSWERS[self._asked], version, data, position)
 
 
-def join(member_id: str = "") -> JoinGroupRequest:
+def join(member_id: str = "", group_id: str = "g") -> JoinGroupRequest:
     return JoinGroupRequest(
-        group_id="g",
+        group_id=group_id,
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
         member_id=member_id,
@@ -129,6 +129,14 @@ def test_a_group_that_has_grown_is_left_to_the_io_threads(core: GroupCore, monke
     assert client.handed_on
     assert client.ask(sync(joined)).error_code == ErrorCode.NONE
     assert client.handed_on
+
+
+@pytest.mark.parametrize(("length", "handed_on"), [(256, False), (257, True)])
+def test_of_groups_with_overlong_names_nothing_is_remembered(core: GroupCore, length: int, handed_on: bool) -> None:
+    client = Client(core)
+    member_id = client.ask(join(group_id="n" * length)).member_id
+    assert client.ask(join(member_id, "n" * length)).error_code == ErrorCode.NONE
+    assert client.handed_on is handed_on
 
 
 @pytest.mark.parametrize("limit", ["SMALL_GROUP_MEMBERS", "SMALL_GROUP_TOPICS", "SMALL_GROUP_PARTITIONS"])
