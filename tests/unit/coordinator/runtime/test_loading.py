@@ -54,16 +54,6 @@ def test_a_load_replays_the_log_in_order(world: TinyWorld, codec: int, per_batch
     assert (shard.is_loaded, shard.replayed) == (True, 100)
 
 
-def test_a_load_is_logged_with_what_it_came_to(world: TinyWorld, caplog: pytest.LogCaptureFixture) -> None:
-    log = log_of(record_of("a", 1), record_of("b", 2))
-    log.append(bytearray(build_batch([Record(NOW_MS, NOW_MS, struct.pack(">h", 77), b"?")])), 0)
-
-    with caplog.at_level("INFO", "kavka.coordinator.runtime.runtime"):
-        world.lead(log)
-
-    assert [each for each in caplog.messages if each.startswith("loaded ") and "records=2 unknown=1" in each]
-
-
 def test_a_partition_is_refused_until_it_is_loaded_and_after_it_is_gone(world: TinyWorld) -> None:
     assert world.get("g").errors == [ErrorCode.NOT_COORDINATOR]
     world.loading.clear()
