@@ -31,7 +31,16 @@ class LogSlice:
     FileNotFoundError where the log has let go of the segment since: it has the answer to the same question.
     """
 
-    __slots__ = ("_log", "_truncations", "base_offset", "file", "position", "segment_base_offset", "size_bytes")
+    __slots__ = (
+        "_first_batch_bytes",
+        "_log",
+        "_truncations",
+        "base_offset",
+        "file",
+        "position",
+        "segment_base_offset",
+        "size_bytes",
+    )
 
     def __init__(
         self,
@@ -42,8 +51,9 @@ class LogSlice:
         size_bytes: int,
         base_offset: int,
         segment_base_offset: int,
+        first_batch_bytes: int = 0,
     ) -> None:
-        """`truncations`: the log's, from before it was looked at."""
+        """`truncations`: the log's, from before it was looked at. `first_batch_bytes`: 0 where it was not looked at."""
         self._log = log
         self._truncations = truncations
         self.file = file
@@ -52,6 +62,7 @@ class LogSlice:
         self.base_offset = base_offset
         """The offset that was asked for."""
         self.segment_base_offset = segment_base_offset
+        self._first_batch_bytes = first_batch_bytes
 
     def acquire(self) -> int:
         """Pin the file; the descriptor stays valid until `release`."""
@@ -73,6 +84,8 @@ class LogSlice:
 
     def begins_with_whole_batch(self) -> bool:
         """Whether the first batch isn't cut."""
+        if self._first_batch_bytes:
+            return self._first_batch_bytes <= self.size_bytes
         head = self._read(LOG_OVERHEAD_BYTES) if self.size_bytes >= LOG_OVERHEAD_BYTES else b""
         if len(head) < LOG_OVERHEAD_BYTES:
             return False

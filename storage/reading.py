@@ -46,14 +46,9 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             limit = found if found >= 0 else _position_of(segment, end_offset, limit)
         size = limit - position
         if size > max_bytes:
-            size = min(
-                size,
-                max(
-                    max_bytes,
-                    (first_size or _batch_size(segment, position)) if min_one else 0,
-                ),
-            )
-        return LogSlice(log, truncations, segment.file, position, max(size, 0), offset, segment.base_offset)
+            size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
+        base = segment.base_offset
+        return LogSlice(log, truncations, segment.file, position, max(size, 0), offset, base, first_size)
     except FileNotFoundError as error:
         if not _has_changed(log, segments):
             raise _refusal(log, error) from error

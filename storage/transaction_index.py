@@ -26,7 +26,8 @@ from kavka.storage.offset_index import CorruptIndexError
 ENTRY: Final = struct.Struct(">hqqqq")
 VERSION: Final = 0
 
-_CHUNK_BYTES: Final = 120 * ENTRY.size
+_CHUNK_ENTRIES: Final = 120
+_CHUNK_BYTES: Final = _CHUNK_ENTRIES * ENTRY.size
 _NONE: Final = -1
 
 
@@ -163,7 +164,9 @@ class TransactionIndex:
     def _collect_saved(self, count: int, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
         fd = self._files.open(self.path, read_only=True)
         try:
-            number = bisect_left(range(count), start_offset, key=lambda each: self._entry(fd, each).last_offset)
+            number = 0
+            if count > _CHUNK_ENTRIES:
+                number = bisect_left(range(count), start_offset, key=lambda each: self._entry(fd, each).last_offset)
             position, end = number * ENTRY.size, count * ENTRY.size
             while position < end:
                 data = read_fully(self._files, fd, min(_CHUNK_BYTES, end - position), position)

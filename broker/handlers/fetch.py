@@ -136,6 +136,7 @@ class _Fetch:
         cells = self._services.metrics.mine()
         answers: list[tuple[Key, PartitionData, int]] = []
         session = self.session
+        needs_conversion = self.limits.needs_conversion
         if self._opens_session:
             session = self._services.fetch_sessions.open(
                 [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
@@ -144,14 +145,15 @@ class _Fetch:
             )
         for key, reading in zip(self._keys, self.readings, strict=True):
             # What has to be converted has to be read.
-            size = reading.attach(by_descriptor=self._version >= MAGIC_2_SINCE)
+            size = reading.attach(by_descriptor=not needs_conversion)
             answer = reading.answer
             if reading.partition is not None:
                 topic_cells = cells.topic(key[0])
                 topic_cells.fetch_requests += 1
                 topic_cells.bytes_out += size
                 topic_cells.failed_fetch_requests += answer.error_code != 0
-                self._adapt(reading)
+                if needs_conversion:
+                    self._adapt(reading)
             if answer.error_code in LEADER_ERRORS and self._version >= LEADERS_SINCE:
                 self._name_leader(answer, key, endpoints)
             answers.append((key, answer, size))
@@ -221,10 +223,10 @@ class _Fetch:
 
     def _adapt(self, reading: Reading) -> None:
         """Convert down what the version cannot carry."""
-        if self._version >= MAGIC_2_SINCE or not reading.answer.records:
-            return
         answer = reading.answer
         records = answer.records
+        if not records:
+            return
         assert isinstance(records, bytes)
         log = None if reading.partition is None else reading.partition.log
         limit_bytes = unpacked_limit_bytes(0) if log is None else log.rules.unpacked_limit_bytes

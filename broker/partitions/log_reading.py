@@ -66,10 +66,14 @@ class Reading:
         self.asked = asked
         self.piece: LogSlice | None = None
         self.size_bytes = 0
-        self.answer = refused(asked.partition, ErrorCode.NONE if refusal is None else refusal)
+        if partition is None or refusal is not None:
+            self.refuse(ErrorCode.NONE if refusal is None else refusal)
         if refusal is not None:
             # Empty where nothing was read, null where reading failed: as Kafka has it.
             self.answer.aborted_transactions = []
+
+    answer: PartitionData
+    """Where there is a partition to read, from the first `read` on."""
 
     @property
     def failed(self) -> bool:
@@ -108,9 +112,10 @@ class Reading:
         partition.check_leader_epoch(asked.current_leader_epoch)
         high_watermark = log.high_watermark
         last_stable_offset = log.last_stable_offset
-        end_offset = log.log_end_offset
-        if limits.is_consumer:
+        if limits.replica_id == CONSUMER:
             end_offset = last_stable_offset if limits.wants_committed else high_watermark
+        else:
+            end_offset = log.log_end_offset
         answer = PartitionData(
             partition_index=asked.partition,
             error_code=0,

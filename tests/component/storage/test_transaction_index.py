@@ -16,14 +16,16 @@ ENTRIES = 3000
 
 
 class CountingFiles(Files):
-    """Counts the bytes that are read and written."""
+    """Counts reads and the bytes that are read."""
 
     def __init__(self) -> None:
+        self.read_count = 0
         self.read_bytes_count = 0
         self.full = False
 
     def pread(self, fd: int, size_bytes: int, position: int) -> bytes:
         data = Files.pread(fd, size_bytes, position)
+        self.read_count += 1
         self.read_bytes_count += len(data)
         return data
 
@@ -72,6 +74,17 @@ def test_a_search_reads_little_of_a_long_index(tmp_path: Path) -> None:
 
     assert files.read_bytes_count < 20 * ENTRY.size
     assert index.count() == ENTRIES
+
+
+@pytest.mark.parametrize("start", [0, 1, 119, 120, 237, 239])
+def test_a_short_index_is_read_at_once(tmp_path: Path, start: int) -> None:
+    files = CountingFiles()
+    index = filled(tmp_path / "x.txnindex", files, 120)
+    files.read_count = 0
+
+    assert index.collect(start, 240) == ([entry(number) for number in range(start // 2, 120)], True)
+
+    assert files.read_count == 1
 
 
 def test_what_the_file_has_is_not_kept_in_memory(tmp_path: Path) -> None:
