@@ -3,6 +3,7 @@
 Done is what `cleaner-offset-checkpoint` says, a file both brokers write: the dirty part begins at the active segment.
 """
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ SIZE_BYTES = 1 << 30
 LIVE_SHARE = 0.1
 SEGMENT_BYTES = 64 * MIB
 TIMEOUT_S = 600.0
+UNROLLED = {"segment.bytes": str((1 << 31) - 1)}
+"""No roll, and no fsync of what a roll has closed, falls into one broker's window only."""
 FILLED = {"segment.bytes": str(SEGMENT_BYTES), "min.cleanable.dirty.ratio": "0.01"}
 
 
@@ -66,9 +69,11 @@ class CompactionBesideProducerRow(CompactionRow):
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
         server = self.server(contestant)
-        with topics.topic(server, 1, FILLED) as topic, topics.topic(server, 1) as other:
+        with topics.topic(server, 1, FILLED) as topic, topics.topic(server, 1, UNROLLED) as other:
             keyed.produce_keyed(server, topic, _size_bytes(scale), LIVE_SHARE)
             pace = paced.most_batches_a_second(server, other, max(1.0, self.PROBE_S * scale.share)) / 2
+            # A faster broker has left more for the disk: both begin with nothing to be written.
+            os.sync()
             with paced.producing(server, other, pace) as alone:
                 time.sleep(max(3.0, self.BEFORE_S * scale.share))
             with paced.producing(server, other, pace) as beside:

@@ -129,3 +129,19 @@ def test_groups_rebalance_while_transactions_wait_for_their_markers_fsyncs(tmp_p
             code, member = join(wire, "")
             assert code == ErrorCode.MEMBER_ID_REQUIRED
             assert join(wire, member) == (ErrorCode.NONE, member), "a timer ends the delay of the first rebalance"
+
+
+def test_a_producer_waits_for_no_fsync_of_a_segment_that_was_closed(tmp_path: Path, disk: SlowDisk) -> None:
+    with RunningBroker(tmp_path) as running, Wire(HOST, running.port, timeout_s=30) as wire:
+        small = [CreatableTopicConfig(name="segment.bytes", value="1000")]
+        topic = CreatableTopic(name="slow", num_partitions=1, replication_factor=1, assignments=[], configs=small)
+        wire.ask(CreateTopicsRequest(timeout_ms=10_000, topics=[topic]), 5)
+        batch = build_batch([Record(timestamp_ms=1, key=None, value=bytes(400))])
+        with disk.held():
+            for number in range(10):
+                data = PartitionProduceData(index=0, records=memoryview(bytearray(batch)))
+                topics = [TopicProduceData(name="slow", partition_data=[data])]
+                answer = wire.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics), 9).responses[0]
+                assert [(each.error_code, each.base_offset) for each in answer.partition_responses] == [(0, number)]
+            wait_until(lambda: disk.waiting > 0, 30, "no closed segment waits for its fsync")
+            assert len(list(tmp_path.rglob("slow-0/*.log"))) == 5
