@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ INLINE_TWO_PARTITIONS_PRODUCE = 117
 ORDINARY_PRODUCE = 196
 FETCH = 186
 EMPTY_FETCH = 169
-SIX_PARTITIONS_FETCH = 700
+SIX_PARTITIONS_FETCH = 689
 INLINE_COMMIT = 105
 
 
@@ -84,8 +85,8 @@ def calls_per_request(core: BrokerCore, frames: list[bytes]) -> float:
             counts[-1] += calls_of(run_turn)
         counted = sum(cells.count for cells in stage.cells.requests.values())
         assert len(stage.answered) + counted >= number + 1
-    half = len(counts) // 2
-    return sum(counts[half:]) / half
+    # Not the mean: a busy machine has some of them do a second's work, or wait and look again.
+    return median(counts[len(counts) // 2 :])
 
 
 def produces() -> list[bytes]:
