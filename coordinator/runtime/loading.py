@@ -96,6 +96,9 @@ def replay_log(
         slices.breathe()
         next_offset = replay.batches(data, offset)
         if next_offset <= offset:
+            if not is_wanted():
+                # It was given up between the read and the first batch.
+                return None
             raise DecodeError(f"the log ends at {internal_log.end_offset}, and has nothing to read at {offset}")
         offset = next_offset
         read_bytes += len(data)
