@@ -18,16 +18,13 @@ from typing import Final
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
+from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.metadata.identity import IdentityError, establish_identity
 from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
-from kavka.broker.partitions.disk_notices import DiskNotices
 from kavka.broker.partitions.fetch_sessions import FetchSessions
-from kavka.broker.partitions.local_broker import LocalBroker
-from kavka.broker.partitions.producer_ids import ProducerIds
-from kavka.broker.partitions.refused_orders import RETRY_MS
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
 from kavka.broker.requests.handling import load_handlers, registered_handlers
@@ -40,22 +37,19 @@ from kavka.broker.start_failures import reason_of, refused_listening
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
 from kavka.broker.waiting.timer import Timer
-from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
+from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
-from kavka.cluster.controller import Controller
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.entity_configs import read_config, read_configs
 from kavka.cluster.features import finalize
-from kavka.cluster.ports import LocalChannels
 from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.cluster.znodes.json_data import ZnodeError
-from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
-from kavka.config.topic_config import UNREADABLE, validate_topic_overrides
+from kavka.config.topic_config import UNREADABLE
 from kavka.protocol import api
 from kavka.protocol.errors import BrokerError
 from kavka.storage.adoption import AdoptionError
@@ -67,7 +61,6 @@ from kavka.storage.log_loading import DuplicatePartitionError
 from kavka.storage.log_manager import LogManager
 from kavka.storage.meta_properties import MetaProperties, MetaPropertiesError
 
-ELECTION_TIMEOUT_S: Final = 30
 COORDINATOR_THREADS: Final = 4
 
 log = logging.getLogger(__name__)
@@ -123,7 +116,7 @@ class Broker:
         self._operations: Final = Scheduler(self._timer, COORDINATOR_THREADS, self._thread_died, "coordinator")
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
-        self._epoch = -1
+        self._membership: Final = Membership(self.services, self._scheduler, self._now_ms)
         self._is_serving = False
         self._kept_names: Collection[str] = ()
         """Of the settings that were changed while the broker ran before."""
@@ -169,7 +162,7 @@ class Broker:
         services.fetch_sessions = FetchSessions(static.max_incremental_fetch_session_cache_slots)
         logs = services.logs = self._log_manager(static)
         owner = logs.lock_directories()
-        self._undo.append(lambda: logs.close(broker_epoch=self._epoch))
+        self._undo.append(lambda: logs.close(broker_epoch=self._membership.epoch))
         self._open_registry(static, owner)
         self._take_addresses()
         self._load()
@@ -269,30 +262,11 @@ class Broker:
         """Register, and have the controller elected: afterwards this broker leads what it leads."""
         services = self.services
         info = broker_info(self.broker_id, services.config.current, self._sockets.bound_port)
-        registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
-        self._epoch = registration.register()
-        self._undo.append(registration.unregister)
-        controller = services.controller = Controller(
-            services.registry,
-            self.broker_id,
-            LocalChannels(self.broker_id, LocalBroker(services.replicas, services.metadata)),
-            services.config,
-            self._now_ms,
-            check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
-            config_notifications=self._config_notifications,
-            reregister=registration.register,
-        )
-        services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(self.broker_id))
-        started = controller.start()
-        self._undo.append(controller.stop)
-        started.result(ELECTION_TIMEOUT_S)
-        self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
-        self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
-        self._scheduler.every("controller-term", lambda: RETRY_MS, controller.resume)
+        self._membership.join(info, self._config_notifications, self._undo.append)
         with self._fatal_lock:
             early, self._early_failures = self._early_failures, None
         for path in early or ():
-            self._give_up_directory(path)
+            self._membership.directory_failed(path)
 
     def _serve(self) -> None:
         services = self.services
@@ -340,7 +314,7 @@ class Broker:
         if not self._is_serving:
             return
         self.services.metadata.set_unadvertised(unadvertised_listeners(config))
-        self._registration.update(broker_info(self.broker_id, config, self._sockets.bound_port))
+        self._membership.update(broker_info(self.broker_id, config, self._sockets.bound_port))
 
     def _metadata_changed(self, old: MetadataSnapshot, new: MetadataSnapshot) -> None:
         if len(new.topics) >= len(old.topics) and new.topics.keys() >= old.topics.keys():
@@ -361,14 +335,7 @@ class Broker:
                 return
         # Late in a stop there is nobody left to tell, and the caller may hold a log's lock.
         if not self._scheduler.stopped:
-            self._scheduler.soon(lambda: self._give_up_directory(path))
-
-    def _give_up_directory(self, path: Path) -> None:
-        self.services.replicas.directory_failed([path])
-        self._disk_notices.tell()
-
-    def _publish_disk_notice(self) -> None:
-        self.services.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(self.broker_id), sequential=True)
+            self._scheduler.soon(lambda: self._membership.directory_failed(path))
 
     def _take_back(self) -> None:
         """Each step, whatever became of those before: a full disk must not keep the logs from being closed."""
