@@ -157,14 +157,17 @@ class PartitionLog(ManagedLog):
         with self.lock:
             self.producers.verifications.withdraw(producer_id, guard)
 
-    def append_as_follower(self, records: bytearray | memoryview | bytes) -> AppendResult:
-        """Append batches as the leader has them; a cut last one is left out.
+    def append_as_follower(
+        self, records: bytearray | memoryview | bytes, leader_epoch: int | None = None
+    ) -> AppendResult:
+        """Append batches as the leader of that epoch has them; a cut last one is left out, and one of a later epoch.
 
-        Raises AppendError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they don't come behind the log's end.
+        Raises AppendError, and nothing was written: CORRUPT_MESSAGE (to be fetched again), OFFSET_OUT_OF_RANGE where
+        they don't come behind the log's end.
         """
         with self.lock:
             self.check_open()
-            result, rolled = append_copied(self, records)
+            result, rolled = append_copied(self, records, leader_epoch)
         if rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
             self._flush_after_append(rolled, Origin.REPLICATION)
         return result

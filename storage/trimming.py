@@ -18,6 +18,8 @@ def truncate_to(log: LogState, offset: int) -> bool:
     """
     end_offset, _, segments, bases = log.published
     if offset >= end_offset:
+        # Who led for a while and appended nothing has an epoch at its end that the next leader may not know of.
+        log.epochs.truncate_from_end(end_offset)
         return False
     settle_swap(log)
     log.truncations += 1
