@@ -174,8 +174,11 @@ class Registry(Protocol):
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Data and Stat; the watch sees DATA_CHANGED or DELETED. NoNodeError leaves no watch behind."""
 
-    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
-        """Data and Stat of many nodes in few round trips, None for those that do not exist."""
+    def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat] | None]:
+        """Data and Stat of many nodes in few round trips, None for those that do not exist.
+
+        The watch sees what `get`'s would, once for each node that exists; it is left on no other.
+        """
 
     def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Its Stat or None; the watch sees CREATED, DATA_CHANGED or DELETED."""

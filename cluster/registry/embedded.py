@@ -147,8 +147,15 @@ class EmbeddedRegistry:
 
         return self._submit(run)
 
-    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
-        return self._submit(lambda tree, _: [tree.get(path) for path in paths])
+    def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[tuple[bytes, Stat] | None]:
+        def run(tree: SqliteTree, effects: list[_Effect]) -> list[tuple[bytes, Stat] | None]:
+            found = [tree.get(path) for path in paths]
+            if watch is not None:
+                existing = [path for path, node in zip(paths, found, strict=True) if node is not None]
+                effects.append(partial(self._watches.watch_data_of, existing, watch))
+            return found
+
+        return self._submit(run)
 
     def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         def run(tree: SqliteTree, effects: list[_Effect]) -> Stat | None:

@@ -25,6 +25,10 @@ class WatchTable:
     def watch_data(self, path: str, watch: Watch) -> None:
         self._data.setdefault(path, {})[watch] = None
 
+    def watch_data_of(self, paths: Iterable[str], watch: Watch) -> None:
+        for path in paths:
+            self.watch_data(path, watch)
+
     def watch_children(self, path: str, watch: Watch) -> None:
         self._children.setdefault(path, {})[watch] = None
 

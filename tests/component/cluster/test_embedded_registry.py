@@ -154,6 +154,21 @@ def test_a_watch_fires_once_in_order_and_before_the_write_is_answered(registry: 
     ]
 
 
+def test_many_nodes_read_at_once_are_watched_as_one_read_by_itself_is(registry: EmbeddedRegistry) -> None:
+    for path in ("/a", "/b", "/c"):
+        registry.create(path)
+    seen: list[WatchEvent] = []
+    found = registry.get_many(["/a", "/absent", "/b"], seen.append)
+    assert [node is not None for node in found] == [True, False, True]
+    registry.create("/absent")
+    registry.set("/c", b"not watched")
+    assert seen == []
+    registry.set("/b", b"x")
+    registry.set("/b", b"y")
+    registry.delete("/a")
+    assert seen == [WatchEvent(EventType.DATA_CHANGED, "/b"), WatchEvent(EventType.DELETED, "/a")]
+
+
 def test_deletion_spends_data_and_child_watches(registry: EmbeddedRegistry) -> None:
     data_watch: list[WatchEvent] = []
     child_watch: list[WatchEvent] = []
