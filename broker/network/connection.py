@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.answers import AnswerQueue, Part, Slot, release_parts
-from kavka.broker.network.framing import FrameReader, apart
 from kavka.broker.network.sending import send_parts
+from kavka.protocol.framing import FrameReader, apart
 
 if TYPE_CHECKING:
-    from kavka.broker.network.buffer_pool import BufferPool
     from kavka.broker.waiting.purgatory import DelayedOperation
+    from kavka.protocol.buffer_pool import BufferPool
 
 MAX_UNANSWERED: Final = 256
 READ_ON_BELOW: Final = 128

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.network.buffer_pool import BufferPool
 from kavka.broker.network.connection import (
     MAX_PENDING_BYTES,
     MAX_UNANSWERED,
@@ -17,11 +16,12 @@ from kavka.broker.network.connection import (
 )
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
-from kavka.broker.network.framing import BUFFERS_KEPT_BYTES, Arena, apart
 from kavka.broker.network.hang_ups import HangUps
 from kavka.broker.network.loop_thread import LoopThread
 from kavka.broker.network.settings import NetworkSettings
+from kavka.protocol.buffer_pool import BufferPool
 from kavka.protocol.errors import DecodeError
+from kavka.protocol.framing import BUFFERS_KEPT_BYTES, Arena, apart
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import Metrics, ThreadCells

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from kavka.broker.network.connection import LARGE_ANSWER_BYTES, MAX_PENDING_BYTES, MAX_UNANSWERED
-from kavka.broker.network.framing import ARENA_SIZE_BYTES
 from kavka.broker.requests.request_runner import TURN_REQUESTS
+from kavka.protocol.framing import ARENA_SIZE_BYTES
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.network_stage import Stage, answers, request

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from kavka.broker.network.framing import ARENA_SIZE_BYTES, FIRST_BUFFER_BYTES, Arena, FrameReader
 from kavka.protocol.errors import DecodeError
+from kavka.protocol.framing import ARENA_SIZE_BYTES, FIRST_BUFFER_BYTES, Arena, FrameReader
 
 
 def feed(reader: FrameReader, arena: Arena, data: bytes, chunk: int) -> list[bytes]:

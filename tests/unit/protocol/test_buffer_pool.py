@@ -3,9 +3,9 @@
 import random
 import threading
 
-from kavka.broker.network.buffer_pool import LARGEST_KEPT_BYTES, BufferPool
-from kavka.broker.network.framing import Arena, FrameReader
-from tests.unit.broker.test_framing import feed, framed
+from kavka.protocol.buffer_pool import LARGEST_KEPT_BYTES, BufferPool
+from kavka.protocol.framing import Arena, FrameReader
+from tests.unit.protocol.test_framing import feed, framed
 
 
 def test_a_buffer_is_not_taken_while_anything_looks_at_it() -> None:

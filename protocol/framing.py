@@ -1,6 +1,6 @@
 """A byte stream cut into frames: 4 bytes of size (i32, big endian), then that many bytes. No socket in here.
 
-Small frames are parsed where they were received, in the network thread's read-ahead arena, all whole ones at once. A
+Small frames are parsed where they were received, in their thread's read-ahead arena, all whole ones at once. A
 frame that did not arrive whole moves to a buffer of its own, which grows with what has arrived: a lying length costs
 its sender, not us. Buffers are used again (buffer_pool.py).
 """
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from kavka.broker.network.buffer_pool import BufferPool
+from kavka.protocol.buffer_pool import BufferPool
 from kavka.protocol.errors import DecodeError
 
 SIZE: Final = struct.Struct(">i")
@@ -23,9 +23,9 @@ FIRST_BUFFER_BYTES: Final = 64 * 1024
 
 
 class Arena:
-    """Where a network thread receives. Frames are handed out as views of it, so it is never written twice.
+    """Where one thread receives. Frames are handed out as views of it, so it is never written twice.
 
-    Threads: its network thread alone; the views live on wherever requests go, and keep the memory alive.
+    Threads: its owner alone; the views live on wherever frames go, and keep the memory alive.
     """
 
     __slots__ = ("_pool", "_position", "_view")
@@ -55,18 +55,18 @@ class Arena:
 
 
 class FrameReader:
-    """Cuts one connection's stream. `max_size_bytes` may be raised once the client is authenticated.
+    """Cuts one connection's stream. `max_size_bytes` may be raised once the peer is authenticated.
 
     While `buffer` is not None a frame has begun that is not whole: then receive into `own_space()`, else into the
     arena.
 
-    Threads: the connection's network thread alone.
+    Threads: the connection's owner alone.
     """
 
     __slots__ = ("_filled", "_needed", "_pool", "buffer", "failure", "max_size_bytes")
 
     def __init__(self, max_size_bytes: int, pool: BufferPool | None = None) -> None:
-        """`pool` is the network thread's; without one, nothing is used again."""
+        """`pool` is its thread's; without one, nothing is used again."""
         self.max_size_bytes = max_size_bytes
         self._pool = pool if pool is not None else BufferPool(0)
         self.buffer: bytearray | None = None

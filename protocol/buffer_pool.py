@@ -21,7 +21,7 @@ REFERENCES_WHEN_FREE: Final = _references([bytearray(1)], 0)
 
 
 class BufferPool:
-    """Keeps up to `capacity_bytes` of buffers. Threads: its network thread alone; views may die on any thread."""
+    """Keeps up to `capacity_bytes` of buffers. Threads: its owner alone; views may die on any thread."""
 
     __slots__ = ("_buffers", "_capacity_bytes", "_kept_bytes")
 

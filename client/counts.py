@@ -1,0 +1,33 @@
+"""What a network client has done so far."""
+
+
+class ClientCounts:
+    """Totals since the client was made. Threads: the client's owner adds, any thread reads (an int is read whole)."""
+
+    __slots__ = (
+        "answers",
+        "bad_answers",
+        "connections",
+        "disconnects",
+        "failed_connects",
+        "received_bytes",
+        "requests",
+        "sent_bytes",
+        "timeouts",
+    )
+
+    def __init__(self) -> None:
+        self.connections = 0
+        """Opened: requests could be sent."""
+        self.failed_connects = 0
+        """Attempts that came to nothing, failed lookups of names among them."""
+        self.disconnects = 0
+        """Open connections that ended, whoever closed them."""
+        self.requests = 0
+        self.answers = 0
+        self.timeouts = 0
+        """Connections closed because an answer was owed for too long."""
+        self.bad_answers = 0
+        """Connections closed because what came was not the answer owed."""
+        self.sent_bytes = 0
+        self.received_bytes = 0

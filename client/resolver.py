@@ -1,0 +1,87 @@
+"""Hosts' names to addresses, without making the thread wait that asks.
+
+A resolver that does not answer takes tens of seconds to say so: a thread that serves all brokers would serve none for
+so long because one of them has a name that cannot be looked up.
+"""
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+
+class Address(NamedTuple):
+    """Where a socket connects to, as `getaddrinfo` has it."""
+
+    family: int
+    sockaddr: Any
+
+
+class Lookup(NamedTuple):
+    """What came of looking up a host: its addresses, or why there are none."""
+
+    host: str
+    port: int
+    addresses: list[Address]
+    failure: OSError | None
+
+
+def numeric_addresses(host: str, port: int) -> list[Address]:
+    """The address that `host` is, or none when it is a name. Never waits."""
+    try:
+        return _look_up(host, port, socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return []
+
+
+class Resolver:
+    """Looks names up, each on a thread of its own that ends with it; one that is being looked up is not begun again.
+
+    Threads: `look_up` and `finished` by the client's owner, whose `_going_on` is; `_found` is filled by the lookups'
+    threads (a deque's append is atomic). A lookup cannot be broken off: one that is still going on when the client is
+    closed ends by itself, as a daemon, when the system's resolver gives up, and its result is dropped.
+    """
+
+    __slots__ = ("_found", "_going_on", "_on_found")
+
+    def __init__(self, on_found: Callable[[], None]) -> None:
+        """`on_found` is called on a lookup's thread when there is something for `finished`."""
+        self._on_found: Final = on_found
+        self._found: Final[deque[Lookup]] = deque()
+        self._going_on: Final[set[tuple[str, int]]] = set()
+
+    def look_up(self, host: str, port: int) -> None:
+        """Begin, unless it has begun; the result comes by `finished`."""
+        if (host, port) in self._going_on:
+            return
+        self._going_on.add((host, port))
+        try:
+            threading.Thread(target=self._run, args=(host, port), name=f"lookup-{host}", daemon=True).start()
+        except RuntimeError as failure:
+            self._end(Lookup(host, port, [], OSError(str(failure))))
+
+    def finished(self) -> list[Lookup]:
+        """The lookups that have ended since the last call."""
+        found = self._found
+        ended = [found.popleft() for _ in range(len(found))]
+        self._going_on.difference_update((each.host, each.port) for each in ended)
+        return ended
+
+    def _run(self, host: str, port: int) -> None:
+        try:
+            lookup = Lookup(host, port, _look_up(host, port, 0), None)
+        except OSError as failure:
+            lookup = Lookup(host, port, [], failure)
+        except UnicodeError as failure:
+            lookup = Lookup(host, port, [], OSError(f"no name of a host: {failure}"))
+        self._end(lookup)
+
+    def _end(self, lookup: Lookup) -> None:
+        self._found.append(lookup)
+        self._on_found()
+
+
+def _look_up(host: str, port: int, flags: int) -> list[Address]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=flags)
+    return [Address(family, sockaddr) for family, _, _, _, sockaddr in found]
