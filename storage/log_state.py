@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kavka.config.topic_config import TopicConfig
 from kavka.config.values import LONG_MAX
@@ -23,6 +23,10 @@ from kavka.storage.segment import DELETED_SUFFIX, Segment
 
 Published: TypeAlias = tuple[int, int, tuple[Segment, ...], tuple[int, ...]]
 """(log end offset, size of the active segment, segments, their base offsets)"""
+NO_EPOCH: Final = -1
+"""No leader epoch: a log that leads and follows in none has no role yet, and whoever opened it does as it likes."""
+NOBODYS_EPOCH: Final = -2
+"""Follows in no leader's epoch: nobody appends any more."""
 
 
 class NewestKnown(NamedTuple):
@@ -45,8 +49,8 @@ class LogState:
 
     `flush_lock` is held by whoever works in the folder without `lock` (a flush, a swap of compacted segments) and by
     who renames it, and guards `saved_epochs`, `topic_id_saved` and `durable_changes`. `folder_saved` becomes true once
-    and for all, by whoever fsynced. `high_watermark` is guarded by `watermark_lock`. Order: flush_lock, lock,
-    watermark_lock.
+    and for all, by whoever fsynced. `high_watermark` and `stands_alone` are guarded by `watermark_lock`. Order:
+    flush_lock, lock, watermark_lock.
     """
 
     __slots__ = (
@@ -68,11 +72,12 @@ class LogState:
         "flushes_by_count",
         "folder",
         "folder_saved",
+        "following_epoch",
         "high_watermark",
         "last_flush_ms",
+        "leading_epoch",
         "lock",
         "log_start_offset",
-        "lowest_leader_epoch",
         "newest_known",
         "partition",
         "producers",
@@ -84,6 +89,7 @@ class LogState:
         "saved_epochs",
         "sealed",
         "snapshots",
+        "stands_alone",
         "swapped",
         "swapping",
         "topic",
@@ -126,8 +132,12 @@ class LogState:
         self.abort_cleaning: Callable[[], None] | None = None
         """Ends the round of compaction that is at the log. Never called under `lock`."""
         self.log_start_offset = 0
-        self.lowest_leader_epoch = -1
-        """Who leads with a lower epoch may not append any more."""
+        self.leading_epoch = NO_EPOCH
+        """The leader epoch in which this replica leads: as its leader nobody appends in any other."""
+        self.following_epoch = NO_EPOCH
+        """The one in which it follows: what was fetched in another one changes nothing. One of the two is NO_EPOCH."""
+        self.stands_alone = False
+        """Whether it leads, and is the only replica there is: what is appended is committed. `watermark_lock`'s."""
         self.high_watermark = 0
         self.recovery_point = 0
         self.clean_offset: int | None = None
@@ -150,6 +160,11 @@ class LogState:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.topic}-{self.partition})"
+
+    @property
+    def has_role(self) -> bool:
+        """Whether it was told that it leads or follows. Lock held."""
+        return self.leading_epoch != NO_EPOCH or self.following_epoch != NO_EPOCH
 
     @property
     def stored_recovery_point(self) -> int:
@@ -361,6 +376,18 @@ class LogState:
         """Raises AppendError (KAFKA_STORAGE_ERROR) once the log is closed. Lock held."""
         if self.closed:
             raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.partition} is closed")
+
+    def check_follows(self, leader_epoch: int | None) -> None:
+        """Raises AppendError: KAFKA_STORAGE_ERROR once closed, FENCED_LEADER_EPOCH unless it follows in that epoch.
+
+        Lock held. None: nobody else decides about this log.
+        """
+        self.check_open()
+        if leader_epoch is not None and leader_epoch != self.following_epoch and self.has_role:
+            now = f"leads in {self.leading_epoch}" if self.leading_epoch >= 0 else f"follows in {self.following_epoch}"
+            raise AppendError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"fetched in leader epoch {leader_epoch}, but {self!r} {now}"
+            )
 
     def _undo_write(self, segment: Segment, position: int) -> None:
         try:

@@ -12,13 +12,13 @@ from kavka.storage import partition_metadata
 from kavka.storage.files import PASSING, TEMPORARY_SUFFIX
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_answers import AbortedTransaction, ProducerStatus
-from kavka.storage.log_state import LogState
+from kavka.storage.log_state import NO_EPOCH, LogState
 from kavka.storage.partition_folders import delete_folder
 from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.retention import retention_offset
 from kavka.storage.segment import Segment
 from kavka.storage.swapping import finish_swap
-from kavka.storage.trimming import delete_below, delete_records_before, start_anew, truncate_to
+from kavka.storage.trimming import advance_start, delete_below, delete_records_before, start_anew, truncate_to
 
 logger: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -77,13 +77,33 @@ class ManagedLog(LogState):
                 self.producers.replicated_to(self.high_watermark)
         return True
 
+    def advance_alone(self) -> None:
+        """What was appended is committed, if this is still the only replica (`stand_alone`)."""
+        with self.watermark_lock:
+            end_offset = self.published[0]
+            if not self.stands_alone or end_offset <= self.high_watermark:
+                return
+            self.high_watermark = end_offset
+        if self.producers.unreplicated:
+            with self.lock:
+                self.producers.replicated_to(self.high_watermark)
+
+    def stand_alone(self, alone: bool) -> None:
+        """Whether `advance_alone` may move the high watermark from now on: others need not be asked."""
+        with self.watermark_lock:
+            self.stands_alone = alone
+
     def set_high_watermark(self, offset: int) -> int:
-        """Put it where it is told, within the log: for followers and at start. What was set."""
+        """Put it where it is told, within the log: at start. What was set."""
         with self.lock:
-            with self.watermark_lock:
-                self.high_watermark = max(self.log_start_offset, min(offset, self.published[0]))
-            self.producers.replicated_to(self.high_watermark)
-            return self.high_watermark
+            return self._put_high_watermark(offset)
+
+    def follow(self, high_watermark: int, log_start_offset: int, leader_epoch: int) -> None:
+        """What the leader of that epoch says of both, as far as this log goes. Raises AppendError, as appends do."""
+        with self.lock:
+            self.check_follows(leader_epoch)
+            self._put_high_watermark(high_watermark)
+            advance_start(self, min(log_start_offset, self.published[0]))
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(the largest known epoch up to `epoch`, its end offset); (-1, -1) if `epoch` is beyond all (KIP-279)."""
@@ -93,36 +113,40 @@ class ManagedLog(LogState):
         """The leader epoch in which the offset was written; -1 if unknown."""
         return self.epochs.epoch_for(offset)
 
-    def begin_leader_epoch(self, epoch: int) -> None:
-        """The leader of `epoch` begins at the log's end; who still appends as an earlier one is refused (`fence`)."""
+    def begin_leader_epoch(self, epoch: int) -> int:
+        """This replica leads in `epoch`, from the log's end on, which is returned; nobody appends in another one."""
         with self.lock:
-            self.epochs.assign(epoch, self.published[0])
-            self.lowest_leader_epoch = max(self.lowest_leader_epoch, epoch)
+            end_offset = self.published[0]
+            self.epochs.assign(epoch, end_offset)
+            self.leading_epoch, self.following_epoch = epoch, NO_EPOCH
+            return end_offset
 
-    def fence(self, epoch: int) -> None:
-        """From now on leaders of epochs below are refused.
+    def follow_leader_epoch(self, epoch: int) -> None:
+        """This replica follows in `epoch`: from now on nobody appends as its leader, or fetches for an earlier epoch.
 
         A request may have looked at the partition's role just before it changed, and come to append only now.
         """
         with self.lock:
-            self.lowest_leader_epoch = max(self.lowest_leader_epoch, epoch)
+            with self.watermark_lock:
+                self.stands_alone = False
+            self.leading_epoch, self.following_epoch = NO_EPOCH, epoch
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop what is at or behind `offset`; whole batches go.
+    def truncate_to(self, offset: int, leader_epoch: int | None = None) -> None:
+        """Drop what is at or behind `offset`; whole batches go. `leader_epoch`: of the follower that is told to.
 
         Where the disk refuses a step, whatever the reason, the log is given up: half of it may be gone.
         """
         with self.lock:
-            self.check_open()
+            self.check_follows(leader_epoch)
             try:
                 truncate_to(self, offset)
             except OSError as error:
                 raise self.give_up("truncation failed", error) from error
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
+    def truncate_fully_and_start_at(self, offset: int, leader_epoch: int | None = None) -> None:
         """Drop everything; the next record gets `offset`. Fails as `truncate_to` does."""
         with self.lock:
-            self.check_open()
+            self.check_follows(leader_epoch)
             try:
                 start_anew(self, offset)
             except OSError as error:
@@ -296,6 +320,13 @@ class ManagedLog(LogState):
         """Close the log and unlink its folder with all that is in it; harmless twice. Raises OSError."""
         self.close(clean=False)
         delete_folder(self.directory, self.files)
+
+    def _put_high_watermark(self, offset: int) -> int:
+        """Lock held."""
+        with self.watermark_lock:
+            self.high_watermark = max(self.log_start_offset, min(offset, self.published[0]))
+        self.producers.replicated_to(self.high_watermark)
+        return self.high_watermark
 
     def _retain(self, step: Callable[["ManagedLog", int], _T], argument: int) -> _T:
         try:

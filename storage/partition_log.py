@@ -23,6 +23,7 @@ from kavka.storage.follower_append import append_copied
 from kavka.storage.loading import LoadedLog
 from kavka.storage.log_answers import AbortedTransaction, FoundOffset
 from kavka.storage.log_slice import LogSlice
+from kavka.storage.log_state import NO_EPOCH
 from kavka.storage.log_validator import CheckedBatch, check_batch, is_v2, recheck
 from kavka.storage.managed_log import ManagedLog
 from kavka.storage.partition_metadata import CorruptPartitionMetadataError, InconsistentTopicIdError, topic_id_text
@@ -113,7 +114,7 @@ class PartitionLog(ManagedLog):
         size, _, last_delta, max_timestamp_ms, producer_id, _, _ = batch
         rolled, marker, repeated = False, None, None
         with self.lock:
-            if self.closed or leader_epoch < self.lowest_leader_epoch:
+            if self.closed or leader_epoch != self.leading_epoch:
                 self._check_may_append(leader_epoch)
             base_offset, position, segments, bases = self.published
             if producer_id >= 0:
@@ -163,10 +164,11 @@ class PartitionLog(ManagedLog):
         """Append batches as the leader of that epoch has them; a cut last one is left out, and one of a later epoch.
 
         Raises AppendError, and nothing was written: CORRUPT_MESSAGE (to be fetched again), OFFSET_OUT_OF_RANGE where
-        they don't come behind the log's end.
+        they don't come behind the log's end, FENCED_LEADER_EPOCH where this replica follows in another epoch by now,
+        or leads.
         """
         with self.lock:
-            self.check_open()
+            self.check_follows(leader_epoch)
             result, rolled = append_copied(self, records, leader_epoch)
         if rolled or result.last_offset - self.recovery_point >= self.flush_beyond:
             self._flush_after_append(rolled, Origin.REPLICATION)
@@ -244,10 +246,9 @@ class PartitionLog(ManagedLog):
 
     def _check_may_append(self, leader_epoch: int) -> None:
         self.check_open()
-        if leader_epoch < self.lowest_leader_epoch:
-            raise AppendError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leader epoch {leader_epoch} is over, at {self.lowest_leader_epoch}"
-            )
+        if self.has_role and leader_epoch != self.leading_epoch:
+            now = f"leads in {self.leading_epoch}" if self.leading_epoch != NO_EPOCH else "follows"
+            raise AppendError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"not the leader of epoch {leader_epoch}: {now}")
 
     def _check_producer(
         self,

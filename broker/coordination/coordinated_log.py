@@ -65,7 +65,7 @@ class CoordinatedLog:
     def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
         """See InternalLog."""
         partition = self.partition
-        if partition.leader_epoch != leader_epoch:
+        if partition.role.leader_epoch != leader_epoch:
             raise self._led_otherwise(leader_epoch)
         result = partition.append(
             memoryview(batch),
@@ -81,7 +81,7 @@ class CoordinatedLog:
     def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:
         """See InternalLog."""
         partition = self.partition
-        if partition.leader_epoch != leader_epoch:
+        if partition.role.leader_epoch != leader_epoch:
             raise self._led_otherwise(leader_epoch)
         built = _new_tuple(CheckedBatch, (len(batch), 0, records - 1, timestamp_ms, *_NO_PRODUCER))
         data = memoryview(batch)
@@ -141,7 +141,7 @@ class CoordinatedLog:
         partition = self.partition
         return BrokerError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"{partition.topic}-{partition.index} has leader epoch {partition.leader_epoch}, not {leader_epoch}",
+            f"{partition.topic}-{partition.index} has leader epoch {partition.role.leader_epoch}, not {leader_epoch}",
         )
 
     def _flush_soon(self) -> bool:
@@ -207,7 +207,7 @@ class _AwaitedCommit(DelayedOperation):
         super().__init__()
         self._coordinated = coordinated
         self._partition = coordinated.partition
-        self._leader_epoch = self._partition.leader_epoch
+        self._leader_epoch = self._partition.role.leader_epoch
         self._end_offset = end_offset
         self._done = done
 
@@ -220,7 +220,7 @@ class _AwaitedCommit(DelayedOperation):
             self._done(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif self._coordinated.high_watermark < self._end_offset:
             self._done(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
-        elif partition.is_under_min_isr:
+        elif not partition.has_enough_copies:
             self._done(BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
         else:
             self._done(None)
@@ -228,5 +228,6 @@ class _AwaitedCommit(DelayedOperation):
     def _leads(self) -> bool:
         partition = self._partition
         source = partition.log
+        role = partition.role
         has_log = source is not None and not source.deleting
-        return has_log and partition.is_leader and partition.leader_epoch == self._leader_epoch
+        return has_log and role.is_leader and role.leader_epoch == self._leader_epoch

@@ -156,7 +156,7 @@ class Coordination(Generic[S]):
                     lambda: services.config.current.offsets_commit_timeout_ms,
                     self.workers.flushes,
                 )
-        self.runtime.leads(partition.index, partition.leader_epoch, led)
+        self.runtime.leads(partition.index, partition.role.leader_epoch, led)
 
     def topics_changed(self) -> None:
         """Topics came, went or grew. Never waits."""

@@ -55,6 +55,8 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     connection = context.connection
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
+    if run.limits.is_follower:
+        run.note_progress(request.replica_state.replica_epoch if context.api_version >= 15 else -1)
     # More than it may get it need not wait for.
     min_bytes = min(request.min_bytes, run.limits.max_bytes)
     if (
@@ -127,8 +129,24 @@ class _Fetch:
         self._session_epoch = epoch_after(request.session_epoch)
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
-        if self.limits.is_follower:
-            self._follower_fetched(replica_id)
+
+    def note_progress(self, broker_epoch: int) -> None:
+        """A follower has all below the offsets that it asks for: of those that were read, and so found to be right."""
+        for reading in self.readings:
+            partition, asked = reading.partition, reading.asked
+            if partition is None or reading.leader_epoch < 0:
+                continue
+            try:
+                partition.follower_fetched(
+                    self.limits.replica_id,
+                    asked.fetch_offset,
+                    leader_epoch=reading.leader_epoch,
+                    leader_end_offset=reading.leader_end_offset,
+                    log_start_offset=asked.log_start_offset,
+                    broker_epoch=broker_epoch,
+                )
+            except BrokerError as failure:
+                reading.refuse(failure.code)
 
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
@@ -246,20 +264,6 @@ class _Fetch:
         if endpoint is not None:
             rack = snapshot.brokers[leader_id].rack
             endpoints[leader_id] = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack)
-
-    def _follower_fetched(self, replica_id: int) -> None:
-        now_ms = self._services.now_ms()
-        for reading in self.readings:
-            partition = reading.partition
-            if partition is None or not partition.is_leader:
-                continue
-            try:
-                partition.follower_fetched(replica_id, reading.asked.fetch_offset, now_ms)
-            except BrokerError as failure:
-                # A broker that knows our epoch may be of an assignment that we have not heard of yet.
-                knows_epoch = reading.asked.current_leader_epoch >= 0
-                is_stranger = failure.code is ErrorCode.UNKNOWN_LEADER_EPOCH and not knows_epoch
-                reading.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_stranger else failure.code)
 
 
 def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:

@@ -10,7 +10,8 @@ Behaviour
   and the tiered offsets are -1.
 
 Versions
-- v2: isolation level. v4: leader epochs. v7: max timestamp, -3 (KIP-734). v8: local log start, -4 (KIP-405).
+- v2: isolation level. v4: leader epochs. v5: OFFSET_NOT_AVAILABLE (KIP-207). v7: max timestamp, -3 (KIP-734).
+- v8: local log start, -4 (KIP-405).
 - v9: last tiered offset, -5. v10: a timeout for remote look-ups, which is not needed. v11: earliest pending upload, -6.
 """
 
@@ -52,6 +53,7 @@ FIRST_VERSION_OF: Final = {
 CONSUMER: Final = -1
 DEBUGGING_REPLICA: Final = -2
 READ_COMMITTED: Final = 1
+OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 Found = tuple[int, int, int]
 """Timestamp, offset, leader epoch; -1 for each that there is not."""
@@ -89,7 +91,8 @@ def _look_up(
     partition.check_leader_epoch(part.current_leader_epoch)
     log = _readable_log(partition, request.replica_id)
     if timestamp == LATEST:
-        return (-1, _last_fetchable(log, request), partition.leader_epoch)
+        _check_not_behind(partition, log, request, context.api_version)
+        return (-1, _last_fetchable(log, request), partition.role.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start_offset = log.log_start_offset
         return (-1, start_offset, log.epoch_for_offset(start_offset))
@@ -97,6 +100,7 @@ def _look_up(
         return NOTHING
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
     if found is None or found.offset >= _last_fetchable(log, request):
+        _check_not_behind(partition, log, request, context.api_version)
         return NOTHING
     return (found.timestamp_ms, found.offset, found.leader_epoch)
 
@@ -112,6 +116,16 @@ def _last_fetchable(log: "PartitionLog", request: ListOffsetsRequest) -> int:
     if request.replica_id != CONSUMER:
         return log.log_end_offset
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+
+
+def _check_not_behind(partition: "Partition", log: "PartitionLog", request: ListOffsetsRequest, version: int) -> None:
+    """A new leader does not know what is committed before its high watermark reaches its epoch's start (KIP-207).
+
+    Until then its end would seem to go back. Raises BrokerError OFFSET_NOT_AVAILABLE (v5), LEADER_NOT_AVAILABLE.
+    """
+    if request.replica_id == CONSUMER and partition.role.epoch_start_offset > log.high_watermark:
+        known = version >= OFFSET_NOT_AVAILABLE_SINCE
+        raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _found(part: ListOffsetsPartition, found: Found, version: int) -> ListOffsetsPartitionResponse:

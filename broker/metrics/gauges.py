@@ -116,7 +116,7 @@ def _exporter_gauges(metrics: Metrics, services: "Services") -> None:
         return lambda: (
             ({"topic": each.topic, "partition": str(each.index)}, float(read(each, log)))
             for each in list(services.replicas.partitions.values())
-            if each.is_leader and (log := each.log) is not None
+            if each.role.is_leader and (log := each.log) is not None
         )
 
     def of_known(read: Callable[[PartitionMetadata], int]) -> Callable[[], Iterator[Reading]]:
@@ -148,4 +148,4 @@ def _exporter_gauges(metrics: Metrics, services: "Services") -> None:
 
 
 def _is_under_min_isr(partition: "Partition") -> bool:
-    return partition.is_leader and partition.is_under_min_isr
+    return partition.role.is_leader and partition.is_under_min_isr

@@ -102,7 +102,7 @@ class _Groups:
         partitions = self._services.replicas.partitions
         for group_id, topic, partition, offset in self._offsets():
             hosted = partitions.get((topic, partition))
-            if hosted is not None and hosted.is_leader and hosted.log is not None:
+            if hosted is not None and hosted.role.is_leader and hosted.log is not None:
                 yield group_id, topic, partition, max(hosted.log.high_watermark - offset, 0)
 
 

@@ -49,6 +49,7 @@ def current_leader(services: "Services", topic: str, index: int) -> tuple[int, i
     """
     partition = services.replicas.partitions.get((topic, index))
     if partition is not None and partition.log is not None:
-        return partition.leader_id, partition.leader_epoch
+        role = partition.role
+        return role.leader_id, role.leader_epoch
     known = services.metadata.current.partition(topic, index)
     return (-1, -1) if known is None else (known.leader, known.leader_epoch)

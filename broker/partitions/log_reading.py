@@ -59,19 +59,23 @@ class ReadLimits:
 class Reading:
     """One partition's part of a fetch: what was asked, and after `read` the answer and how many bytes it has."""
 
-    __slots__ = ("answer", "asked", "partition", "piece", "size_bytes")
+    __slots__ = ("answer", "asked", "leader_end_offset", "leader_epoch", "partition", "piece", "size_bytes")
 
     def __init__(self, partition: Partition | None, asked: FetchPartition, refusal: ErrorCode | None = None) -> None:
         self.partition = partition
         self.asked = asked
         self.piece: LogSlice | None = None
         self.size_bytes = 0
+        self.leader_epoch = -1
+        """The one in which a follower's fetch was found to be right, and read; -1: it is not, or no follower's."""
         if partition is None or refusal is not None:
             self.refuse(ErrorCode.NONE if refusal is None else refusal)
         if refusal is not None:
             # Empty where nothing was read, null where reading failed: as Kafka has it.
             self.answer.aborted_transactions = []
 
+    leader_end_offset: int
+    """Where the log ended before a follower's read."""
     answer: PartitionData
     """Where there is a partition to read, from the first `read` on."""
 
@@ -108,14 +112,18 @@ class Reading:
         nothing_yet: bool,
         is_trial: bool,
     ) -> None:
-        log = partition.leader_log()
-        partition.check_leader_epoch(asked.current_leader_epoch)
+        role = None
+        if limits.replica_id >= 0:
+            log, role = partition.check_follower(limits.replica_id, asked.current_leader_epoch)
+        else:
+            log = partition.leader_log()
+            partition.check_leader_epoch(asked.current_leader_epoch)
         high_watermark = log.high_watermark
         last_stable_offset = log.last_stable_offset
         if limits.replica_id == CONSUMER:
             end_offset = last_stable_offset if limits.wants_committed else high_watermark
         else:
-            end_offset = log.log_end_offset
+            self.leader_end_offset = end_offset = log.log_end_offset
         answer = PartitionData(
             partition_index=asked.partition,
             error_code=0,
@@ -135,6 +143,8 @@ class Reading:
             min_one=nothing_yet and limits.honours_first_batch,
             end_offset=end_offset,
         )
+        if role is not None:
+            self.leader_epoch = role.leader_epoch
         if (
             limits.honours_first_batch
             and not nothing_yet
@@ -165,9 +175,10 @@ class Reading:
         if partition is None:
             return True
         log = partition.log
-        if log is None or not partition.is_leader:
+        role = partition.role
+        if log is None or not role.is_leader:
             return True
-        if self.asked.current_leader_epoch not in (-1, partition.leader_epoch):
+        if self.asked.current_leader_epoch not in (-1, role.leader_epoch):
             return True
         offset = self.asked.fetch_offset
         log_end_offset = log.log_end_offset
@@ -242,7 +253,7 @@ def read_all(readings: list[Reading], limits: ReadLimits) -> int:
 def _diverges(log: "PartitionLog", asked: FetchPartition, answer: PartitionData) -> bool:
     """Whether the client's last epoch ends earlier here than where it wants to go on (KIP-595, KIP-320)."""
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0:
+    if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
         raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
         return False

@@ -1,17 +1,29 @@
-"""A partition as this broker hosts it: its log, its role, its leader epoch, ISR and high watermark.
+"""A partition as this broker hosts it: its log, its role, and what it knows of its followers.
 
 Kafka's Partition. On one broker the ISR is this broker alone, so the high watermark follows every append at once; the
 rules are those of a cluster all the same.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.partitions.follower_progress import FollowerProgress, broker_epochs, met
+from kavka.broker.partitions.replication import (
+    Replication,
+    after_answer,
+    alone,
+    committed_offset,
+    is_joining,
+    lagging,
+)
+from kavka.broker.partitions.role import NO_ROLE, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.appending import Origin
+from kavka.storage.log_state import NOBODYS_EPOCH
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 if TYPE_CHECKING:
@@ -19,66 +31,50 @@ if TYPE_CHECKING:
     from kavka.storage.log_validator import CheckedBatch
     from kavka.storage.partition_log import PartitionLog
 
-NO_LEADER: Final = -1
-
-
-class FollowerState:
-    """What the leader knows of one follower."""
-
-    __slots__ = ("caught_up_ms", "end_offset")
-
-    def __init__(self) -> None:
-        self.end_offset = -1
-        self.caught_up_ms = 0
+logger: Final = logging.getLogger(__name__)
 
 
 class Partition:
     """One partition on this broker.
 
-    Threads: role, epochs, ISR and replicas change under `_lock` (taken by the controller's requests and, later, by ISR
-    changes); each is published by one assignment, and read without the lock by any thread. `log` is set with the role;
-    there is none while the partition is offline. The high watermark belongs to the log. Watch lists are checked with
-    no lock held.
+    Threads: `role` is one immutable value, swapped whole under `_lock` and read without it by any thread; who needs
+    several of its fields reads it once. `followers` changes under `_lock`. `log` is set with the role; there is none
+    while the partition is offline. The high watermark belongs to the log. Watch lists are checked with no lock held.
     """
 
     __slots__ = (
         "_broker_id",
         "_lock",
-        "controller_epoch",
+        "_replication",
         "data_arrived",
         "followers",
         "high_watermark_moved",
         "index",
-        "is_leader",
-        "isr",
-        "leader_epoch",
-        "leader_id",
         "log",
-        "partition_epoch",
-        "replicas",
+        "role",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, broker_id: int, topic: str, index: int, topic_id: bytes) -> None:
+    def __init__(
+        self, broker_id: int, topic: str, index: int, topic_id: bytes, replication: Replication | None = None
+    ) -> None:
         self._broker_id = broker_id
         self._lock = threading.Lock()
+        self._replication = alone() if replication is None else replication
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.log: PartitionLog | None = None
-        self.is_leader = False
-        self.leader_id = NO_LEADER
-        self.leader_epoch = -1
-        self.partition_epoch = -1
-        self.controller_epoch = -1
-        self.isr: tuple[int, ...] = ()
-        self.replicas: tuple[int, ...] = ()
-        self.followers: dict[int, FollowerState] = {}
+        self.role = NO_ROLE
+        self.followers: dict[int, FollowerProgress] = {}
         self.data_arrived = WatchList()
         """Fetches that wait for data (consumers for the high watermark, followers for the end)."""
         self.high_watermark_moved = WatchList()
         """Produces with acks=all, DeleteRecords, and whatever else waits for replication."""
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.index}"
 
     @property
     def high_watermark(self) -> int:
@@ -93,9 +89,13 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether too few replicas are in sync for acks=all; Kafka never asks for more than are assigned."""
-        log = self.log
-        isr_size = len(self.isr)
-        return log is not None and isr_size < log.config.min_insync_replicas and isr_size < len(self.replicas)
+        return self._is_under_min_isr(self.log, self.role)
+
+    @property
+    def has_enough_copies(self) -> bool:
+        """Whether acks=all holds for what is committed now: counts those too who are about to be added to the ISR."""
+        log, role = self.log, self.role
+        return log is None or len(role.maximal_isr) >= role.effective_min_isr(log.config.min_insync_replicas)
 
     def leader_log(self) -> "PartitionLog":
         """The log, if this broker leads. Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR (offline)."""
@@ -104,7 +104,7 @@ class Partition:
             raise BrokerError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory"
             )
-        if not self.is_leader:
+        if not self.role.is_leader:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return log
 
@@ -113,43 +113,83 @@ class Partition:
 
         Raises BrokerError FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one.
         """
-        if claimed_epoch == -1 or claimed_epoch == self.leader_epoch:
+        leader_epoch = self.role.leader_epoch
+        if claimed_epoch == -1 or claimed_epoch == leader_epoch:
             return
-        if claimed_epoch < self.leader_epoch:
+        if claimed_epoch < leader_epoch:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
         raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def make_leader(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
         """Lead from now on; True when this broker did not lead before, or under another epoch.
 
-        The caller wakes who waits, by `wake_all`, when it holds no lock.
+        Changes nothing where a later state is known already: the controller's answer to AlterPartition may be here
+        before its order. The caller wakes who waits, by `wake_all`, when it holds no lock.
         """
         with self._lock:
-            was_leader = self.is_leader
-            new_epoch = state.leader_epoch > self.leader_epoch
-            self._adopt(state, controller_epoch, log)
-            self.followers = {
-                replica: self.followers.get(replica) or FollowerState()
-                for replica in state.replicas
-                if replica != self._broker_id
-            }
-            if new_epoch:
-                log.begin_leader_epoch(state.leader_epoch)
-            self.leader_id = self._broker_id
-            self.is_leader = True
-            self._advance_high_watermark(log)
-        return new_epoch or not was_leader
+            before = self.role
+            if state.partition_epoch < before.partition_epoch:
+                return False
+            high_watermark = log.high_watermark
+            is_new = state.leader_epoch > before.leader_epoch or not before.is_leader
+            isr, replicas = tuple(state.isr), tuple(state.replicas)
+            is_sole = isr == replicas == (self._broker_id,)
+            # Before others may join the ISR, and not by its old rules.
+            log.stand_alone(is_sole)
+            start_offset = log.begin_leader_epoch(state.leader_epoch) if is_new else before.epoch_start_offset
+            others = [replica for replica in replicas if replica != self._broker_id]
+            now_ms = self._replication.monotonic_ms()
+            self.followers = met(
+                self.followers, others, isr, start_offset, now_ms, is_new=is_new, was_led=before.is_leader
+            )
+            self.log = log
+            # What led uncleanly leads for good (KIP-704): the next change of the ISR tells the controller so.
+            self.role = PartitionRole(
+                is_leader=True,
+                leader_id=self._broker_id,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                controller_epoch=controller_epoch,
+                replicas=replicas,
+                isr=isr,
+                maximal_isr=isr,
+                is_sole=is_sole,
+                adding=tuple(state.adding_replicas),
+                removing=tuple(state.removing_replicas),
+                epoch_start_offset=start_offset,
+            )
+            self._advance_high_watermark()
+        if is_new and state.leader_recovery_state == RECOVERING:
+            logger.error(
+                "%r: elected from outside the ISR, leads from offset %d in epoch %d, its high watermark is %d:"
+                " what others had committed beyond is lost",
+                self,
+                start_offset,
+                state.leader_epoch,
+                high_watermark,
+            )
+        return is_new
 
     def make_follower(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
-        """Follow `state.leader` from now on; True when the leader or its epoch is new. Wake as for `make_leader`."""
+        """Follow `state.leader` from now on; True when the leader or its epoch is new. Else as `make_leader`."""
         with self._lock:
-            changed = state.leader_epoch != self.leader_epoch or self.leader_id != state.leader
-            self.is_leader = False
-            log.fence(state.leader_epoch)
-            self._adopt(state, controller_epoch, log)
-            self.leader_id = state.leader
+            before = self.role
+            if state.partition_epoch < before.partition_epoch:
+                return False
+            log.follow_leader_epoch(state.leader_epoch)
+            self.log = log
             self.followers = {}
-        return changed
+            self.role = PartitionRole(
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                controller_epoch=controller_epoch,
+                replicas=tuple(state.replicas),
+                adding=tuple(state.adding_replicas),
+                removing=tuple(state.removing_replicas),
+                recovery_state=state.leader_recovery_state,
+            )
+        return before.is_leader or (state.leader_epoch, state.leader) != (before.leader_epoch, before.leader_id)
 
     def append(
         self,
@@ -170,18 +210,18 @@ class Partition:
         `withdrawn`: of a coordinator's marker. `built`: see `PartitionLog.append_as_leader`.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
-        log = self.log
-        if log is None or not self.is_leader:
+        role, log = self.role, self.log
+        if log is None or not role.is_leader:
             log = self.leader_log()
-        isr_size = len(self.isr)
-        if acks == -1 and isr_size < len(self.replicas) and self.is_under_min_isr:
+        if acks == -1 and not role.is_sole and self._is_under_min_isr(log, role):
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"the ISR of {self.topic}-{self.index} has {isr_size} of {log.config.min_insync_replicas} replicas",
+                f"the ISR of {self.topic}-{self.index} has {len(role.isr)} of "
+                f"{log.config.min_insync_replicas} replicas",
             )
         result = log.append_as_leader(
             records,
-            leader_epoch=self.leader_epoch,
+            leader_epoch=role.leader_epoch,
             now_ms=now_ms,
             origin=origin,
             single_v2_batch=produce_version >= 3,
@@ -191,8 +231,13 @@ class Partition:
             withdrawn=withdrawn,
             built=built,
         )
-        if isr_size == 1:
-            log.advance_high_watermark(log.published[0])
+        # As it is after the append: the ISR may have shrunk to this broker just before the end moved.
+        role = self.role
+        if role.is_sole:
+            log.advance_alone()
+        elif role.maximal_isr == (self._broker_id,):
+            with self._lock:
+                self._advance_high_watermark()
         return result
 
     def appended(self) -> None:
@@ -202,51 +247,137 @@ class Partition:
         if self.high_watermark_moved.operations:
             self.high_watermark_moved.check()
 
-    def follower_fetched(self, replica_id: int, fetch_offset: int, now_ms: int) -> None:
-        """A follower has everything below `fetch_offset`: move the high watermark if that was what it waited for."""
+    def check_follower(self, replica_id: int, claimed_epoch: int) -> "tuple[PartitionLog, PartitionRole]":
+        """What a follower's fetch may read, before it does: (log, role). See `follower_fetched`.
+
+        Raises BrokerError as `leader_log` and `check_leader_epoch`; UNKNOWN_LEADER_EPOCH for a broker that is no
+        replica as far as is known here: it may be one of an assignment that this broker has not heard of yet. Without
+        an epoch, of an old version, that is NOT_LEADER_OR_FOLLOWER.
+        """
+        role = self.role
         log = self.leader_log()
+        self.check_leader_epoch(claimed_epoch)
+        if replica_id not in role.replicas or replica_id == self._broker_id:
+            raise BrokerError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if claimed_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"broker {replica_id} is no replica of {self!r}",
+            )
+        return log, role
+
+    def follower_fetched(
+        self,
+        replica_id: int,
+        fetch_offset: int,
+        *,
+        leader_epoch: int,
+        leader_end_offset: int,
+        log_start_offset: int = -1,
+        broker_epoch: int = -1,
+    ) -> None:
+        """A follower has everything below `fetch_offset`: move the high watermark, and the ISR, if that is due.
+
+        Called when the fetch's epoch, offset and last fetched epoch were checked (`check_follower`, the read), in the
+        role's `leader_epoch` of then: in another one it does not count any more. `leader_end_offset` is the log's end
+        from before the read; `broker_epoch` that of the fetch (v15), else -1. No lock may be held.
+        Raises BrokerError NOT_LEADER_OR_FOLLOWER where a later incarnation of that broker has fetched already.
+        """
+        replication = self._replication
         with self._lock:
-            follower = self.followers.get(replica_id)
-            if follower is None:
+            role, log, follower = self.role, self.log, self.followers.get(replica_id)
+            if not role.is_leader or role.leader_epoch != leader_epoch or log is None or follower is None:
+                return
+            if follower.broker_epoch is not None and -1 < broker_epoch < follower.broker_epoch:
                 raise BrokerError(
-                    ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {replica_id} is no replica of this partition"
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has a later epoch than {broker_epoch}"
                 )
-            follower.end_offset = fetch_offset
-            if fetch_offset >= log.log_end_offset:
-                follower.caught_up_ms = now_ms
-            moved = self._advance_high_watermark(log)
+            follower.fetched(
+                fetch_offset, log_start_offset, leader_end_offset, broker_epoch, replication.monotonic_ms()
+            )
+            pending = None
+            if is_joining(role, replica_id, follower, log.high_watermark, replication):
+                pending = self._ask_for((*role.isr, replica_id), is_expansion=True)
+            moved = self._advance_high_watermark()
+        if pending is not None:
+            replication.propose(self, pending)
         if moved:
             self.appended()
+
+    def shrink_isr(self) -> None:
+        """Ask for an ISR without those who lag; to be called every half `replica.lag.time.max.ms`. No lock held."""
+        replication = self._replication
+        role = self.role
+        if not role.is_leader or role.pending is not None or len(role.isr) < 2:
+            return
+        with self._lock:
+            role, log = self.role, self.log
+            if not role.is_leader or log is None:
+                return
+            end_offset = log.log_end_offset
+            late = lagging(role, self._broker_id, end_offset, self.followers, replication, replication.monotonic_ms())
+            if not late:
+                return
+            pending = self._ask_for(tuple(each for each in role.isr if each not in late), is_expansion=False)
+        ends = {each: known.end_offset for each, known in self.followers.items() if each in late}
+        logger.info("ISR of %r: from %s to %s, end offset %d, late %s", self, role.isr, pending.isr, end_offset, ends)
+        replication.propose(self, pending)
+
+    def isr_answered(self, pending: PendingIsr, answer: GrantedIsr | ErrorCode) -> bool:
+        """The controller's answer to `pending`. True: it is to be asked once more. No lock may be held."""
+        replication = self._replication
+        with self._lock:
+            role = self.role
+            if role.pending is not pending:
+                return False
+            after = after_answer(role, answer)
+            if after is None:
+                replication.failed_isr_changes += 1
+                return True
+            self.role = after
+            if after.pending is None and isinstance(answer, GrantedIsr):
+                replication.isr_expansions += pending.is_expansion
+                replication.isr_shrinks += not pending.is_expansion
+            else:
+                replication.failed_isr_changes += 1
+            moved = self._advance_high_watermark()
+        logger.info("ISR of %r: asked for %s, answered %s", self, pending.isr, answer)
+        if moved:
+            self.appended()
+        return False
 
     def take_offline(self) -> None:
         """The log's directory has failed. The caller then wakes who waits, by `wake_all`."""
         with self._lock:
             self.log = None
-            self.is_leader = False
+            self.role = self.role._replace(is_leader=False, is_sole=False)
 
     def resign(self) -> None:
         """Lead no more: the partition leaves this broker. The caller then wakes who waits, by `wake_all`."""
         with self._lock:
-            self.is_leader = False
+            self.role = self.role._replace(is_leader=False, is_sole=False)
+            if self.log is not None:
+                self.log.follow_leader_epoch(NOBODYS_EPOCH)
 
     def wake_all(self) -> None:
         """Have everything that waits look again. No lock may be held."""
         self.high_watermark_moved.check()
         self.data_arrived.check()
 
-    def _adopt(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> None:
-        self.log = log
-        self.controller_epoch = controller_epoch
-        self.leader_epoch = state.leader_epoch
-        self.partition_epoch = state.partition_epoch
-        self.isr = tuple(state.isr)
-        self.replicas = tuple(state.replicas)
+    def _ask_for(self, isr: tuple[int, ...], *, is_expansion: bool) -> PendingIsr:
+        """Lock held."""
+        role = self.role
+        epochs = broker_epochs(self.followers, isr)
+        pending = PendingIsr(isr, epochs, role.leader_epoch, role.partition_epoch, is_expansion)
+        self.role = role.asking(pending)
+        return pending
 
-    def _advance_high_watermark(self, log: "PartitionLog") -> bool:
-        in_sync = [log.log_end_offset]
-        for replica in self.isr:
-            if replica != self._broker_id:
-                follower = self.followers.get(replica)
-                in_sync.append(follower.end_offset if follower is not None else -1)
-        lowest = min(in_sync)
+    def _is_under_min_isr(self, log: "PartitionLog | None", role: PartitionRole) -> bool:
+        return log is not None and len(role.isr) < role.effective_min_isr(log.config.min_insync_replicas)
+
+    def _advance_high_watermark(self) -> bool:
+        """True if it moved. Under min.insync.replicas it stands still (KAFKA-15583). Lock held."""
+        log, role, replication = self.log, self.role, self._replication
+        if log is None or not role.is_leader or self._is_under_min_isr(log, role):
+            return False
+        now_ms = replication.monotonic_ms()
+        lowest = committed_offset(role, log.log_end_offset, self.followers, replication, now_ms)
         return lowest > log.high_watermark and log.advance_high_watermark(lowest)

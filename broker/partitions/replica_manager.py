@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
+from kavka.broker.partitions.replication import Replication, alone
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -42,11 +43,16 @@ class ReplicaManager:
     """
 
     def __init__(
-        self, broker_id: int, logs: "LogManager", on_leadership: Callable[[Partition, bool], None] | None = None
+        self,
+        broker_id: int,
+        logs: "LogManager",
+        on_leadership: Callable[[Partition, bool], None] | None = None,
+        replication: Replication | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
         self._on_leadership = on_leadership
+        self.replication = alone() if replication is None else replication
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
         self.controller_epoch = 0
@@ -116,7 +122,7 @@ class ReplicaManager:
                         refused[key] = ErrorCode.KAFKA_STORAGE_ERROR
                         continue
                     # -2 is a deleted topic, -1 an old controller: both are past every epoch (KIP-599).
-                    if partition is not None and 0 <= state.leader_epoch < partition.leader_epoch:
+                    if partition is not None and 0 <= state.leader_epoch < partition.role.leader_epoch:
                         refused[key] = ErrorCode.FENCED_LEADER_EPOCH
                         continue
                     if partition is not None:
@@ -149,6 +155,11 @@ class ReplicaManager:
             partition.wake_all()
         return hit
 
+    def shrink_isrs(self) -> None:
+        """Have leaders ask for ISRs without followers that lag: every half `replica.lag.time.max.ms`. Any thread."""
+        for partition in self.partitions.values():
+            partition.shrink_isr()
+
     def retry_refused(self) -> bool:
         """Try again what a disk refused for a reason that passes. True: there is less of it, so tell the controller.
 
@@ -167,7 +178,7 @@ class ReplicaManager:
     @property
     def leader_count(self) -> int:
         """How many partitions this broker leads."""
-        return sum(partition.is_leader for partition in self.partitions.values())
+        return sum(partition.role.is_leader for partition in self.partitions.values())
 
     @property
     def offline_count(self) -> int:
@@ -177,7 +188,10 @@ class ReplicaManager:
     @property
     def under_replicated_count(self) -> int:
         """How many led partitions have fewer in-sync replicas than replicas."""
-        return sum(p.is_leader and len(p.isr) < len(p.replicas) for p in self.partitions.values())
+        return sum(
+            role.is_leader and len(role.isr) < len(role.replicas)
+            for role in (partition.role for partition in self.partitions.values())
+        )
 
     def _make_logs(
         self, wanted: Mapping[TopicPartition, WantedLog]
@@ -237,17 +251,20 @@ class ReplicaManager:
         if isinstance(hosted_log, BrokerError):
             log.error("cannot host topic=%s partition=%d error=%r", topic, state.partition_index, str(hosted_log))
             if partition is None and self._logs.is_offline(*key):
-                partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+                partitions[key] = self._new(topic, state.partition_index, topic_id)
             return hosted_log.code
         if partition is None:
-            partition = partitions[key] = Partition(self._broker_id, topic, state.partition_index, topic_id)
+            partition = partitions[key] = self._new(topic, state.partition_index, topic_id)
         if state.leader == self._broker_id:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:
             changed = partition.make_follower(state, controller_epoch, hosted_log)
         if changed:
-            self._tell(partition, partition.is_leader)
+            self._tell(partition, partition.role.is_leader)
         return ErrorCode.NONE
+
+    def _new(self, topic: str, index: int, topic_id: bytes) -> Partition:
+        return Partition(self._broker_id, topic, index, topic_id, self.replication)
 
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         if self._on_leadership is not None:
@@ -256,7 +273,7 @@ class ReplicaManager:
 
 def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
     """Whether the partition can be hosted, and the controller's order is not older than what is known of it."""
-    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.leader_epoch)
+    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.role.leader_epoch)
 
 
 def _stopped(

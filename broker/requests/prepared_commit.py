@@ -142,7 +142,7 @@ class CommitShape:
             if data[start:end] != piece:
                 return None
         coordinated = self._coordinated
-        if coordinated is None or len(coordinated.isr) != 1:
+        if coordinated is None or not coordinated.role.is_sole:
             return None
         source = coordinated.log
         if source is None or source.flushes_by_count:

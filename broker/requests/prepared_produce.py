@@ -164,7 +164,7 @@ class PreparedProduces(Prepared):
             return None
         if not may_wait and (log.flushes_by_count or (frame.nbytes > LONG_BYTES and log.rules.looks_closer)):
             return None
-        if records is None or (shape.acks == -1 and len(partition.isr) != 1):
+        if records is None or (shape.acks == -1 and not partition.role.is_sole):
             return None
         if len(records) < HEADER_SIZE_BYTES:
             return None

@@ -91,7 +91,7 @@ class TopicShape:
         batches: Batches = []
         for index, records in found.items():
             partition = hosted.get((self.topic, index))
-            if partition is None or (self.acks == -1 and len(partition.isr) != 1):
+            if partition is None or (self.acks == -1 and not partition.role.is_sole):
                 return None
             log = partition.log
             if log is None or (self.version >= TOPIC_IDS_SINCE and partition.topic_id != self._topic_id):

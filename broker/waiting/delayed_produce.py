@@ -19,7 +19,7 @@ class Awaited:
 
     def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
         self.partition = partition
-        self.leader_epoch = partition.leader_epoch
+        self.leader_epoch = partition.role.leader_epoch
         self.required_offset = required_offset
         self.answer = answer
         self.settled = False
@@ -29,14 +29,14 @@ class Awaited:
         if self.settled:
             return True
         partition = self.partition
-        log = partition.log
-        if log is None or not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+        role, log = partition.role, partition.log
+        if log is None or not role.is_leader or role.leader_epoch != self.leader_epoch:
             self.settled = True
             self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             self.answer.base_offset = -1
         elif log.high_watermark >= self.required_offset:
             self.settled = True
-            if partition.is_under_min_isr:
+            if not partition.has_enough_copies:
                 self.answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return self.settled
 

@@ -150,6 +150,14 @@ class BrokerCore:
         brokers = {BROKER_ID: ("broker.example", 9092), leader: address}
         self.services.metadata.apply(update_metadata(self._topics, brokers=brokers))
 
+    def replicate(self, topic: str, replica_id: int, offset: int, index: int = 0) -> None:
+        """That follower has everything below `offset`."""
+        partition = self.replicas.partitions[topic, index]
+        end_offset = self.log(topic, index).log_end_offset
+        partition.follower_fetched(
+            replica_id, offset, leader_epoch=partition.role.leader_epoch, leader_end_offset=end_offset
+        )
+
     def ask(self, *frames: bytes) -> bytes:
         """All that the client gets back for frames that come together; no more once the connection closed, or waits."""
         if self.socket.closed:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.partitions.producer_ids import ProducerIds
+from kavka.broker.partitions.role import PartitionRole
 from kavka.broker.requests.handling import Context, Handler, registered_handlers
 from kavka.broker.requests.session import Session
 from kavka.broker.security.acl import Operation, Resource
@@ -155,18 +156,25 @@ class FakePartition:
     def __init__(self, topic: str, index: int, *, is_leader: bool = True) -> None:
         self.log = FakeLog()
         self.log.topic, self.log.partition = topic, index
-        self.topic, self.index, self.isr = topic, index, (BROKER_ID,)
-        self.is_leader = is_leader
-        self.leader_epoch = 3
+        self.topic, self.index = topic, index
+        self.role = PartitionRole(
+            is_leader=is_leader,
+            leader_id=BROKER_ID,
+            leader_epoch=3,
+            replicas=(BROKER_ID,),
+            isr=(BROKER_ID,),
+            maximal_isr=(BROKER_ID,),
+            is_sole=is_leader,
+        )
 
     def leader_log(self) -> FakeLog:
-        if not self.is_leader:
+        if not self.role.is_leader:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.log
 
     def check_leader_epoch(self, claimed: int) -> None:
-        if claimed not in (-1, self.leader_epoch):
-            older = claimed < self.leader_epoch
+        if claimed not in (-1, self.role.leader_epoch):
+            older = claimed < self.role.leader_epoch
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 

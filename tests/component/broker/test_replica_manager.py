@@ -111,7 +111,7 @@ def test_partitions_are_led_and_followed_as_ordered(rig: Rig) -> None:
     response = rig.order((0, ME, 0), (1, OTHER, 0))
 
     assert (response.error_code, codes(response)) == (0, [0, 0])
-    assert [rig.partition(index).is_leader for index in (0, 1)] == [True, False]
+    assert [rig.partition(index).role.is_leader for index in (0, 1)] == [True, False]
     assert rig.changes == [(0, True), (1, False)]
     assert (rig.replicas.leader_count, rig.replicas.under_replicated_count, rig.replicas.offline_count) == (1, 1, 0)
 
@@ -122,7 +122,7 @@ def test_an_order_of_an_old_controller_changes_nothing(rig: Rig) -> None:
     assert rig.order((0, OTHER, 9), controller_epoch=4).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert rig.stop(0, 9, controller_epoch=4).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
 
-    assert rig.partition(0).is_leader
+    assert rig.partition(0).role.is_leader
 
 
 def test_an_order_of_an_old_leadership_changes_that_partition_not(rig: Rig) -> None:
@@ -130,8 +130,8 @@ def test_an_order_of_an_old_leadership_changes_that_partition_not(rig: Rig) -> N
 
     assert codes(rig.order((0, OTHER, 4), (1, ME, 0))) == [ErrorCode.STALE_CONTROLLER_EPOCH, 0]
 
-    assert (rig.partition(0).leader_epoch, rig.partition(0).is_leader) == (5, True)
-    assert rig.partition(1).is_leader
+    assert (rig.partition(0).role.leader_epoch, rig.partition(0).role.is_leader) == (5, True)
+    assert rig.partition(1).role.is_leader
 
 
 def test_leading_again_in_the_same_epoch_is_no_change(rig: Rig) -> None:
@@ -201,7 +201,7 @@ def test_an_order_for_a_topic_of_the_same_name_but_another_id_is_refused(rig: Ri
     response = rig.order((0, ME, 1), topic_id=topic_id_of("another"))
 
     assert codes(response) == [ErrorCode.INCONSISTENT_TOPIC_ID]
-    assert rig.partition(0).leader_epoch == 0
+    assert rig.partition(0).role.leader_epoch == 0
 
 
 def test_a_failed_directory_takes_its_partitions_offline_and_no_others(rig: Rig) -> None:
@@ -282,7 +282,7 @@ def test_a_partition_that_a_full_disk_refused_is_hosted_when_there_is_room(rig: 
 
     assert codes(rig.order((0, ME, 0))) == [0]
 
-    assert rig.partition(0).is_leader
+    assert rig.partition(0).role.is_leader
 
 
 def test_a_leadership_that_begins_while_its_directory_fails_does_not_stand(rig: Rig) -> None:
@@ -316,7 +316,7 @@ def test_what_a_disk_refused_is_made_by_a_retry(rig: Rig) -> None:
     assert rig.logs.manager.get("visits", 0) is not None
     assert not rig.replicas.retry_refused()
     assert codes(rig.order((0, ME, 1))) == [0]
-    assert rig.partition(0).is_leader
+    assert rig.partition(0).role.is_leader
 
 
 def test_what_a_disk_refused_is_not_made_when_the_controller_has_deleted_it(rig: Rig) -> None:

@@ -202,7 +202,7 @@ def test_a_marker_waits_for_the_in_sync_replicas(core: BrokerCore) -> None:
     answers = send(core, local(core), wanted(("visits", 0)))
 
     assert answers == []
-    core.replicas.partitions["visits", 0].follower_fetched(2, 1, NOW_MS)
+    core.replicate("visits", 2, 1)
     assert [answer.code for answer in answers[0]] == [ErrorCode.NONE]
 
 

@@ -63,7 +63,7 @@ class Rig:
                 partition, self.purgatory, lambda: NOW_MS, lambda: COMMIT_TIMEOUT_MS, self.world.jobs.append
             ),
         )
-        self.world.runtime.leads(partition.index, partition.leader_epoch, coordinated)
+        self.world.runtime.leads(partition.index, partition.role.leader_epoch, coordinated)
 
     def order(self, leader: int, isr: tuple[int, ...] = (ME,)) -> None:
         """The controller gives partition 0 to `leader`, under the next epoch."""
@@ -333,7 +333,7 @@ def test_too_few_replicas_in_sync_refuse_and_never_more_are_asked_for_than_there
     assert rig.world.put("g", 1).replies == [1]
 
     rig.lead(ME, OTHER)
-    rig.partition.isr = (ME,)
+    rig.partition.role = rig.partition.role._replace(isr=(ME,), maximal_isr=(ME,))
 
     assert rig.world.put("g", 2).errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert rig.world.offsets() == {"g": 1}
@@ -345,7 +345,7 @@ def test_answers_wait_for_the_replicas(make: Callable[..., Rig]) -> None:
 
     written, read = rig.world.put("g", 1), rig.world.get("g")
     assert (written.replies, read.replies, rig.purgatory.size) == ([], [], 2)
-    rig.partition.follower_fetched(OTHER, 1, NOW_MS)
+    rig.partition.follower_fetched(OTHER, 1, leader_epoch=rig.partition.role.leader_epoch, leader_end_offset=1)
 
     assert (written.replies, read.replies, rig.purgatory.size) == ([1], [1], 0)
 

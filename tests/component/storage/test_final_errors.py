@@ -198,7 +198,7 @@ def test_a_leader_whose_epoch_is_over_does_not_append(tmp_path: Path) -> None:
     assert late.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     append(log, b"b", leader_epoch=5)
 
-    log.fence(6)
+    log.follow_leader_epoch(6)
     with pytest.raises(BrokerError):
         append(log, b"late", leader_epoch=5)
 

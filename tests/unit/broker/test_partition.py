@@ -5,15 +5,9 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.partitions.partition import Partition
 from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
-from kavka.storage.partition_log import PartitionLog
-from tests.support.broker_handlers import topic_id_of
-from tests.support.partition_logs import batch_of, open_log
-
-ME, OTHER, THIRD = 1, 2, 3
+from tests.support.isr_stage import ME, OTHER, THIRD, Hosted
 
 
 class Seen(DelayedOperation):
@@ -31,43 +25,23 @@ class Seen(DelayedOperation):
         raise AssertionError("never satisfied")
 
 
-class Hosted:
+class WatchedHosted(Hosted):
     def __init__(self, directory: Path, **overrides: Any) -> None:
-        self.log: PartitionLog = open_log(directory, **overrides)
-        self.partition = Partition(ME, "visits", 0, topic_id_of("visits"))
+        super().__init__(directory, **overrides)
         self.data, self.watermark = Seen(), Seen()
         self.partition.data_arrived.operations[self.data] = None
         self.partition.high_watermark_moved.operations[self.watermark] = None
 
-    def state(self, leader: int, epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...] | None = None) -> Any:
-        return LeaderAndIsrPartitionState(
-            partition_index=0,
-            controller_epoch=1,
-            leader=leader,
-            leader_epoch=epoch,
-            isr=list(isr),
-            partition_epoch=0,
-            replicas=list(replicas or isr),
-        )
 
-    def lead(self, *isr: int, epoch: int = 0, replicas: tuple[int, ...] | None = None) -> bool:
-        return self.partition.make_leader(self.state(ME, epoch, isr, replicas), 1, self.log)
-
-    def follow(self, epoch: int) -> bool:
-        return self.partition.make_follower(self.state(OTHER, epoch, (OTHER, ME)), 1, self.log)
-
-    def append(self, acks: int = -1, version: int = 9) -> int:
-        return self.partition.append(memoryview(batch_of(b"a", b"b")), acks, version, 1_700_000_000_000).first_offset
-
-    def refusal(self, acks: int = -1) -> ErrorCode:
-        with pytest.raises(BrokerError) as refused:
-            self.append(acks)
-        return refused.value.code
+def refusal(hosted: Hosted, acks: int = -1) -> ErrorCode:
+    with pytest.raises(BrokerError) as refused:
+        hosted.append(acks)
+    return refused.value.code
 
 
 @pytest.fixture
 def hosted(tmp_path: Path) -> Hosted:
-    return Hosted(tmp_path)
+    return WatchedHosted(tmp_path)
 
 
 def test_a_leader_alone_sees_its_appends_at_once(hosted: Hosted) -> None:
@@ -80,15 +54,15 @@ def test_a_leader_alone_sees_its_appends_at_once(hosted: Hosted) -> None:
 
 
 def test_a_partition_refuses_appends_before_it_leads_and_after(hosted: Hosted) -> None:
-    assert hosted.refusal() is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(hosted) is ErrorCode.KAFKA_STORAGE_ERROR
     hosted.lead(ME)
     hosted.append()
     assert hosted.follow(1)
 
-    assert hosted.refusal() is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(hosted) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     hosted.partition.take_offline()
-    assert hosted.refusal() is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(hosted) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_the_high_watermark_waits_for_every_replica_in_sync(hosted: Hosted) -> None:
@@ -96,31 +70,30 @@ def test_the_high_watermark_waits_for_every_replica_in_sync(hosted: Hosted) -> N
     hosted.append()
     assert hosted.partition.high_watermark == 0
 
-    hosted.partition.follower_fetched(OTHER, 2, 10)
+    hosted.fetched(OTHER, 2)
     assert hosted.partition.high_watermark == 0
-    hosted.partition.follower_fetched(THIRD, 1, 20)
+    hosted.fetched(THIRD, 1)
     assert hosted.partition.high_watermark == 1
-    hosted.partition.follower_fetched(THIRD, 2, 30)
+    hosted.fetched(THIRD, 2)
 
     assert hosted.partition.high_watermark == 2
-    assert {number: each.caught_up_ms for number, each in hosted.partition.followers.items()} == {OTHER: 10, THIRD: 30}
 
 
 def test_a_replica_out_of_sync_holds_nobody_up(hosted: Hosted) -> None:
     hosted.lead(ME, OTHER, replicas=(ME, OTHER, THIRD))
     hosted.append()
-    hosted.partition.follower_fetched(OTHER, 2, 0)
+    hosted.fetched(OTHER, 2)
 
     assert hosted.partition.high_watermark == 2
-    hosted.partition.follower_fetched(THIRD, 1, 0)
+    hosted.fetched(THIRD, 1)
     assert hosted.partition.high_watermark == 2
 
 
 def test_the_high_watermark_never_goes_back(hosted: Hosted) -> None:
     hosted.lead(ME, OTHER)
     hosted.append()
-    hosted.partition.follower_fetched(OTHER, 2, 0)
-    hosted.partition.follower_fetched(OTHER, 0, 0)
+    hosted.fetched(OTHER, 2)
+    hosted.fetched(OTHER, 0)
 
     assert hosted.partition.high_watermark == 2
 
@@ -134,11 +107,20 @@ def test_a_shrunk_isr_moves_the_high_watermark(hosted: Hosted) -> None:
     assert hosted.partition.high_watermark == 2
 
 
-def test_a_stranger_is_no_follower(hosted: Hosted) -> None:
+@pytest.mark.parametrize(
+    ("claimed", "error"), [(0, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+)
+@pytest.mark.parametrize("stranger", [THIRD, ME])
+def test_a_stranger_is_no_follower(hosted: Hosted, stranger: int, claimed: int, error: ErrorCode) -> None:
     hosted.lead(ME, OTHER)
+    hosted.append()
 
-    with pytest.raises(BrokerError):
-        hosted.partition.follower_fetched(THIRD, 0, 0)
+    with pytest.raises(BrokerError) as refused:
+        hosted.partition.check_follower(stranger, claimed)
+    hosted.fetched(stranger, 2)
+
+    assert refused.value.code is error
+    assert hosted.high_watermark == 0
 
 
 @pytest.mark.parametrize(("acks", "refused"), [(1, False), (0, False), (-1, True)])
@@ -147,7 +129,7 @@ def test_too_few_in_sync_refuse_acks_all_only(tmp_path: Path, acks: int, refused
     hosted.lead(ME, replicas=(ME, OTHER))
 
     if refused:
-        assert hosted.refusal(acks) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert refusal(hosted, acks) is ErrorCode.NOT_ENOUGH_REPLICAS
         assert hosted.log.log_end_offset == 0
     else:
         assert hosted.append(acks) == 0

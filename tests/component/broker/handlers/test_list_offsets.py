@@ -127,3 +127,24 @@ def test_a_topic_that_may_not_be_described_is_refused(broker: Broker) -> None:
     forbids = Denying((Operation.DESCRIBE, "visits"))
 
     assert ask(broker, request(LATEST), authorizer=forbids)[0] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
+)
+def test_a_new_leader_whose_high_watermark_lags_does_not_know_the_end(
+    broker: Broker, version: int, error: ErrorCode
+) -> None:
+    partition = broker.replicas.partitions["visits", 0]
+    partition.role = partition.role._replace(epoch_start_offset=91)
+    partition.log.by_time = FoundOffset(1000, 50, 1)
+
+    assert ask(broker, request(LATEST), version)[0] == error
+    assert ask(broker, request(LATEST, isolation_level=1), version)[0] == error
+    assert ask(broker, request(1001), version)[0] == error
+    assert ask(broker, request(900), version)[:3] == (ErrorCode.NONE, 1000, 50)
+    assert ask(broker, request(EARLIEST), version)[:3] == (ErrorCode.NONE, -1, 5)
+    assert ask(broker, request(LATEST, replica_id=2), version)[:3] == (ErrorCode.NONE, -1, 100)
+
+    partition.log.high_watermark = 91
+    assert ask(broker, request(LATEST), version)[:3] == (ErrorCode.NONE, -1, 91)

@@ -1,0 +1,159 @@
+"""What the rules of replication ask of the broker, and what they decide: who is in sync, and what is committed."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from kavka.broker.partitions.follower_progress import FollowerProgress
+from kavka.broker.partitions.role import GrantedIsr, PartitionRole, PendingIsr
+from kavka.protocol.errors import ErrorCode
+
+Followers = Mapping[int, FollowerProgress]
+
+UNTOUCHED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+"""The controller says that it changed nothing, and that the partition epoch was the present one."""
+AWAITING_ORDERS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+"""The controller knows better than this leader: its next LeaderAndIsr tells, until then nothing else is asked."""
+
+
+class Proposer(Protocol):
+    """A partition that asks for another ISR."""
+
+    topic: str
+    index: int
+    topic_id: bytes
+
+    def isr_answered(self, pending: PendingIsr, answer: GrantedIsr | ErrorCode) -> bool:
+        """What the controller said. True: ask once more, for it is not known whether it did anything."""
+
+
+class Replication:
+    """The broker as its partitions see it, one for all of them.
+
+    `monotonic_ms`: a clock that nobody sets. `lag_time_max_ms`: `replica.lag.time.max.ms`. `is_eligible(broker id,
+    broker epoch of its last fetch)`: whether that broker lives, is not about to stop and is still the same incarnation
+    as far as this broker knows (KIP-903); called under a partition's lock, so it must not wait. `propose(partition,
+    pending)` asks the controller, and has `Partition.isr_answered` called with what it said; called with no lock held.
+
+    Threads: any. `isr_expansions`, `isr_shrinks` and `failed_isr_changes` are counted under partitions' locks, each
+    its own: now and then one is lost.
+    """
+
+    __slots__ = (
+        "failed_isr_changes",
+        "is_eligible",
+        "isr_expansions",
+        "isr_shrinks",
+        "lag_time_max_ms",
+        "monotonic_ms",
+        "propose",
+    )
+
+    def __init__(
+        self,
+        *,
+        monotonic_ms: Callable[[], int],
+        lag_time_max_ms: int,
+        is_eligible: Callable[[int, int], bool],
+        propose: Callable[[Proposer, PendingIsr], None],
+    ) -> None:
+        self.monotonic_ms: Final = monotonic_ms
+        self.lag_time_max_ms = lag_time_max_ms
+        self.is_eligible: Final = is_eligible
+        self.propose: Final = propose
+        self.isr_expansions = 0
+        self.isr_shrinks = 0
+        self.failed_isr_changes = 0
+
+
+def alone() -> Replication:
+    """For a broker that is the whole cluster: nobody else may join an ISR."""
+    return Replication(
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        lag_time_max_ms=30_000,
+        is_eligible=lambda broker_id, broker_epoch: False,
+        propose=lambda partition, pending: None,
+    )
+
+
+def committed_offset(
+    role: PartitionRole, log_end_offset: int, followers: Followers, replication: Replication, now_ms: int
+) -> int:
+    """Below it, every replica of the ISR has everything, and whoever is about to join it.
+
+    That is, who has asked to be added to it (the maximal ISR), and who is caught up as far as time goes and may be
+    asked for: a high watermark that ran ahead of those would never let them reach it.
+    """
+    lowest = log_end_offset
+    for broker_id, follower in followers.items():
+        if follower.end_offset < lowest and (
+            broker_id in role.maximal_isr
+            or (
+                follower.is_caught_up(log_end_offset, now_ms, replication.lag_time_max_ms)
+                and _is_eligible(broker_id, follower, replication)
+            )
+        ):
+            lowest = follower.end_offset
+    return lowest
+
+
+def is_joining(
+    role: PartitionRole, broker_id: int, follower: FollowerProgress, high_watermark: int, replication: Replication
+) -> bool:
+    """Whether the ISR is to be asked for with that follower: it has all that is committed.
+
+    For that it must also have reached where this leader began: what lies between its high watermark and there may be
+    committed too.
+    """
+    return (
+        role.pending is None
+        and broker_id not in role.isr
+        and follower.end_offset >= high_watermark
+        and follower.end_offset >= role.epoch_start_offset
+        and _is_eligible(broker_id, follower, replication)
+    )
+
+
+def lagging(
+    role: PartitionRole, own_id: int, log_end_offset: int, followers: Followers, replication: Replication, now_ms: int
+) -> tuple[int, ...]:
+    """Who of the ISR has not been caught up for `replica.lag.time.max.ms`. Nobody, while the controller is asked."""
+    if role.pending is not None:
+        return ()
+    limit_ms = replication.lag_time_max_ms
+    return tuple(
+        broker_id
+        for broker_id in role.isr
+        if broker_id != own_id
+        and not (
+            (follower := followers.get(broker_id)) is not None
+            and follower.is_caught_up(log_end_offset, now_ms, limit_ms)
+        )
+    )
+
+
+def after_answer(role: PartitionRole, answer: GrantedIsr | ErrorCode) -> PartitionRole | None:
+    """The role when the controller has answered what is pending; None: ask once more, nobody knows what it did.
+
+    A role that still has it pending waits for the controller's next order.
+    """
+    if isinstance(answer, GrantedIsr):
+        if answer.leader_epoch != role.leader_epoch or answer.partition_epoch < role.partition_epoch:
+            return role
+        return role.committed(answer.isr, answer.partition_epoch, answer.recovery_state)
+    if answer in UNTOUCHED:
+        return role.given_up()
+    return role if answer in AWAITING_ORDERS else None
+
+
+def _is_eligible(broker_id: int, follower: FollowerProgress, replication: Replication) -> bool:
+    return follower.broker_epoch is not None and replication.is_eligible(broker_id, follower.broker_epoch)
