@@ -4,15 +4,15 @@ from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import BatchHeader, iter_batch_headers, verify_crc
 from kavka.storage.appending import AppendError, AppendResult
 from kavka.storage.batch_scan import ScannedBatch
+from kavka.storage.leader_append import LeaderLog
 from kavka.storage.log_answers import AbortedTransaction
-from kavka.storage.log_state import LogState
 from kavka.storage.recovery import marker_of
 from kavka.storage.segment import Segment
 
 PlacedHeader = tuple[int, BatchHeader]
 
 
-def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tuple[AppendResult, bool]:
+def append_copied(log: LeaderLog, records: bytearray | memoryview | bytes) -> tuple[AppendResult, bool]:
     """(result, whether a segment was closed). Lock held. Raises AppendError."""
     batches = _check(log, records)
     now_ms = log.environment.now_ms()
@@ -38,7 +38,7 @@ def append_copied(log: LogState, records: bytearray | memoryview | bytes) -> tup
     return result, rolled
 
 
-def _check(log: LogState, records: bytearray | memoryview | bytes) -> list[PlacedHeader]:
+def _check(log: LeaderLog, records: bytearray | memoryview | bytes) -> list[PlacedHeader]:
     """The batches to append, each with its place in `records`."""
     try:
         batches = list(iter_batch_headers(records, allow_truncated_tail=True))
@@ -59,7 +59,7 @@ def _check(log: LogState, records: bytearray | memoryview | bytes) -> list[Place
 
 
 def _write_run(
-    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
+    log: LeaderLog, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
 ) -> None:
     """Write neighbouring batches at once, and account for them."""
     if not batches:
@@ -87,7 +87,7 @@ def _write_run(
 
 
 def _account(
-    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, position: int, header: BatchHeader
+    log: LeaderLog, segment: Segment, records: bytearray | memoryview | bytes, position: int, header: BatchHeader
 ) -> bool:
     """Tell the producer state; True if `.txnindex` got an entry."""
     marker = marker_of(ScannedBatch(position, header, records, position)) if header.is_control else None
