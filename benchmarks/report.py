@@ -9,11 +9,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.contestants import Contestant
-from benchmarks.row import Goal, Measurement, Metric, Row, UnavailableError
+from benchmarks.row import CPU, Goal, Measurement, Metric, Row, UnavailableError
 from kavka import __version__
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEADINGS = ("row", "measured", "Kavka", "Kafka 4.3.1", "ratio", "goal", "")
+TABLE_HEADINGS = (
+    "load",
+    "measured",
+    "Kavka",
+    "Kafka 4.3.1",
+    "ratio",
+    "Kavka's CPU, s",
+    "Kafka's CPU, s",
+    "ratio",
+    "besides, Kavka / Kafka",
+    "goals",
+)
 
 
 class Result:
@@ -46,14 +58,14 @@ class Report:
         self.command = " ".join([program, *arguments])
         self.started = datetime.datetime.now(datetime.UTC)
         self.load_average = os.getloadavg()[0]
-        self.lines: list[tuple[str, ...]] = []
+        self.rows: list[tuple[str, ...]] = []
         self.notes: list[str] = []
         self.has_failures = False
         self._is_headed = False
 
     def add(self, result: Result, seconds: float) -> None:
         lines = table_lines(result)
-        self.lines += lines
+        self.rows.append(table_row(result))
         for name, (kind, reason) in result.failures.items():
             self.has_failures = self.has_failures or not issubclass(kind, UnavailableError)
             word = "not available" if issubclass(kind, UnavailableError) else f"failed ({kind.__name__})"
@@ -75,16 +87,17 @@ class Report:
         text = [
             "# Results of the last `make bench`",
             "",
-            f"`{self.command}`, {self.started:%Y-%m-%d %H:%M} UTC, {took.seconds // 60} min",
+            f"`{self.command}`, {self.started:%Y-%m-%d %H:%M} UTC, {took.seconds // 60} min, commit {_commit()}",
             "",
             *(f"- {line}" for line in machine()),
             f"- load average before the run: {self.load_average:.2f}",
             "",
-            "Medians; the rounds' least and most in parentheses. Ratios are Kavka's value by Kafka's.",
+            "Medians; the rounds' least and most in parentheses. Ratios are Kavka's value by Kafka's. Earlier runs,",
+            "and rows that are not shown here: [HISTORY.md](HISTORY.md).",
             "",
-            "| " + " | ".join(HEADINGS) + " |",
-            "|" + "---|" * len(HEADINGS),
-            *("| " + " | ".join(line) + " |" for line in self.lines),
+            "| " + " | ".join(TABLE_HEADINGS) + " |",
+            "|" + "---|" * len(TABLE_HEADINGS),
+            *("| " + " | ".join(row) + " |" for row in self.rows),
             "",
         ]
         if self.notes:
@@ -112,6 +125,26 @@ def table_lines(result: Result) -> list[tuple[str, ...]]:
     return lines
 
 
+def table_row(result: Result) -> tuple[str, ...]:
+    """One line for a whole row: what it is about, the broker's CPU seconds for it, and the rest in few words."""
+    metrics = result.metrics()
+    main = next((metric for metric in metrics if metric is not CPU), None)
+    cells = [result.row.title, main.title if main else "-"]
+    for metric in (main, CPU):
+        kavka = result.values("kavka", metric) if metric else []
+        kafka = result.values("kafka", metric) if metric else []
+        spread = [_spread(values, metric) if metric else "-" for values in (kavka, kafka)]
+        cells += [*spread, _ratio(kavka, kafka)]
+    besides = [_beside(result, metric) for metric in metrics if metric not in (main, CPU)]
+    missed = [
+        f"MISSED: {goal.metric.title} {goal.text()}"
+        for goal in result.row.goals
+        if _verdict(goal, result.values("kavka", goal.metric), result.values("kafka", goal.metric)) == "MISSED"
+    ]
+    met = "met: " + ", ".join(f"{_short(goal.metric)} {goal.text()}" for goal in result.row.goals)
+    return (*cells, "; ".join(besides), "; ".join(missed) or (met if result.row.goals and metrics else ""))
+
+
 def machine() -> list[str]:
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?"
@@ -129,6 +162,25 @@ def _verdict(goal: Goal | None, kavka: Sequence[float], kafka: Sequence[float]) 
         return ""
     is_met = goal.is_met(statistics.median(kavka), statistics.median(kafka) if kafka else None)
     return "" if is_met is None else ("met" if is_met else "MISSED")
+
+
+def _beside(result: Result, metric: Metric) -> str:
+    medians = [
+        f"{statistics.median(values):,.{metric.digits}f}" if values else "-"
+        for values in (result.values("kavka", metric), result.values("kafka", metric))
+    ]
+    return f"{metric.title} {' / '.join(medians)}"
+
+
+def _short(metric: Metric) -> str:
+    """Without the unit: a ratio has none."""
+    return metric.title.partition(",")[0]
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _spread(values: Sequence[float], metric: Metric) -> str:

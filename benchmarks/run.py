@@ -1,8 +1,8 @@
 """`python -m benchmarks.run`: Kavka against Apache Kafka 4.3.1 on this machine, under the same load.
 
-Rows run one after another. In each, both brokers are warmed by the row's own load (Kafka for a minute, so that its
-compiler has seen it), then measured in turn for several rounds; medians are compared. Results are printed as they come
-and written to benchmarks/RESULTS.md.
+Rows run one after another: those of the table in benchmarks/RESULTS.md, or those asked for. In each, both brokers are
+warmed by the row's own load (Kafka for a minute, so that its compiler has seen it), then measured in turn for several
+rounds; medians are compared. Results are printed as they come; a run of the table is written to benchmarks/RESULTS.md.
 """
 
 import argparse
@@ -53,6 +53,23 @@ OWN_ROWS: tuple[Row, ...] = (
     *loading.OWN_ROWS,
     *lifecycle.OWN_ROWS,
 )
+TABLE = (
+    "produce-100b",
+    "produce-1000b",
+    "produce-single",
+    "produce-inflight1",
+    "consume-6",
+    "consume-read-committed",
+    "latency-end-to-end",
+    "commits-50",
+    "rebalance-classic",
+    "rebalance-consumer",
+    "transactions-java",
+    "compaction-beside",
+    "start",
+    "memory",
+)
+"""The rows that a reader of RESULTS.md sees, named in full."""
 FAILURES = (LoadFailedError, ProcessDiedError, TimeoutError, OSError, UnavailableError, KafkaException)
 
 
@@ -82,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             for contestant in contestants:
                 contestant.release()
-    if not arguments.no_write:
+    if not (arguments.rows or arguments.only or arguments.quick or arguments.no_write):
         report.write()
     return 1 if report.has_failures else 0
 
@@ -129,19 +146,27 @@ def _attempt(result: Result, contestant: Contestant, act: Callable[[Contestant],
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("--rounds", type=int, help=f"measured rounds a row (default {FULL.rounds})")
-    parser.add_argument("--rows", default="", help="names or beginnings of names, separated by commas")
+    parser.add_argument(
+        "--rows", default="", help="names or beginnings of names, separated by commas, or all (default: the table's)"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the load, one round, hardly any warm-up")
     parser.add_argument("--warm", type=float, metavar="SECONDS", help="warm-up of each row for Kafka")
     parser.add_argument("--only", choices=("kavka", "kafka"), help="run one broker alone")
     parser.add_argument("--kavka-setting", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--dir", type=Path, default=DATA, help="where the brokers' data go (default .cache/bench)")
-    parser.add_argument("--no-write", action="store_true", help="leave benchmarks/RESULTS.md as it is")
+    parser.add_argument(
+        "--no-write",
+        action="store_true",
+        help="leave benchmarks/RESULTS.md as it is, as with --rows, --only and --quick",
+    )
     parser.add_argument("--list", action="store_true", help="list the rows")
     return parser
 
 
 def _is_chosen(row: Row, names: str) -> bool:
-    return not names or any(row.name.startswith(name.strip()) for name in names.split(",") if name.strip())
+    if not names:
+        return row.name in TABLE
+    return names == "all" or any(row.name.startswith(name.strip()) for name in names.split(",") if name.strip())
 
 
 def _warm_up(row: Row, contestant: Contestant, scale: Scale) -> None:

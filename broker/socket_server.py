@@ -16,8 +16,8 @@ from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
-from kavka.broker.requests.inline_requests import InlineRequests
 from kavka.broker.requests.io_thread import IoThread
+from kavka.broker.requests.request_runner import InlineRequests
 from kavka.broker.requests.session import Sessions
 from kavka.config.errors import SettingRefusedError
 

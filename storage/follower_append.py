@@ -8,8 +8,8 @@ from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import BatchHeader, iter_batch_headers, verify_crc
 from kavka.storage.appending import AppendError, AppendResult
 from kavka.storage.batch_scan import ScannedBatch
+from kavka.storage.leader_append import LeaderLog
 from kavka.storage.log_answers import AbortedTransaction
-from kavka.storage.log_state import LogState
 from kavka.storage.recovery import marker_of
 from kavka.storage.segment import Segment
 from kavka.storage.trimming import advance_start, start_anew
@@ -18,7 +18,7 @@ PlacedHeader = tuple[int, BatchHeader]
 
 
 def append_copied(
-    log: LogState, records: bytearray | memoryview | bytes, leader_epoch: int | None
+    log: LeaderLog, records: bytearray | memoryview | bytes, leader_epoch: int | None
 ) -> tuple[AppendResult, bool]:
     """(result, whether a segment was closed). Lock held. Raises AppendError."""
     batches = _check(log, records, leader_epoch)
@@ -49,7 +49,7 @@ def append_copied(
     return result, rolled
 
 
-def _check(log: LogState, records: bytearray | memoryview | bytes, leader_epoch: int | None) -> list[PlacedHeader]:
+def _check(log: LeaderLog, records: bytearray | memoryview | bytes, leader_epoch: int | None) -> list[PlacedHeader]:
     """The batches to append, each with its place in `records`."""
     batches: list[PlacedHeader] = []
     next_offset = log.published[0]
@@ -85,7 +85,7 @@ def _lowest_offset(header: BatchHeader) -> int:
     return header.base_offset if header.magic >= 2 else header.last_offset
 
 
-def _begin_lower(log: LogState, offset: int) -> None:
+def _begin_lower(log: LeaderLog, offset: int) -> None:
     """Have an empty log begin at `offset`, in the middle of whose first batch it began."""
     try:
         start_anew(log, offset)
@@ -94,7 +94,7 @@ def _begin_lower(log: LogState, offset: int) -> None:
 
 
 def _write_run(
-    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
+    log: LeaderLog, segment: Segment, records: bytearray | memoryview | bytes, batches: list[PlacedHeader]
 ) -> None:
     """Write neighbouring batches at once, and account for them."""
     if not batches:
@@ -122,7 +122,7 @@ def _write_run(
 
 
 def _account(
-    log: LogState, segment: Segment, records: bytearray | memoryview | bytes, position: int, header: BatchHeader
+    log: LeaderLog, segment: Segment, records: bytearray | memoryview | bytes, position: int, header: BatchHeader
 ) -> bool:
     """Tell the producer state; True if `.txnindex` got an entry."""
     marker = marker_of(ScannedBatch(position, header, records, position)) if header.is_control else None

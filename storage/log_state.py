@@ -331,23 +331,6 @@ class LogState:
             self.files.replace(self.epoch_file, self.epochs.encode())
             self.saved_epochs = entries
 
-    def write(self, segment: Segment, records: bytearray | memoryview | bytes, position: int) -> None:
-        """Write at the known end; what was written in part is cut off again. Lock held.
-
-        Raises AppendError (KAFKA_STORAGE_ERROR): nothing of the records is left then.
-        """
-        try:
-            written = self.files.pwrite(segment.fd, records, position)
-            if written == len(records):
-                return
-        except OSError as error:
-            self._undo_write(segment, position)
-            raise self.disk_failed("append failed", error) from error
-        self._undo_write(segment, position)
-        reason = f"the disk is full: it took {written} of {len(records)} bytes"
-        self.environment.on_refused(self.directory, reason)
-        raise AppendError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
-
     def disk_failed(self, what: str, error: OSError) -> AppendError:
         """The error to raise; the log directory goes offline unless the disk is only full, or the log closed."""
         if isinstance(error, FinalDiskError):
@@ -388,10 +371,3 @@ class LogState:
             raise AppendError(
                 ErrorCode.FENCED_LEADER_EPOCH, f"fetched in leader epoch {leader_epoch}, but {self!r} {now}"
             )
-
-    def _undo_write(self, segment: Segment, position: int) -> None:
-        try:
-            self.files.ftruncate(segment.fd, position)
-        except OSError as error:
-            # The file holds bytes that nobody was promised: the next start will tell, this run can't go on here.
-            self.give_up("a write can't be undone", error)

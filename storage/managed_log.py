@@ -11,12 +11,10 @@ from kavka.protocol.errors import BrokerError
 from kavka.storage import partition_metadata
 from kavka.storage.files import PASSING, TEMPORARY_SUFFIX
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
-from kavka.storage.log_answers import AbortedTransaction, ProducerStatus
+from kavka.storage.log_answers import ProducerStatus
 from kavka.storage.log_state import NO_EPOCH, LogState
 from kavka.storage.partition_folders import delete_folder
-from kavka.storage.producer_state import CompletedTransaction
 from kavka.storage.retention import retention_offset
-from kavka.storage.segment import Segment
 from kavka.storage.swapping import finish_swap
 from kavka.storage.trimming import advance_start, delete_below, delete_records_before, start_anew, truncate_to
 
@@ -62,36 +60,6 @@ class ManagedLog(LogState):
             raise self.disk_failed("the topic id can't be saved", error) from error
         self.topic_id = topic_id
         self.topic_id_saved = False
-
-    def advance_high_watermark(self, offset: int) -> bool:
-        """Move it up to `offset`, at most to the log's end. True if it moved. Takes the log's lock only for markers."""
-        with self.watermark_lock:
-            end_offset = self.published[0]
-            if offset > end_offset:
-                offset = end_offset
-            if offset <= self.high_watermark:
-                return False
-            self.high_watermark = offset
-        if self.producers.unreplicated:
-            with self.lock:
-                self.producers.replicated_to(self.high_watermark)
-        return True
-
-    def advance_alone(self) -> None:
-        """What was appended is committed, if this is still the only replica (`stand_alone`)."""
-        with self.watermark_lock:
-            end_offset = self.published[0]
-            if not self.stands_alone or end_offset <= self.high_watermark:
-                return
-            self.high_watermark = end_offset
-        if self.producers.unreplicated:
-            with self.lock:
-                self.producers.replicated_to(self.high_watermark)
-
-    def stand_alone(self, alone: bool) -> None:
-        """Whether `advance_alone` may move the high watermark from now on: others need not be asked."""
-        with self.watermark_lock:
-            self.stands_alone = alone
 
     def set_high_watermark(self, offset: int) -> int:
         """Put it where it is told, within the log: at start. What was set."""
@@ -216,15 +184,6 @@ class ManagedLog(LogState):
         with self.lock:
             self.configure(config)
             self.published[2][-1].govern(self.roll_rules, self.jitter_ms())
-
-    def note_aborted(self, segment: Segment, completed: CompletedTransaction) -> None:
-        """Enter a transaction into the `.txnindex` of the segment with its marker. Lock held."""
-        last_stable_offset = self.producers.last_stable_offset_after(completed)
-        entry = AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
-        )
-        segment.transaction_index.append(entry)
-        self.save_indexes(segment)
 
     def begin_deletion(self) -> None:
         """Have what works in the folder end, and let nothing begin there any more. `await_quiet` waits for it."""

@@ -56,10 +56,10 @@ class Segment:
         "_files",
         "_first_timestamp_ms",
         "_jitter_ms",
-        "_pinned",
         "_rules",
         "base_offset",
         "created_ms",
+        "fd",
         "file",
         "limit_bytes",
         "limit_offset",
@@ -85,6 +85,8 @@ class Segment:
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.created_ms = 0
+        self.fd = -1
+        """The descriptor of the active segment, which keeps its file pinned; of others -1: it may be another file's."""
         self.recent_positions: dict[int, int] = {}
         """Base offsets of the last few batches: a consumer at the end of the log needs no search."""
         self.limit_bytes = 0
@@ -94,7 +96,6 @@ class Segment:
         self._first_timestamp_ms: int | None = None
         self._jitter_ms = 0
         self._bytes_since_index = 0
-        self._pinned = False
         self._rules: RollRules | None = None
 
     def create(self) -> None:
@@ -147,11 +148,6 @@ class Segment:
         self._rules = rules
         self._jitter_ms = jitter_ms
         self._set_limits()
-
-    @property
-    def fd(self) -> int:
-        """The descriptor of the active segment, which stays pinned until it is sealed."""
-        return self.file.fileno()
 
     def note_batch(
         self, base_offset: int, last_offset: int, position: int, size_bytes: int, max_timestamp_ms: int
@@ -207,8 +203,9 @@ class Segment:
             self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
 
     def unpin(self) -> None:
-        if self._pinned:
-            self._pinned = False
+        if self.fd >= 0:
+            # First: the number may be another file's as soon as the pin is gone.
+            self.fd = -1
             self.file.release()
 
     def find(self, offset: int, end_position: int) -> BatchPlace | None:
@@ -232,7 +229,7 @@ class Segment:
 
     def largest_timestamp(self) -> tuple[int, int]:
         """(timestamp, offset of the batch's end) of the newest message; (-1, base offset) if none has one. OSError."""
-        if self.max_timestamp_ms == NO_TIMESTAMP and self.size_bytes and not self._pinned:
+        if self.max_timestamp_ms == NO_TIMESTAMP and self.size_bytes and self.fd < 0:
             self.max_timestamp_ms, self.max_timestamp_offset = self.time_index.last_entry()
         return self.max_timestamp_ms, self.max_timestamp_offset
 
@@ -357,9 +354,8 @@ class Segment:
         self.transaction_index.path = stem + TRANSACTION_INDEX_SUFFIX
 
     def _pin(self, *, create: bool) -> int:
-        if not self._pinned:
-            self.file.acquire(create=create)
-            self._pinned = True
+        if self.fd < 0:
+            self.fd = self.file.acquire(create=create)
         return self.fd
 
     def _max_age_ms(self) -> int:
@@ -375,7 +371,7 @@ class Segment:
 
     def _set_limits(self) -> None:
         rules = self._rules
-        if rules is None or not self._pinned:
+        if rules is None or self.fd < 0:
             return
         self.limit_bytes = rules.segment_bytes
         first = self._first_timestamp_ms

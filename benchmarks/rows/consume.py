@@ -20,7 +20,7 @@ class ConsumeRow(Row):
         self.partitions = partitions
         self.name = f"consume-{partitions}"
         self.title = f"consume 100 B, {partitions} partition{'s' if partitions > 1 else ''}"
-        self.goals = (Goal(RATE, 0.95), Goal(CPU, 1.2))
+        self.goals = (Goal(RATE, 1.0), Goal(CPU, 1.0))
         self._topics: dict[str, str] = {}
 
     def prepare(self, contestant: Contestant, scale: Scale) -> None:

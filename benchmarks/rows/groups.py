@@ -25,7 +25,7 @@ class CommitRow(Row):
     def __init__(self, groups: int, commits: int) -> None:
         self.name = f"commits-{groups}"
         self.title = f"offset commits, {groups} group{'s' if groups > 1 else ''}, one in flight each"
-        self.goals = (Goal(COMMITS, 1.0),)
+        self.goals = (Goal(COMMITS, 1.0), Goal(CPU, 1.0))
         self._groups = groups
         self._commits = commits
 
@@ -66,7 +66,7 @@ class ConfluentCommitRow(Row):
 class RebalanceRow(Row):
     """A stable group is disturbed, and again: the time from the disturbance until all members have their partitions."""
 
-    goals = (Goal(REBALANCE, 1.0),)
+    goals = (Goal(REBALANCE, 1.0), Goal(CPU, 1.0))
     REBALANCES = 30
 
     def __init__(self, name: str, title: str, kind: type[GroupOfMembers]) -> None:

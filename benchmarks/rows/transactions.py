@@ -20,7 +20,7 @@ class JavaTransactionRow(Row):
 
     name = "transactions-java"
     title = f"transactions of {RECORDS} x 100 B, 1 partition, Java"
-    goals = (Goal(TRANSACTIONS, 1.0),)
+    goals = (Goal(TRANSACTIONS, 1.0), Goal(CPU, 1.0))
     COUNT = 5_000
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
@@ -39,7 +39,7 @@ class ConfluentTransactionRow(Row):
 
     name = "transactions-librdkafka"
     title = f"transactions of {RECORDS} x 100 B, 1 partition, confluent-kafka"
-    goals = (Goal(TRANSACTIONS, 1.0),)
+    goals = (Goal(TRANSACTIONS, 1.0), Goal(CPU, 1.0))
     COUNT = 3_000
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
@@ -64,7 +64,7 @@ class ReadCommittedRow(Row):
 
     name = "consume-read-committed"
     title = "consume 100 B, read_committed, 6 partitions, a tenth aborted"
-    goals = (Goal(RATE, 0.95), Goal(CPU, 1.2))
+    goals = (Goal(RATE, 1.0), Goal(CPU, 1.0))
     PARTITIONS = 6
     TRANSACTIONS = 1_000
     RECORDS = 10_000

@@ -33,7 +33,8 @@ READ_BUDGET_BYTES: Final = 1024 * 1024
 RunInline = Callable[[Connection, int, "ThreadCells"], int]
 """Runs the leading requests that need no I/O thread, and hands on what is left: how many it ran.
 
-Given the connection, whose `running` the caller holds and gives away, and when its requests were received (ns).
+Given the connection, whose `running` the caller holds and gives away, and when its requests were received (ns). Here
+`InlineRequests.run`, of broker/requests/request_runner.py; `SocketServer` makes one for each thread.
 """
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class NetworkThread(LoopThread):
         self._new_session = new_session
         self._metrics = metrics
         self.answered: Final = on_answered
+        """`RequestLog.answered`, of the one that `broker/server.py` makes."""
         self.defer: Final = queue.defer
         self._on_rejected = on_rejected
         self._gate = threading.Lock()

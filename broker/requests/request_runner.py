@@ -1,4 +1,20 @@
-"""Running a connection's requests, in order, a few at a time: on I/O threads, and the small ones on network threads."""
+"""Running a connection's requests, in order, a few at a time: on I/O threads, and the small ones on network threads.
+
+Handing a request to an I/O thread and back to sleep costs more than running it: with one produce in flight, eleven of
+a round trip's twenty system calls were futex calls. So the network thread that has just read requests runs those itself
+whose cost is known to be small, while nobody else is at work on their connection. Where that is decided:
+
+    NetworkThread._submit       nothing of its connection runs, waits or is unsent
+    InlineRequests.run          this thread does not rest; a long one's connection sends such alone
+    RequestRunner.run_turn      it is prepared, or small by its kind (`@handles(is_small=True)`, `prepared.py`)
+
+Of a producer that sends in bulk, requests up to a megabyte run there, too, as long as no other connection does so: what
+was received just now is in this processor's cache, and handing it over cost a fifth of the broker's time. Those of
+several are worth two threads.
+
+It must not wait for a disk, though, or all its connections would: when a run takes long (the kernel throttles writers
+whose disk is behind), requests go to the I/O threads for a while, longer each time.
+"""
 
 from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
@@ -23,6 +39,12 @@ MAX_ALONE_BYTES: Final = TURN_BYTES
 """But where one connection alone sends such, prepared ones up to this."""
 ANY_SIZE: Final = 1 << 62
 HELD: Final = -1
+SLOW_TURN_NS: Final = 25_000_000
+"""For a network thread, which is to rest from running requests then."""
+FIRST_REST_NS: Final = 250_000_000
+LONGEST_REST_NS: Final = 4_000_000_000
+BULK_NS: Final = 100_000_000
+"""For how long a connection counts as one that sends in bulk."""
 
 Run = tuple[memoryview, int, int, int]
 """A prepared request that was run: its frame, when it was received, started and done (ns)."""
@@ -144,6 +166,52 @@ class RequestRunner:
         if not connection.reading and connection.may_read_on and queue.has_room_for(connection):
             connection.thread.call(connection.thread.resume, connection)
         return count
+
+
+class InlineRequests(RequestRunner):
+    """What one network thread runs itself. Threads: that network thread alone."""
+
+    def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher", slow_ns: int = SLOW_TURN_NS) -> None:
+        """A turn that takes longer than `slow_ns` sends requests to the I/O threads for a while."""
+        super().__init__(queue, dispatcher)
+        self._slow_ns = slow_ns
+        self._rest_ns = FIRST_REST_NS
+        self._resting_until_ns = 0
+        self._bulk_id = -1
+        self._bulk_until_ns = 0
+        self._crowded_until_ns = 0
+
+    def run(self, connection: "Connection", received_ns: int, cells: "ThreadCells") -> int:
+        """Run the leading requests that may be run here, and hand on the others: how many were run.
+
+        The caller holds the connection's `running`, which it gives away; nothing of it waits to be answered.
+        """
+        is_large = connection.pending[0][0].nbytes > MAX_INLINE_BYTES
+        if received_ns < self._resting_until_ns or (is_large and not self._sends_alone(connection.id, received_ns)):
+            self._queue.put(connection)
+            return 0
+        count = self.run_turn(connection, cells, received_ns, MAX_ALONE_BYTES if is_large else MAX_INLINE_BYTES)
+        if count:
+            ended_ns = now_ns()
+            if ended_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
+                self._watch_pace(ended_ns, ended_ns - received_ns, count)
+        return count
+
+    def _sends_alone(self, connection_id: int, now_ns: int) -> bool:
+        """Whether no other connection has sent large requests of late."""
+        if connection_id != self._bulk_id:
+            if now_ns < self._bulk_until_ns:
+                self._crowded_until_ns = now_ns + BULK_NS
+            self._bulk_id = connection_id
+        self._bulk_until_ns = now_ns + BULK_NS
+        return now_ns >= self._crowded_until_ns
+
+    def _watch_pace(self, ended_ns: int, taken_ns: int, count: int) -> None:
+        if taken_ns > self._slow_ns + count * 20_000:
+            self._resting_until_ns = ended_ns + self._rest_ns
+            self._rest_ns = min(2 * self._rest_ns, LONGEST_REST_NS)
+        elif self._rest_ns > FIRST_REST_NS and ended_ns - self._resting_until_ns > LONGEST_REST_NS:
+            self._rest_ns = FIRST_REST_NS
 
 
 def _is_small(prepared: Prepared | None, frame: memoryview) -> bool:

@@ -9,8 +9,8 @@ from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.requests.handling import load_handlers
-from kavka.broker.requests.inline_requests import InlineRequests
 from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.request_runner import InlineRequests
 from kavka.broker.requests.session import Session, Sessions
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.metrics.registry import ThreadCells
 from kavka.broker.requests.prepared_commit import PreparedCommits
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
 from kavka.coordinator.group.offsets.commit import COMMITS
 from tests.support.group_core import OFFSETS, GroupCore, commit_frame
+from tests.support.prepared_ways import watch_short_ways
 
 VERSIONS = range(2, 11)
 
@@ -42,17 +42,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 @pytest.fixture
 def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each commit that looked for its shape, whether it took the short way."""
-    taken: list[bool] = []
-    run = PreparedCommits.run
-
-    def watched(self: PreparedCommits, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
-        answer = run(self, frame, cells, may_wait)
-        taken.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(PreparedCommits, "run", watched)
-    return taken
+    return watch_short_ways(monkeypatch, PreparedCommits)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

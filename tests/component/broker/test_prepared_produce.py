@@ -14,6 +14,7 @@ from kavka.protocol.headers import decode_response_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.partition_logs import batch_of
+from tests.support.prepared_ways import watch_short_ways
 
 VERSIONS = range(5, 14)
 TAKEN_ON_THE_NETWORK_THREAD = [
@@ -60,17 +61,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 @pytest.fixture
 def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each produce request that looked for its shape, whether it took the short way."""
-    taken: list[bool] = []
-    run = PreparedProduces.run
-
-    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
-        answer = run(self, frame, cells, may_wait)
-        taken.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(PreparedProduces, "run", watched)
-    return taken
+    return watch_short_ways(monkeypatch, PreparedProduces)
 
 
 def one(number: int, *, key: bytes | None = b"k") -> bytes:

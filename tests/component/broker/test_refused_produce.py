@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.metrics.registry import ThreadCells
 from kavka.broker.requests.prepared_produce import PreparedProduces
 from kavka.protocol.codec import decode
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -25,6 +24,7 @@ from tests.support.broker_core import NOW_MS, BrokerCore, produce_frame
 from tests.support.log_managers import FailingFiles
 from tests.support.network_stage import SIZE
 from tests.support.partition_logs import batch_of
+from tests.support.prepared_ways import watch_short_ways
 
 TOPICS = {
     "plain": {},
@@ -129,17 +129,7 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
 
 @pytest.fixture
 def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request that looked for its shape, whether it took the short way."""
-    taken: list[bool] = []
-    run = PreparedProduces.run
-
-    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
-        answer = run(self, frame, cells, may_wait)
-        taken.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(PreparedProduces, "run", watched)
-    return taken
+    return watch_short_ways(monkeypatch, PreparedProduces)
 
 
 class Producer:

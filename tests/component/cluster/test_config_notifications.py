@@ -76,14 +76,7 @@ def test_catching_up_applies_before_it_returns(stage: Stage, listener: Listener)
 
 
 def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> None:
-    stage.brokers(1)
-    heard = Listener(stage)
-    heard.changes.start()
-    controller = Controller(
-        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
-    )
-    stage.controllers.append(controller)
-    wait(controller.start())
+    controller, heard = _listening_controller(stage)
     wait(controller.create_topics([NewTopic("new")]))
     wait(controller.alter_configs(ConfigEntity.topic("new"), {"retention.ms": "9"}))
     assert heard.heard[-1] == ("new", {"retention.ms": "9"})
@@ -91,14 +84,7 @@ def test_alter_configs_answers_when_this_broker_has_applied_it(stage: Stage) -> 
 
 
 def test_alter_configs_does_not_answer_well_when_this_broker_has_not_applied_it(stage: Stage) -> None:
-    stage.brokers(1)
-    heard = Listener(stage)
-    heard.changes.start()
-    controller = Controller(
-        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
-    )
-    stage.controllers.append(controller)
-    wait(controller.start())
+    controller, heard = _listening_controller(stage)
     with pytest.raises(BrokerError, match="stored, but not applied: as an example") as refused:
         wait(controller.alter_configs(ConfigEntity.broker(1), {"fail": "yes"}))
     assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -108,14 +94,7 @@ def test_alter_configs_does_not_answer_well_when_this_broker_has_not_applied_it(
 
 
 def test_configurations_that_topics_come_and_go_with_are_applied_before_the_topics_are_led(stage: Stage) -> None:
-    stage.brokers(1)
-    heard = Listener(stage)
-    heard.changes.start()
-    controller = Controller(
-        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
-    )
-    stage.controllers.append(controller)
-    wait(controller.start())
+    controller, heard = _listening_controller(stage)
     seen: list[list[Heard]] = []
     stage.cluster.on_send = lambda broker, request: seen.append(list(heard.heard))
     wait(controller.create_topics([NewTopic("with", configs={"retention.ms": "9"}), NewTopic("without")]))
@@ -164,3 +143,16 @@ def test_a_topic_that_does_not_exist_has_no_configuration(stage: Stage) -> None:
         write_config(stage.registry, "topics/absent", {})
     assert raised.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert stage.registry.children("/config/topics") == []
+
+
+def _listening_controller(stage: Stage) -> tuple[Controller, Listener]:
+    """An elected controller on broker 1, and what the broker hears of configurations; the test stops its `changes`."""
+    stage.brokers(1)
+    heard = Listener(stage)
+    heard.changes.start()
+    controller = Controller(
+        stage.registry, 1, stage.cluster, stage.settings, stage.clock, config_notifications=heard.changes
+    )
+    stage.controllers.append(controller)
+    wait(controller.start())
+    return controller, heard

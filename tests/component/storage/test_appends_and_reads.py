@@ -101,6 +101,28 @@ def test_a_pinned_slice_outlives_its_segment(tmp_path: Path) -> None:
     piece.release()
 
 
+def test_only_who_keeps_its_file_pinned_knows_a_descriptor_to_write_to(tmp_path: Path) -> None:
+    log = open_log(tmp_path, segment_bytes=100)
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+    first, second, third = log.published[2]
+    assert (first.fd, second.fd) == (-1, -1)
+    assert third.fd == third.file.fileno() >= 0
+
+    log.truncate_to(1)
+    assert log.published[2] == (first, second)
+    assert (first.fd, third.fd) == (-1, -1)
+    assert second.fd == second.file.fileno() >= 0
+
+    log.truncate_fully_and_start_at(10)
+    begun = log.published[2][-1]
+    assert (first.fd, second.fd) == (-1, -1)
+    assert begun.fd == begun.file.fileno() >= 0
+
+    log.close()
+    assert begun.fd == -1
+
+
 def test_log_append_time_stamps_the_batch(tmp_path: Path) -> None:
     log = open_log(tmp_path, message_timestamp_type="LogAppendTime")
     result = append(log, b"a", timestamp_ms=5)

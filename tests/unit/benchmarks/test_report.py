@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.contestants import ApacheKafka, Contestant, Kavka
 from benchmarks.librdkafka import LoadFailedError, percentiles_ms
-from benchmarks.report import Report, table_lines
+from benchmarks.report import TABLE_HEADINGS, Report, Result, table_lines, table_row
 from benchmarks.row import CPU, RATE, START, Goal, Metric, Row, Scale, UnavailableError
-from benchmarks.run import run_row
+from benchmarks.run import OWN_ROWS, SHARED_ROWS, TABLE, run_row
 
 
 class FakeRow(Row):
@@ -63,6 +63,32 @@ def test_rounds_alternate_who_goes_first_and_medians_are_compared(contestants: l
     rate, cpu = table_lines(result)
     assert rate[2:] == ("20 (10-300)", "10 (10-10)", "2.00x", ">= 1.5x", "met")
     assert cpu[-1] == "MISSED"
+
+
+def test_a_row_of_the_table_says_all_of_it_in_one_line(contestants: list[Contestant]) -> None:
+    class LatencyRow(FakeRow):
+        def run(self, contestant: Contestant, scale: Scale) -> dict[Metric, float]:
+            return {**super().run(contestant, scale), START: 0.5}
+
+    result = run_row(LatencyRow({"kavka": [10.0, 30.0], "kafka": [10.0, 10.0]}), contestants, Scale(1.0, 0.0, rounds=2))
+
+    row = table_row(result)
+    assert len(row) == len(TABLE_HEADINGS)
+    assert row[:5] == ("a fake load", "rate, messages/s", "20 (10-30)", "10 (10-10)", "2.00x")
+    assert row[5:8] == ("1.00 (1.00-1.00)", "1.00 (1.00-1.00)", "1.00x")
+    assert row[8:] == ("start to first answer, s 0.500 / 0.500", "MISSED: broker's CPU, s <= 0.8x")
+
+
+def test_a_row_of_the_table_without_numbers_has_its_name() -> None:
+    row = table_row(Result(FakeRow({})))
+
+    assert len(row) == len(TABLE_HEADINGS)
+    assert row[0] == "a fake load"
+    assert not any("met" in cell for cell in row)
+
+
+def test_the_tables_rows_exist() -> None:
+    assert set(TABLE) <= {row.name for row in (*SHARED_ROWS, *OWN_ROWS)}
 
 
 def test_who_cannot_do_a_row_is_named_with_the_reason_and_not_asked_again(

@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 
 from kavka.broker.metrics.registry import Metrics
-from kavka.broker.requests import inline_requests, request_runner
-from kavka.broker.requests.inline_requests import BULK_NS, FIRST_REST_NS, LONGEST_REST_NS, SLOW_NS, InlineRequests
+from kavka.broker.requests import request_runner
 from kavka.broker.requests.prepared import CLOSES, SMALL, TAILING, Prepared
-from kavka.broker.requests.request_runner import MAX_ALONE_BYTES, MAX_INLINE_BYTES, MAX_INLINE_REQUESTS
+from kavka.broker.requests.request_runner import (
+    BULK_NS,
+    FIRST_REST_NS,
+    LONGEST_REST_NS,
+    MAX_ALONE_BYTES,
+    MAX_INLINE_BYTES,
+    MAX_INLINE_REQUESTS,
+    SLOW_TURN_NS,
+    InlineRequests,
+)
 
 FAST_NS = 10_000
 PRODUCE, FETCH, HEARTBEAT, OTHER = b"\0\0", b"\0\1", b"\0\x0c", b"\0\x12"
@@ -110,7 +118,7 @@ class Rig:
         return not self.holds
 
     def slow_run(self) -> None:
-        self.takes_ns = 2 * SLOW_NS
+        self.takes_ns = 2 * SLOW_TURN_NS
         assert self.run(frame(b"a")) == 1
         self.takes_ns = FAST_NS
 
@@ -122,8 +130,7 @@ def frame(what: bytes, api_key: bytes = PRODUCE, version: int = 9, length: int =
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
-    for module in (inline_requests, request_runner):
-        monkeypatch.setattr(module, "now_ns", lambda: rig.now_ns)
+    monkeypatch.setattr(request_runner, "now_ns", lambda: rig.now_ns)
     return rig
 
 
@@ -231,7 +238,7 @@ def test_after_a_slow_run_it_rests_longer_each_time_and_then_starts_anew(rig: Ri
 
 
 def test_many_quick_requests_are_not_a_slow_run(rig: Rig) -> None:
-    rig.takes_ns = 19_000 + SLOW_NS // MAX_INLINE_REQUESTS
+    rig.takes_ns = 19_000 + SLOW_TURN_NS // MAX_INLINE_REQUESTS
     assert rig.run(*[frame(b"a")] * MAX_INLINE_REQUESTS) == MAX_INLINE_REQUESTS
 
     assert rig.run(frame(b"a")) == 1

@@ -11,8 +11,8 @@ import pytest
 from kavka.broker.network import answers as answers_module
 from kavka.broker.network import connection, network_thread, request_queue
 from kavka.broker.requests import dispatcher, request_runner
-from kavka.broker.requests.inline_requests import InlineRequests
 from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.request_runner import InlineRequests
 from kavka.broker.requests.session import Session
 from kavka.cluster import promise
 from kavka.protocol.codec import encode
