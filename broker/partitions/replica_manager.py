@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
 from kavka.broker.partitions.replication import Replication, alone
@@ -39,7 +40,7 @@ class ReplicaManager:
     is called under the lock, so that it hears the controller's orders in order, and must not wait for anything.
 
     Threads: `partitions` is replaced whole under `_lock` by the controller's orders and read without it by any
-    thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
+    thread; a `Partition` guards itself.
     """
 
     def __init__(
@@ -48,6 +49,8 @@ class ReplicaManager:
         logs: "LogManager",
         on_leadership: Callable[[Partition, bool], None] | None = None,
         replication: Replication | None = None,
+        *,
+        controller_epoch: ControllerEpoch | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
@@ -55,15 +58,14 @@ class ReplicaManager:
         self.replication = alone() if replication is None else replication
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
-        self.controller_epoch = 0
+        self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
         with self._lock:
-            if request.controller_epoch < self.controller_epoch:
+            if not self._controller_epoch.admits(request.controller_epoch):
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-            self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             logs = self._make_logs(
                 {
@@ -107,9 +109,8 @@ class ReplicaManager:
         topic can't be deleted before the directory is back.
         """
         with self._lock:
-            if request.controller_epoch < self.controller_epoch:
+            if not self._controller_epoch.admits(request.controller_epoch):
                 return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
-            self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             stopped: list[Partition] = []
             doomed: list[TopicPartition] = []

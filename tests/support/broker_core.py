@@ -6,9 +6,11 @@ from typing import Any
 
 from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.network.connection import Connection
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
+from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.partitions.replica_manager import ReplicaManager
-from kavka.broker.requests.handling import load_handlers
+from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.inline_requests import InlineRequests
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.session import Session, Sessions
@@ -63,18 +65,22 @@ class BrokerCore:
         """`topics`: configurations by topic, for those that have one of their own."""
         self.rig = ManagerRig([directory], *settings, files=files)
         self.rig.overrides.update(topics or {})
+        self.broker_epoch = 1
         logs = self.rig.start()
         services: Any = Services()
         services.broker_id = BROKER_ID
         services.config = DynamicConfig(self.rig.broker_config(*settings), BROKER_ID)
-        services.metadata = MetadataCache(BROKER_ID, ())
+        heard = ControllerEpoch()
+        services.metadata = MetadataCache(BROKER_ID, (), controller_epoch=heard)
         services.logs = logs
-        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs)
+        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs, controller_epoch=heard)
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS
         self.services: Services = services
-        handlers = load_handlers()
+        services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.broker_epoch)
+        handlers = load_handlers(in_cluster=True)
+        services.served_versions = shown_versions(handlers)
         sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
         self.stage = Stage(
             handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
