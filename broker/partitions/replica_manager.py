@@ -17,12 +17,14 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from kavka.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kavka.storage.log_manager import LogManager
@@ -74,7 +76,7 @@ class ReplicaManager:
                     )
                     for topic_state in request.topic_states
                     for state in topic_state.partition_states
-                    if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+                    if _is_newer(partitions.get((topic_state.topic_name, state.partition_index)), topic_state, state)
                 }
             )
             answers = []
@@ -247,6 +249,8 @@ class ReplicaManager:
         partition = partitions.get(key)
         if partition is not None and partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if partition is not None and _is_another(partition, topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         if hosted_log is None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if isinstance(hosted_log, BrokerError):
@@ -272,9 +276,20 @@ class ReplicaManager:
             self._on_leadership(partition, is_leader)
 
 
-def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
-    """Whether the partition can be hosted, and the controller's order is not older than what is known of it."""
-    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.role.leader_epoch)
+def _is_newer(partition: Partition | None, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> bool:
+    """Whether the partition can be hosted, and the order is newer than what is known of it.
+
+    One of the same leader epoch changes nothing, as in Kafka: a new controller repeats to everybody what it has read.
+    """
+    if partition is None:
+        return True
+    is_same = not partition.is_offline and not _is_another(partition, bytes(topic.topic_id))
+    return is_same and state.leader_epoch > partition.role.leader_epoch
+
+
+def _is_another(partition: Partition, topic_id: bytes) -> bool:
+    """Whether the order is for another topic of the same name."""
+    return ZERO_UUID not in (partition.topic_id, topic_id) and partition.topic_id != topic_id
 
 
 def _stopped(

@@ -106,7 +106,7 @@ class BrokerCore:
         isr: tuple[int, ...] = (1,),
         replicas: tuple[int, ...] = (),
     ) -> None:
-        """Lead all partitions of a topic; again with another epoch or ISR to change that. `replicas`: as the ISR."""
+        """Lead all partitions of a topic; again with a later epoch to change that. `replicas`: as the ISR."""
         request = LeaderAndIsrRequest(
             controller_id=BROKER_ID,
             controller_epoch=1,
@@ -134,6 +134,13 @@ class BrokerCore:
         self.replicas.leader_and_isr(request)
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
+
+    def shrink_isr(self, topic: str, isr: tuple[int, ...]) -> None:
+        """The controller has said that the ISR of the topic's first partition is this one now."""
+        partition = self.replicas.partitions[topic, 0]
+        role = partition.role
+        partition.role = role.committed(isr, role.partition_epoch + 1, role.recovery_state)
+        partition.wake_all()
 
     def lose(self, topic: str, leader: int, address: tuple[str, int], *, leader_epoch: int) -> None:
         """Another broker leads the topic's first partition from now on, and this one follows."""
