@@ -228,7 +228,12 @@ class Broker:
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._now_ms, on_death=self._thread_died)
         handlers = load_handlers(in_cluster=bool(config.zookeeper_connect))
         services.served_versions = shown_versions(handlers)
-        self._sockets = SocketServer(
+        sockets: type[SocketServer] = SocketServer
+        if config.control_plane_listener_name is not None:
+            from kavka.broker.control_plane import TwoPlanes
+
+            sockets = TwoPlanes
+        self._sockets = sockets(
             config, handlers, services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
         )
         parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)

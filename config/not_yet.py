@@ -10,7 +10,6 @@ from typing import Final
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "clusters with replication": (
         "auto.leader.rebalance.enable",
-        "control.plane.listener.name",
         "controlled.shutdown.enable",
         "controlled.shutdown.max.retries",
         "controlled.shutdown.retry.backoff.ms",
