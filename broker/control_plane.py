@@ -34,6 +34,12 @@ class ControlPlane(Plane):
         return QUEUED_REQUESTS
 
 
+class ControlSockets(SocketServer):
+    """The control plane's side."""
+
+    _plane = ControlPlane()
+
+
 class TwoPlanes(SocketServer):
     """A SocketServer with a control plane beside it, which starts and stops with it and never changes.
 
@@ -43,7 +49,7 @@ class TwoPlanes(SocketServer):
     def __init__(self, config: "BrokerConfig", *parts: Any) -> None:
         """`parts`: what a SocketServer is given besides."""
         super().__init__(config, *parts)
-        self._control = SocketServer(config, *parts, ControlPlane())
+        self._control = ControlSockets(config, *parts)
 
     def bind(self) -> None:
         """See SocketServer."""

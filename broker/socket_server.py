@@ -62,6 +62,8 @@ class SocketServer:
     `_lock` keeps them apart, and guards `_listening`, without which they leave everything alone.
     """
 
+    _plane = Plane()
+
     def __init__(
         self,
         config: "BrokerConfig",
@@ -70,9 +72,8 @@ class SocketServer:
         metrics: "Metrics",
         on_answered: Callable[[list[Context]], None],
         on_death: Callable[[BaseException], None],
-        plane: Plane | None = None,
     ) -> None:
-        self._plane = plane = Plane() if plane is None else plane
+        plane = self._plane
         self._config = config
         self._lock = threading.Lock()
         self._listening = False

@@ -37,7 +37,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "socket.connection.setup.timeout.ms",
     ),
     "clusters that are kept in ZooKeeper": (
-        "zookeeper.connect",
         "zookeeper.connection.timeout.ms",
         "zookeeper.max.in.flight.requests",
         "zookeeper.session.timeout.ms",
