@@ -50,10 +50,11 @@ class Membership:
         registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
         registration.register()
         undo(registration.unregister)
+        local_broker = services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.epoch)
         controller = services.controller = Controller(
             services.registry,
             services.broker_id,
-            LocalChannels(services.broker_id, LocalBroker(services.replicas, services.metadata)),
+            LocalChannels(services.broker_id, local_broker),
             services.config,
             self._now_ms,
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),

@@ -24,10 +24,11 @@ from kavka.broker.metadata.identity import IdentityError, establish_identity
 from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
-from kavka.broker.requests.handling import load_handlers, registered_handlers
+from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.request_log import RequestLog
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
@@ -225,8 +226,15 @@ class Broker:
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._now_ms, on_death=self._thread_died)
-        self._sockets = SocketServer(
-            config, load_handlers(), services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
+        handlers = load_handlers(in_cluster=bool(config.zookeeper_connect))
+        services.served_versions = shown_versions(handlers)
+        sockets: type[SocketServer] = SocketServer
+        if config.control_plane_listener_name is not None:
+            from kavka.broker.control_plane import TwoPlanes
+
+            sockets = TwoPlanes
+        self._sockets = sockets(
+            config, handlers, services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
         )
         parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
         services.config.follow(parts)
@@ -245,13 +253,17 @@ class Broker:
         services.logs.claim(self.broker_id, services.cluster_id)
         if (known_producer_id := services.logs.highest_producer_id()) >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
-        services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(services.config.current))
+        heard = ControllerEpoch()
+        listeners = unadvertised_listeners(services.config.current)
+        services.metadata = MetadataCache(self.broker_id, listeners, controller_epoch=heard)
         services.metadata.on_change(self._metadata_changed)
         workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
         coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died)
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
-        services.replicas = ReplicaManager(self.broker_id, services.logs, coordinators.leadership_changed)
+        services.replicas = ReplicaManager(
+            self.broker_id, services.logs, coordinators.leadership_changed, controller_epoch=heard
+        )
         schedule_passes(self._scheduler, services.logs, services.config)
         services.cleaner.start()
         self._undo.append(services.cleaner.stop)
@@ -291,7 +303,7 @@ class Broker:
         from kavka.broker.metrics.families import Exposition
         from kavka.broker.metrics.http_server import MetricsServer
 
-        exposition = Exposition(self.metrics, {key: api.spec(key).name for key in registered_handlers()})
+        exposition = Exposition(self.metrics, {key: api.spec(key).name for key in self.services.served_versions})
         server = MetricsServer(
             config.metrics_host,
             config.metrics_port,

@@ -5,14 +5,21 @@ from typing import TYPE_CHECKING
 from kavka.broker.core_services import CoreServices
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.transactions import TransactionCoordination
+    from kavka.cluster.ports import BrokerPort
 
 
 class Services(CoreServices):
     """The broker's parts, as handlers see them. Set before the first request, never changed after."""
 
-    __slots__ = ("groups", "transactions")
+    __slots__ = ("groups", "local_broker", "served_versions", "transactions")
 
     groups: "GroupCoordination"
+    local_broker: "BrokerPort"
+    """This broker as its controller sees it."""
+    served_versions: "Mapping[int, tuple[int, int]]"
+    """API key -> the lowest and the highest version that ApiVersions shows."""
     transactions: "TransactionCoordination"

@@ -30,6 +30,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Plane:
+    """Which listeners a SocketServer has, and how many threads: all that are not for the controller alone."""
+
+    prefix = ""
+    """Of its threads' names."""
+
+    def listeners(self, config: "BrokerConfig") -> "list[Listener]":
+        """Those of `config` that it opens."""
+        control = config.control_plane_listener_name
+        return [each for each in config.listeners if control is None or each.name != control.upper()]
+
+    def network_threads(self, config: "BrokerConfig") -> int:
+        return config.num_network_threads
+
+    def io_threads(self, config: "BrokerConfig") -> int:
+        return config.num_io_threads
+
+    def queued_requests(self, config: "BrokerConfig") -> int:
+        return config.queued_max_requests
+
+
 class SocketServer:
     """The broker's network side.
 
@@ -41,6 +62,8 @@ class SocketServer:
     `_lock` keeps them apart, and guards `_listening`, without which they leave everything alone.
     """
 
+    _plane = Plane()
+
     def __init__(
         self,
         config: "BrokerConfig",
@@ -50,6 +73,7 @@ class SocketServer:
         on_answered: Callable[[list[Context]], None],
         on_death: Callable[[BaseException], None],
     ) -> None:
+        plane = self._plane
         self._config = config
         self._lock = threading.Lock()
         self._listening = False
@@ -58,7 +82,7 @@ class SocketServer:
         self._on_death = on_death
         self.limits = ConnectionLimits(ConnectionSettings())
         self._prepared_limits = ConnectionSettings()
-        self.queue = RequestQueue(config.queued_max_requests, config.queued_max_request_bytes)
+        self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         self._sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
         self.acceptors: list[Acceptor] = []
@@ -77,7 +101,7 @@ class SocketServer:
         by_address = _by_address(config.max_connections_per_ip_overrides)
         self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
         try:
-            for listener in config.listeners:
+            for listener in self._plane.listeners(config):
                 self.acceptors.append(self._acceptor(listener))
         except OSError as failure:
             for acceptor in self.acceptors:
@@ -132,7 +156,7 @@ class SocketServer:
                 return
             limits = _connection_settings(config, self._overrides_of(config))
             self._grow(config)
-            self._open(config.listeners)
+            self._open(self._plane.listeners(config))
             self._prepared_limits = limits
 
     def keep_only(self, configs: "Sequence[BrokerConfig]") -> None:
@@ -151,6 +175,11 @@ class SocketServer:
             if self._listening:
                 self.limits.settings = self._prepared_limits
                 self._shrink([config, *pending])
+
+    @property
+    def listener_names(self) -> list[str]:
+        """The names of the listeners that are open."""
+        return [acceptor.listener_name for acceptor in self.acceptors]
 
     def bound_port(self, listener_name: str) -> int:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
@@ -218,7 +247,7 @@ class SocketServer:
         """Start the threads that are missing. Raises OSError; those that could be started stay."""
         self._forget_ended()
         settings = _network_settings(config)
-        while len(self.network_threads) < config.num_network_threads:
+        while len(self.network_threads) < self._plane.network_threads(config):
             thread = NetworkThread(
                 len(self.network_threads),
                 self.queue,
@@ -230,6 +259,7 @@ class SocketServer:
                 self._on_answered,
                 self._rejected,
                 self._on_death,
+                self._plane.prefix,
             )
             self.queue.receivers.append(thread)
             try:
@@ -239,8 +269,10 @@ class SocketServer:
                 thread.stop()
                 raise _no_thread(failure, "num.network.threads", config.num_network_threads) from failure
             self.network_threads = [*self.network_threads, thread]
-        while self._io_count < config.num_io_threads:
-            runner = IoThread(self._io_count, self.queue, self._dispatcher, self._metrics, self._on_death)
+        while self._io_count < self._plane.io_threads(config):
+            runner = IoThread(
+                self._io_count, self.queue, self._dispatcher, self._metrics, self._on_death, self._plane.prefix
+            )
             self.queue.finishers.append(runner)
             try:
                 runner.start()
@@ -252,8 +284,9 @@ class SocketServer:
 
     def _shrink(self, configs: "Sequence[BrokerConfig]") -> None:
         """Take away what none of these has."""
-        self._close_others([listener for config in configs for listener in config.listeners])
-        most = max(config.num_network_threads for config in configs)
+        plane = self._plane
+        self._close_others([listener for config in configs for listener in plane.listeners(config)])
+        most = max(plane.network_threads(config) for config in configs)
         removed = self.network_threads[most:]
         # The acceptors see the shorter list before the threads that left it stop.
         self.network_threads = self.network_threads[:most]
@@ -261,7 +294,7 @@ class SocketServer:
             # Not waited for: what it still has to answer may be the request for this very change.
             self._retired.append(thread)
             thread.retire()
-        self._end_io_threads(max(config.num_io_threads for config in configs))
+        self._end_io_threads(max(plane.io_threads(config) for config in configs))
         self._forget_ended()
 
     def _end_io_threads(self, left: int) -> None:

@@ -116,6 +116,14 @@ class Release:
         "3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4 3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1"
     )
 
+    @classmethod
+    def step(cls, version: str) -> int:
+        """Where a valid version stands among all steps; a release without a step is its last one, as in Kafka."""
+        steps = cls.STEPS.split()
+        if version in steps:
+            return steps.index(version)
+        return max(index for index, each in enumerate(steps) if _release_of(each) == _release_of(version))
+
     def problem(self, value: Any) -> Problem | None:
         steps = self.STEPS.split()
         if value is None or value in steps or (_release_of(value) in map(_release_of, steps) and "-" not in value):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kavka.config.checks import Release
 from kavka.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 _MIB: Final = 1024 * 1024
+OLDEST_RELEASE: Final = "2.8-IV1"
+NEWEST_RELEASE: Final = "3.9-IV0"
 MOST_THREADS: Final = 1_000
 """Of a kind that all start with the broker: it would not be up for minutes, and the machine out of threads."""
 
@@ -18,6 +21,7 @@ def check_together(config: BrokerValues) -> None:
     """Raises ConfigError for the first rule that does not hold."""
     _check_identity(config)
     _check_listeners(config)
+    _check_release(config)
     _check_connections(config)
     _check_threads(config)
     _check_log(config)
@@ -74,6 +78,15 @@ def _check_listeners(config: BrokerValues) -> None:
         expected = "must be included in sasl.enabled.mechanisms when SASL is used for inter-broker communication"
         enabled = config.listener_value(inter_broker, "sasl.enabled.mechanisms")
         _require(mechanism in enabled, "sasl.mechanism.inter.broker.protocol", mechanism, expected)
+
+
+def _check_release(config: BrokerValues) -> None:
+    """By which releases a cluster on ZooKeeper may talk: topic ids came with 2.8, ZooKeeper left after 3.9."""
+    if config.zookeeper_connect:
+        release = config.inter_broker_protocol_version
+        is_spoken = Release.step(OLDEST_RELEASE) <= Release.step(release) <= Release.step(NEWEST_RELEASE)
+        expected = f"must be from {OLDEST_RELEASE} to {NEWEST_RELEASE} in a cluster on ZooKeeper"
+        _require(is_spoken, "inter.broker.protocol.version", release, expected)
 
 
 def _talks_to_brokers(config: BrokerValues) -> bool:

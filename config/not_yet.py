@@ -10,7 +10,6 @@ from typing import Final
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "clusters with replication": (
         "auto.leader.rebalance.enable",
-        "control.plane.listener.name",
         "controlled.shutdown.enable",
         "controlled.shutdown.max.retries",
         "controlled.shutdown.retry.backoff.ms",
@@ -38,7 +37,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "socket.connection.setup.timeout.ms",
     ),
     "clusters that are kept in ZooKeeper": (
-        "zookeeper.connect",
         "zookeeper.connection.timeout.ms",
         "zookeeper.max.in.flight.requests",
         "zookeeper.session.timeout.ms",

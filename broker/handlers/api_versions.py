@@ -13,7 +13,7 @@ Versions
 import re
 from typing import Final
 
-from kavka.broker.requests.handling import Context, Handler, Services, handles, registered_handlers
+from kavka.broker.requests.handling import Context, Services, handles
 from kavka.cluster.features import SUPPORTED
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -27,24 +27,24 @@ from kavka.protocol.messages.api_versions import (
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 SHOWS_ZERO: Final = 4
+OWN_VERSIONS: Final = (0, 4)
 
 
 def _own_versions(_request: object, code: ErrorCode, _message: str | None) -> ApiVersionsResponse:
-    known = [_shown(registered_handlers()[ApiKey.API_VERSIONS])] if code is ErrorCode.UNSUPPORTED_VERSION else []
+    known = [_shown(ApiKey.API_VERSIONS, OWN_VERSIONS)] if code is ErrorCode.UNSUPPORTED_VERSION else []
     return ApiVersionsResponse(error_code=code, api_keys=known)
 
 
-@handles(ApiVersionsRequest, versions="0-4", error_answer=_own_versions)
+@handles(ApiVersionsRequest, versions=f"{OWN_VERSIONS[0]}-{OWN_VERSIONS[1]}", error_answer=_own_versions)
 def api_versions(request: ApiVersionsRequest, context: Context, services: Services) -> ApiVersionsResponse:
     if context.api_version >= 3:
         names = (request.client_software_name, request.client_software_version)
         if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
             raise BrokerError(ErrorCode.INVALID_REQUEST)
-    handlers = registered_handlers()
     agreed = services.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=[_shown(handlers[key]) for key in sorted(handlers)],
+        api_keys=[_shown(key, versions) for key, versions in sorted(services.served_versions.items())],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in SUPPORTED.items()
@@ -59,5 +59,5 @@ def api_versions(request: ApiVersionsRequest, context: Context, services: Servic
     )
 
 
-def _shown(handler: Handler) -> ApiVersion:
-    return ApiVersion(api_key=handler.api_key, min_version=handler.advertised_min, max_version=handler.max_version)
+def _shown(key: int, versions: tuple[int, int]) -> ApiVersion:
+    return ApiVersion(api_key=key, min_version=versions[0], max_version=versions[1])

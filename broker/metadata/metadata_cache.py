@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -198,13 +199,21 @@ class MetadataSnapshot:
 class MetadataCache:
     """Holds the current snapshot.
 
-    Threads: `current` is read by any thread, lock-free. `apply` runs under `_lock` (one writer at a time: the
-    controller's thread, or the I/O thread of an UpdateMetadata request); listeners run after it is released, on the
-    same thread.
+    Threads: `current` is read by any thread, lock-free, and changed under `_lock`. `apply` is called by the
+    controller's thread, or the I/O thread of an UpdateMetadata request; under `_order` it tells the listeners, on the
+    same thread, so that they hear of changes in their order.
     """
 
-    def __init__(self, broker_id: int, unadvertised_listeners: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        unadvertised_listeners: Iterable[str] = (),
+        *,
+        controller_epoch: ControllerEpoch | None = None,
+    ) -> None:
+        self._order = threading.Lock()
         self._lock = threading.Lock()
+        self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
         self._listeners: list[Callable[[MetadataSnapshot, MetadataSnapshot], None]] = []
         self.current = MetadataSnapshot(
             topics={},
@@ -239,17 +248,17 @@ class MetadataCache:
 
         Raises BrokerError(STALE_CONTROLLER_EPOCH) for a controller that was deposed.
         """
-        with self._lock:
-            old = self.current
-            if request.controller_epoch < old.controller_epoch:
+        with self._order:
+            if not self._controller_epoch.admits(request.controller_epoch):
                 raise BrokerError(
                     ErrorCode.STALE_CONTROLLER_EPOCH,
-                    f"controller epoch {request.controller_epoch} is older than {old.controller_epoch}",
+                    f"controller epoch {request.controller_epoch} is older than {self._controller_epoch.current}",
                 )
-            new = _next_snapshot(old, request)
-            self.current = new
-        for listener in self._listeners:
-            listener(old, new)
+            with self._lock:
+                old = self.current
+                new = self.current = _next_snapshot(old, request)
+            for listener in self._listeners:
+                listener(old, new)
         return new
 
 

@@ -60,8 +60,9 @@ class NetworkThread(LoopThread):
         on_answered: "Callable[[list[Any]], None]",
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
+        plane: str = "",
     ) -> None:
-        super().__init__(f"network-{index}", on_death)
+        super().__init__(f"{plane}network-{index}", on_death)
         self.index: Final = index
         self._queue = queue
         self.settings = settings

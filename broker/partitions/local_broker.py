@@ -1,38 +1,78 @@
 """This broker as its controller sees it: the controller's three requests, applied here."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kavka.cluster.topic_names import validate_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrResponse
+from kavka.protocol.messages.stop_replica import StopReplicaResponse
+from kavka.protocol.messages.update_metadata import UpdateMetadataResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kavka.broker.metadata.metadata_cache import MetadataCache
     from kavka.broker.partitions.replica_manager import ReplicaManager
-    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-    from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+    from kavka.protocol.messages.stop_replica import StopReplicaRequest
+    from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 
 
 class LocalBroker:
-    """Implements `cluster.ports.BrokerPort`. Threads: the controller's, one call at a time."""
+    """Implements `cluster.ports.BrokerPort`.
 
-    __slots__ = ("_metadata", "_replicas")
+    Threads: the controller's, if it is this broker's, and I/O threads that got its requests from elsewhere; whose
+    request comes first is decided by the locks of what they change.
+    """
 
-    def __init__(self, replicas: "ReplicaManager", metadata: "MetadataCache") -> None:
+    __slots__ = ("_broker_epoch", "_metadata", "_replicas")
+
+    def __init__(
+        self, replicas: "ReplicaManager", metadata: "MetadataCache", broker_epoch: Callable[[], int] = lambda: -1
+    ) -> None:
+        """`broker_epoch()` is that of this broker's registration (KIP-380)."""
         self._replicas = replicas
         self._metadata = metadata
+        self._broker_epoch = broker_epoch
 
-    def leader_and_isr(self, request: "LeaderAndIsrRequest") -> "LeaderAndIsrResponse":
+    def leader_and_isr(self, request: "LeaderAndIsrRequest") -> LeaderAndIsrResponse:
         """Lead or follow partitions."""
+        if self._is_for_another_start(request.broker_epoch):
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        for topic in request.topic_states:
+            _check(topic.topic_name, (state.partition_index for state in topic.partition_states))
         return self._replicas.leader_and_isr(request)
 
-    def stop_replica(self, request: "StopReplicaRequest") -> "StopReplicaResponse":
+    def stop_replica(self, request: "StopReplicaRequest") -> StopReplicaResponse:
         """Stop hosting partitions."""
+        if self._is_for_another_start(request.broker_epoch):
+            return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=[])
         return self._replicas.stop_replica(request)
 
-    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    def update_metadata(self, request: "UpdateMetadataRequest") -> UpdateMetadataResponse:
         """Learn what the cluster looks like now."""
+        if self._is_for_another_start(request.broker_epoch):
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         try:
             self._metadata.apply(request)
         except BrokerError as failure:
             return UpdateMetadataResponse(error_code=failure.code)
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
+
+    def _is_for_another_start(self, epoch: int) -> bool:
+        """Whether a request was meant for an earlier start of this broker; -1 says that its sender knows no epochs.
+
+        A later epoch than ours is none of another start: the controller can hear of a registration before we do.
+        """
+        return epoch != -1 and epoch < self._broker_epoch()
+
+
+def _check(topic: str, partitions: "Iterable[int]") -> None:
+    """Refuse what no controller sends, before folders are named after it. Raises BrokerError INVALID_REQUEST."""
+    try:
+        validate_topic_name(topic)
+    except BrokerError as failure:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, failure.message) from failure
+    if any(index < 0 for index in partitions):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic {topic} has no partition with a negative number")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
 from kavka.broker.partitions.replication import Replication, alone
@@ -16,12 +17,14 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from kavka.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kavka.storage.log_manager import LogManager
@@ -39,7 +42,7 @@ class ReplicaManager:
     is called under the lock, so that it hears the controller's orders in order, and must not wait for anything.
 
     Threads: `partitions` is replaced whole under `_lock` by the controller's orders and read without it by any
-    thread; a `Partition` guards itself. `controller_epoch` belongs to `_lock`.
+    thread; a `Partition` guards itself.
     """
 
     def __init__(
@@ -48,6 +51,8 @@ class ReplicaManager:
         logs: "LogManager",
         on_leadership: Callable[[Partition, bool], None] | None = None,
         replication: Replication | None = None,
+        *,
+        controller_epoch: ControllerEpoch | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
@@ -55,15 +60,14 @@ class ReplicaManager:
         self.replication = alone() if replication is None else replication
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
-        self.controller_epoch = 0
+        self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
         with self._lock:
-            if request.controller_epoch < self.controller_epoch:
+            if not self._controller_epoch.admits(request.controller_epoch):
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-            self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             logs = self._make_logs(
                 {
@@ -72,7 +76,7 @@ class ReplicaManager:
                     )
                     for topic_state in request.topic_states
                     for state in topic_state.partition_states
-                    if _is_current(partitions.get((topic_state.topic_name, state.partition_index)), state)
+                    if _is_newer(partitions.get((topic_state.topic_name, state.partition_index)), topic_state, state)
                 }
             )
             answers = []
@@ -107,9 +111,8 @@ class ReplicaManager:
         topic can't be deleted before the directory is back.
         """
         with self._lock:
-            if request.controller_epoch < self.controller_epoch:
+            if not self._controller_epoch.admits(request.controller_epoch):
                 return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
-            self.controller_epoch = request.controller_epoch
             partitions = dict(self.partitions)
             stopped: list[Partition] = []
             doomed: list[TopicPartition] = []
@@ -246,6 +249,8 @@ class ReplicaManager:
         partition = partitions.get(key)
         if partition is not None and partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if partition is not None and _is_another(partition, topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         if hosted_log is None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if isinstance(hosted_log, BrokerError):
@@ -271,9 +276,20 @@ class ReplicaManager:
             self._on_leadership(partition, is_leader)
 
 
-def _is_current(partition: Partition | None, state: LeaderAndIsrPartitionState) -> bool:
-    """Whether the partition can be hosted, and the controller's order is not older than what is known of it."""
-    return partition is None or (not partition.is_offline and state.leader_epoch >= partition.role.leader_epoch)
+def _is_newer(partition: Partition | None, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> bool:
+    """Whether the partition can be hosted, and the order is newer than what is known of it.
+
+    One of the same leader epoch changes nothing, as in Kafka: a new controller repeats to everybody what it has read.
+    """
+    if partition is None:
+        return True
+    is_same = not partition.is_offline and not _is_another(partition, bytes(topic.topic_id))
+    return is_same and state.leader_epoch > partition.role.leader_epoch
+
+
+def _is_another(partition: Partition, topic_id: bytes) -> bool:
+    """Whether the order is for another topic of the same name."""
+    return ZERO_UUID not in (partition.topic_id, topic_id) and partition.topic_id != topic_id
 
 
 def _stopped(

@@ -1,13 +1,14 @@
 """What a handler is given and how it is found.
 
-A handler is a plain function of (request, context, services), kept in `broker/handlers/NAME.py` and registered there by
-`@handles(NameRequest, versions="0-4")`. It returns the response, or a `Promise` of it, or raises `BrokerError`.
+A handler is a plain function of (request, context, services), kept in `broker/handlers/NAME.py` (`cluster_handlers`
+where only brokers ask it) and registered there by `@handles(NameRequest, versions="0-4")`. It returns the response, a
+`Promise` of it, or raises `BrokerError`.
 ApiVersions, the dispatcher and the tests over all handlers read the registry; there is no other list.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
@@ -128,6 +129,7 @@ class Handler:
         "api_key",
         "error_answer",
         "function",
+        "in_clusters",
         "is_small",
         "max_version",
         "min_version",
@@ -142,6 +144,7 @@ class Handler:
         function: AnyHandler,
         error_answer: ErrorAnswer | None,
         is_small: bool = False,
+        in_clusters: bool = False,
     ) -> None:
         self.request_class = request_class
         key = schema_of(request_class).key
@@ -153,6 +156,7 @@ class Handler:
         self.function = function
         self.error_answer = error_answer
         self.is_small = is_small
+        self.in_clusters = in_clusters
 
 
 _handlers: dict[int, Handler] = {}
@@ -165,6 +169,7 @@ def handles(
     advertised_from: int | None = None,
     error_answer: Callable[[RequestT, ErrorCode, str | None], Response | None] | None = None,
     is_small: bool = False,
+    in_clusters: bool = False,
 ) -> Callable[[Callable[[RequestT, Context, Services], Response | Promise[Any] | None]], Any]:
     """Register a handler for `request_class` in `versions` ("low-high"). A second one for the same API is an error.
 
@@ -172,13 +177,14 @@ def handles(
     `error_answer(request, code, message)`: the response for an error that concerns the whole request, for
     APIs whose response has no top-level error code.
     `is_small`: whether requests never wait for a disk and cost little, so that network threads may run them.
+    `in_clusters`: whether only brokers of one cluster ask it of each other, so that one that stands alone refuses it.
     """
     low, _, high = versions.partition("-")
 
     def register(function: Callable[[RequestT, Context, Services], Any]) -> Any:
         served = (int(low), int(high or low))
         shown = served[0] if advertised_from is None else advertised_from
-        handler = Handler(request_class, served, shown, function, error_answer, is_small)
+        handler = Handler(request_class, served, shown, function, error_answer, is_small, in_clusters)
         other = _handlers.setdefault(handler.api_key, handler)
         if other is not handler:
             raise RuntimeError(f"API key {handler.api_key} has two handlers: {other.function} and {function}")
@@ -192,9 +198,18 @@ def registered_handlers() -> dict[int, Handler]:
     return _handlers
 
 
-def load_handlers() -> dict[int, Handler]:
-    """Import every module of `broker/handlers` and give the registry: API key to handler."""
-    package = importlib.import_module("kavka.broker.handlers")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"kavka.broker.handlers.{module.name}")
-    return dict(_handlers)
+def load_handlers(*, in_cluster: bool = False) -> dict[int, Handler]:
+    """Import every module of `broker/handlers` and give the registry: API key to handler.
+
+    `in_cluster`: with those of `broker/cluster_handlers`.
+    """
+    for prefix in ("kavka.broker.handlers.", "kavka.broker.cluster_handlers.")[: 1 + in_cluster]:
+        package = importlib.import_module(prefix[:-1])
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(prefix + module.name)
+    return {key: handler for key, handler in _handlers.items() if in_cluster or not handler.in_clusters}
+
+
+def shown_versions(handlers: Mapping[int, Handler]) -> dict[int, tuple[int, int]]:
+    """What ApiVersions shows of a broker with these handlers: API key to its lowest and highest version."""
+    return {key: (handler.advertised_min, handler.max_version) for key, handler in handlers.items()}

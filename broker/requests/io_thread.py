@@ -23,11 +23,12 @@ class IoThread(RequestRunner):
         dispatcher: "Dispatcher",
         metrics: "Metrics",
         on_death: Callable[[BaseException], None],
+        plane: str = "",
     ) -> None:
         super().__init__(queue, dispatcher)
         self._metrics = metrics
         self._on_death = on_death
-        self._thread = threading.Thread(target=self._run, name=f"io-{index}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{plane}io-{index}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -20,7 +20,7 @@ from kavka.cluster.controller.election import ControllerElection
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.isr_changes import alter_partitions
 from kavka.cluster.controller.leader_elections import elect_leaders
-from kavka.cluster.controller.producer_id_blocks import allocate_block
+from kavka.cluster.controller.producer_id_blocks import allocate_block_for
 from kavka.cluster.controller.requests import (
     ConfigEntity,
     ControllerStats,
@@ -151,9 +151,12 @@ class Controller:
         """
         return self._submit(lambda: self._alter_configs(entity, update, validate_only))
 
-    def allocate_producer_id_block(self, broker_id: int) -> Promise[ProducerIdBlock]:
-        """A thousand producer ids that nobody else gets."""
-        return self._in_term(lambda term: allocate_block(self._registry, term.store, broker_id))
+    def allocate_producer_id_block(self, broker_id: int, broker_epoch: int = -1) -> Promise[ProducerIdBlock]:
+        """A thousand producer ids that nobody else gets.
+
+        BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH: that broker is not alive, or not with that epoch (-1: any).
+        """
+        return self._in_term(lambda term: allocate_block_for(self._registry, term, broker_id, broker_epoch))
 
     def alter_partition(self, request: AlterPartitionRequest) -> Promise[AlterPartitionResponse]:
         """A leader's wish for another ISR (KIP-497), see `isr_changes`."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from kavka.cluster.controller.requests import ProducerIdBlock
 from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.controller.term import Term
 from kavka.cluster.registry.base import (
     BadVersionError,
     Create,
@@ -20,6 +21,18 @@ from kavka.cluster.znodes.producer_id_block import PRODUCER_ID_BLOCK_PATH, Lates
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 BLOCK_SIZE: Final = 1000
+
+
+def allocate_block_for(registry: Registry, term: Term, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
+    """A block for a live broker. Raises BrokerError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH)."""
+    info = term.context.brokers.get(broker_id)
+    if info is None:
+        raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not alive.")
+    if broker_epoch not in (-1, info.epoch):
+        raise BrokerError(
+            ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has epoch {info.epoch}, not {broker_epoch}."
+        )
+    return allocate_block(registry, term.store, broker_id)
 
 
 def allocate_block(registry: Registry, store: ControllerStore, broker_id: int) -> ProducerIdBlock:

@@ -6,9 +6,11 @@ from typing import Any
 
 from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.network.connection import Connection
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
+from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.partitions.replica_manager import ReplicaManager
-from kavka.broker.requests.handling import load_handlers
+from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.request_runner import InlineRequests
 from kavka.broker.requests.session import Session, Sessions
@@ -63,18 +65,22 @@ class BrokerCore:
         """`topics`: configurations by topic, for those that have one of their own."""
         self.rig = ManagerRig([directory], *settings, files=files)
         self.rig.overrides.update(topics or {})
+        self.broker_epoch = 1
         logs = self.rig.start()
         services: Any = Services()
         services.broker_id = BROKER_ID
         services.config = DynamicConfig(self.rig.broker_config(*settings), BROKER_ID)
-        services.metadata = MetadataCache(BROKER_ID, ())
+        heard = ControllerEpoch()
+        services.metadata = MetadataCache(BROKER_ID, (), controller_epoch=heard)
         services.logs = logs
-        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs)
+        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs, controller_epoch=heard)
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS
         self.services: Services = services
-        handlers = load_handlers()
+        services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.broker_epoch)
+        handlers = load_handlers(in_cluster=True)
+        services.served_versions = shown_versions(handlers)
         sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
         self.stage = Stage(
             handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
@@ -100,7 +106,7 @@ class BrokerCore:
         isr: tuple[int, ...] = (1,),
         replicas: tuple[int, ...] = (),
     ) -> None:
-        """Lead all partitions of a topic; again with another epoch or ISR to change that. `replicas`: as the ISR."""
+        """Lead all partitions of a topic; again with a later epoch to change that. `replicas`: as the ISR."""
         request = LeaderAndIsrRequest(
             controller_id=BROKER_ID,
             controller_epoch=1,
@@ -128,6 +134,13 @@ class BrokerCore:
         self.replicas.leader_and_isr(request)
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
+
+    def shrink_isr(self, topic: str, isr: tuple[int, ...]) -> None:
+        """The controller has said that the ISR of the topic's first partition is this one now."""
+        partition = self.replicas.partitions[topic, 0]
+        role = partition.role
+        partition.role = role.committed(isr, role.partition_epoch + 1, role.recovery_state)
+        partition.wake_all()
 
     def lose(self, topic: str, leader: int, address: tuple[str, int], *, leader_epoch: int) -> None:
         """Another broker leads the topic's first partition from now on, and this one follows."""

@@ -41,6 +41,10 @@ class GroupCore(BrokerCore):
         self.coordinators = Coordinators(
             self.services, Timer(lambda failure: None), Workers(execute, execute, execute), lambda failure: None
         )
+        self.take_over()
+
+    def take_over(self) -> None:
+        """Have the shard loaded for the leadership that its partition has now."""
         self.coordinators.leadership_changed(self.replicas.partitions[OFFSETS, 0], True)
         states = self.services.groups.runtime.states
         wait_until(lambda: states() == {0: ShardState.ACTIVE}, 10, "not loaded")

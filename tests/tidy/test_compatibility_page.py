@@ -23,9 +23,18 @@ def test_the_page_shows_the_versions_that_are_served() -> None:
     assert [row[:3] for row in served_apis()] == served
 
 
+def test_the_page_shows_what_brokers_of_a_cluster_serve_each_other() -> None:
+    served = [
+        [str(key), ApiKey(key).title, versions_text(handler.advertised_min, handler.max_version)]
+        for key, handler in sorted(load_handlers(in_cluster=True).items())
+        if handler.in_clusters
+    ]
+    assert [row[:3] for row in table("APIs between brokers")] == served
+
+
 def test_the_page_says_of_every_other_api_why_it_is_not_served() -> None:
     listed = [name for _, names in table("APIs and versions", 1) for name in names.split(", ")]
-    assert sorted(listed) == sorted(key.title for key in ApiKey if key not in load_handlers())
+    assert sorted(listed) == sorted(key.title for key in ApiKey if key not in load_handlers(in_cluster=True))
 
 
 def test_the_page_names_the_versions_of_the_clients_that_the_tests_run() -> None:

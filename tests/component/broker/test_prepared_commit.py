@@ -98,7 +98,8 @@ def test_a_commit_that_more_replicas_have_to_get_waits_the_ordinary_way(pair: Pa
     for number in range(3):
         pair.ask(commit_frame(8, number, [("visits", 0, number)]))
     for core in (pair.short, pair.ordinary):
-        core.create(OFFSETS, isr=(1, 2))
+        core.create(OFFSETS, leader_epoch=1, isr=(1, 2))
+        core.take_over()
     for number in range(2):
         assert pair.ask(commit_frame(8, 3 + number, [("visits", 0, 3 + number)])) == b""
 

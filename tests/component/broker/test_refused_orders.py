@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker import server
+from kavka.broker import membership
 from kavka.broker.partitions.disk_notices import DiskNotices
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.cluster.registry.base import RegistryUnavailableError
@@ -32,7 +32,7 @@ def files() -> FailingFiles:
 
 @pytest.fixture
 def running(tmp_path: Path, files: FailingFiles, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningBroker]:
-    monkeypatch.setattr(server, "RETRY_MS", 50)
+    monkeypatch.setattr(membership, "RETRY_MS", 50)
     settings = {"offsets.topic.num.partitions": str(PARTITIONS), "offsets.topic.replication.factor": "1"}
     with RunningBroker(tmp_path, settings, files=files) as running:
         yield running

@@ -134,14 +134,28 @@ def test_an_order_of_an_old_leadership_changes_that_partition_not(rig: Rig) -> N
     assert rig.partition(1).role.is_leader
 
 
-def test_leading_again_in_the_same_epoch_is_no_change(rig: Rig) -> None:
+def test_an_order_of_the_same_leader_epoch_changes_nothing(rig: Rig) -> None:
     rig.order((0, ME, 1))
-    rig.order((0, ME, 1))
-    rig.order((0, OTHER, 2))
-    rig.order((0, OTHER, 2))
-    rig.order((0, OTHER, 3))
+    role = rig.partition(0).role
 
+    # A controller that was elected since says the same again, or what it has read from elsewhere.
+    assert codes(rig.order((0, ME, 1), controller_epoch=2)) == [ErrorCode.STALE_CONTROLLER_EPOCH]
+    assert codes(rig.order((0, OTHER, 1), controller_epoch=2)) == [ErrorCode.STALE_CONTROLLER_EPOCH]
+
+    assert rig.partition(0).role is role
+    rig.order((0, OTHER, 2), controller_epoch=2)
+    rig.order((0, OTHER, 3), controller_epoch=2)
     assert rig.changes == [(0, True), (0, False), (0, False)]
+
+
+def test_an_order_for_another_topic_is_refused_as_such_whatever_its_epoch(rig: Rig) -> None:
+    rig.order((0, ME, 5))
+
+    for epoch in (0, 5, 6):
+        response = rig.order((0, OTHER, epoch), topic_id=topic_id_of("another"))
+        assert codes(response) == [ErrorCode.INCONSISTENT_TOPIC_ID]
+
+    assert rig.partition(0).role.is_leader
 
 
 def test_readers_keep_the_table_that_they_took(rig: Rig) -> None:

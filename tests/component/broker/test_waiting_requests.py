@@ -360,10 +360,10 @@ def test_acks_all_waits_for_the_followers(tmp_path: Path, end: str, error: Error
         case "new epoch":
             core.create("visits", 1, leader_epoch=1, isr=(1, 2))
         case "isr shrinks":
-            core.create("visits", 1, isr=(1,), replicas=(1, 2))  # nothing is committed then (KAFKA-15583)
+            core.shrink_isr("visits", (1,))  # nothing is committed then (KAFKA-15583)
         case "isr shrinks as it is replicated":
             core.log("visits").set_high_watermark(1)
-            core.create("visits", 1, isr=(1,), replicas=(1, 2))
+            core.shrink_isr("visits", (1,))
     core.purgatory.expire_all()
 
     _, position = decode_response_header(0, 9, bytes(core.socket.taken[4:]))

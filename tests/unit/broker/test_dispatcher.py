@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kavka.broker.requests.dispatcher import CloseConnection
-from kavka.broker.requests.handling import Handler, load_handlers
+from kavka.broker.requests.handling import Handler, load_handlers, shown_versions
 from kavka.cluster.features import FinalizedFeatures
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode
@@ -162,7 +162,8 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: in
     ("version", "supported"), [(3, set()), (4, {("group.version", 0, 1), ("transaction.version", 0, 2)})]
 )
 def test_api_versions_lists_every_handler_and_the_features(version: int, supported: set[Any]) -> None:
-    services: Any = SimpleNamespace(features=FinalizedFeatures({"transaction.version": 2, "group.version": 0}, 5))
+    features = FinalizedFeatures({"transaction.version": 2, "group.version": 0}, 5)
+    services: Any = SimpleNamespace(features=features, served_versions=shown_versions(load_handlers()))
     stage = Stage(handlers=load_handlers(), services=services)
     body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), version)
     socket, _ = served(framed(encode_request_header(18, version, 7, "c") + body), stage=stage)
@@ -180,7 +181,7 @@ def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> 
     core = BrokerCore(tmp_path)
     core.create("visits")
     rng = random.Random(1)
-    for key, handler in sorted(load_handlers().items()):
+    for key, handler in sorted(load_handlers(in_cluster=True).items()):
         for version in {handler.min_version, handler.max_version}:
             header = encode_request_header(key, version, 1, "c")
             for _ in range(15):

@@ -1,0 +1,26 @@
+"""UpdateMetadata v7-8.
+
+Behaviour
+- The controller tells of all live brokers, and of the partitions that changed. Clients' Metadata shows it from then on.
+- Controllers that were deposed and messages for an earlier start of this broker are refused as in LeaderAndIsr.
+- Not done: nothing.
+
+Versions
+- v7: topic ids (KIP-516), the oldest that `inter.broker.protocol.version` 2.8 sends. v8: KRaft controllers, which may
+  say that the request lists all topics there are (KIP-866).
+"""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.requests.handling import Context, handles
+from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+
+
+@handles(UpdateMetadataRequest, versions="7-8", in_clusters=True)
+def update_metadata(request: UpdateMetadataRequest, context: Context, services: "Services") -> UpdateMetadataResponse:
+    context.require(Operation.CLUSTER_ACTION, CLUSTER)
+    return services.local_broker.update_metadata(request)

@@ -1,0 +1,63 @@
+"""The control plane: a listener with a queue and threads of its own, which clients cannot keep busy."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka.broker.requests.handling import registered_handlers
+from kavka.protocol.api import ApiKey
+from kavka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kavka.protocol.messages.metadata import MetadataRequest
+from tests.support.processes import free_port
+from tests.support.running_broker import HOST, RunningBroker, threads
+from tests.support.wire import RawClient
+
+
+def with_control_plane(directory: Path) -> tuple[RunningBroker, int]:
+    port = free_port()
+    running = RunningBroker(
+        directory,
+        {
+            "control.plane.listener.name": "CONTROL",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
+            "num.io.threads": "1",
+        },
+    )
+    running.settings["listeners"] += f",CONTROL://{HOST}:{port}"
+    return running, port
+
+
+def test_requests_are_run_there_while_all_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, port = with_control_plane(tmp_path)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def wait(request: Any, context: Any, services: Any) -> Any:
+        begun.set()
+        assert may_end.wait(60)
+        return DescribeLogDirsResponse(throttle_time_ms=0, results=[])
+
+    monkeypatch.setattr(registered_handlers()[ApiKey.DESCRIBE_LOG_DIRS], "function", wait)
+    with running, RawClient(HOST, running.port) as client, RawClient(HOST, port) as controller:
+        try:
+            client.send(DescribeLogDirsRequest(topics=None), 1)
+            assert begun.wait(60)
+
+            answer = controller.ask(MetadataRequest(topics=[]), 12)
+        finally:
+            may_end.set()
+
+        assert [each.port for each in answer.brokers] == [port]
+        assert (threads("control-network"), threads("control-io"), threads("acceptor-CONTROL")) == (1, 1, 1)
+    assert (threads("control-"), threads("acceptor-CONTROL")) == (0, 0)
+
+
+def test_its_listener_stays_when_settings_change(tmp_path: Path) -> None:
+    running, port = with_control_plane(tmp_path)
+    with running:
+        running.alter({"num.io.threads": "2", "num.network.threads": "2"})
+
+        with RawClient(HOST, port) as controller:
+            assert controller.ask(MetadataRequest(topics=[]), 12).controller_id == running.broker.broker_id
+        assert (threads("control-io"), threads("control-network")) == (1, 1)
