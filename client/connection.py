@@ -89,7 +89,7 @@ class Connection:
     @property
     def deadline_ms(self) -> float:
         """When the first of the answers that are owed is too late; infinity when none is owed."""
-        return min((call.deadline_ms for call in self._in_flight), default=float("inf"))
+        return min([call.deadline_ms for call in self._in_flight], default=float("inf"))
 
     def negotiate(self, deadline_ms: float) -> None:
         """Ask for the broker's versions: the first thing to do, if they are to be discovered."""
