@@ -250,7 +250,8 @@ class Broker:
         # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
         self._undo += (self._scheduler.stop, self._operations.stop)
         services.logs.load(known_partitions(services.registry))
-        services.logs.claim(self.broker_id, services.cluster_id)
+        is_replicated = bool(services.config.current.zookeeper_connect)
+        services.logs.claim(self.broker_id, services.cluster_id, is_replicated=is_replicated)
         if (known_producer_id := services.logs.highest_producer_id()) >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         heard = ControllerEpoch()

@@ -22,6 +22,9 @@ from kavka.protocol.schema import Buffer, Request
 
 SOFTWARE_NAME: Final = "kavka"
 JOIN_LIMIT_BYTES: Final = 64 * 1024
+VERSIONS_MAX_BYTES: Final = 256 * 1024
+VERSIONS_MAX_ELEMENTS: Final = 10_000
+"""A broker's versions are a hundred lines: it may not make us look at more before we know what it is."""
 _CORRELATION_IDS: Final = 2**31
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _SIZE: Final = struct.Struct(">i")
@@ -35,7 +38,16 @@ class Connection:
     owner alone.
     """
 
-    __slots__ = ("_client_id", "_in_flight", "_max_in_flight", "_next_id", "_served", "reader", "unsent")
+    __slots__ = (
+        "_client_id",
+        "_in_flight",
+        "_max_answer_bytes",
+        "_max_in_flight",
+        "_next_id",
+        "_served",
+        "reader",
+        "unsent",
+    )
 
     def __init__(
         self,
@@ -53,7 +65,9 @@ class Connection:
         self._served: dict[int, VersionRange] | None = None
         if not discover_versions:
             self._served = {key: (known.oldest, known.newest) for key, known in VERSIONS.items()}
-        self.reader: Final = FrameReader(max_answer_bytes, pool)
+        self._max_answer_bytes = max_answer_bytes
+        first_bytes = min(VERSIONS_MAX_BYTES, max_answer_bytes) if discover_versions else max_answer_bytes
+        self.reader: Final = FrameReader(first_bytes, pool)
         self.unsent: list[Buffer] = []
         """What the socket has to be given, in this order."""
 
@@ -75,7 +89,7 @@ class Connection:
     @property
     def deadline_ms(self) -> float:
         """When the first of the answers that are owed is too late; infinity when none is owed."""
-        return min((call.deadline_ms for call in self._in_flight), default=float("inf"))
+        return min([call.deadline_ms for call in self._in_flight], default=float("inf"))
 
     def negotiate(self, deadline_ms: float) -> None:
         """Ask for the broker's versions: the first thing to do, if they are to be discovered."""
@@ -136,11 +150,14 @@ class Connection:
         response_class = spec(_API_VERSIONS).response_class
         is_refused = frame[position : position + 2] == _ERROR_CODE.pack(ErrorCode.UNSUPPORTED_VERSION)
         version = 0 if is_refused else call.version
-        answer: Any = decode(response_class, version, frame, position, trailing=is_refused)
+        answer: Any = decode(
+            response_class, version, frame, position, max_elements=VERSIONS_MAX_ELEMENTS, trailing=is_refused
+        )
         self._in_flight.popleft()
         served = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
         if answer.error_code == ErrorCode.NONE:
             self._served = served
+            self.reader.max_size_bytes = self._max_answer_bytes
             return
         oldest, newest = served.get(_API_VERSIONS, (0, 0))
         if not is_refused or call.version == 0 or newest not in range(max(oldest, 0), call.version):

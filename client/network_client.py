@@ -115,10 +115,13 @@ class NetworkClient:
         """
         now_ms = self._now_ms()
         until_metadata_ms = self._update_metadata(now_ms)
-        self._wait(0 if self._results else min(timeout_ms, until_metadata_ms, self._until_deadline_ms(now_ms)))
+        deadline_ms = self._first_deadline_ms()
+        self._wait(0 if self._results else min(timeout_ms, until_metadata_ms, deadline_ms - now_ms))
         for lookup in self._resolver.finished():
             self._resolved(lookup)
-        self._close_late(self._now_ms())
+        now_ms = self._now_ms()
+        if now_ms >= deadline_ms:
+            self._close_late(now_ms)
         self._call_back()
 
     def wakeup(self) -> None:
@@ -191,8 +194,8 @@ class NetworkClient:
             else:
                 self._serve(link, events)
 
-    def _until_deadline_ms(self, now_ms: float) -> float:
-        return min((link.deadline_ms for link in self._links.values()), default=float("inf")) - now_ms
+    def _first_deadline_ms(self) -> float:
+        return min([link.deadline_ms for link in self._links.values()], default=float("inf"))
 
     def _begin(self, link: Link, now_ms: float) -> None:
         """A new attempt: the next address of the last lookup, or a new lookup."""

@@ -64,6 +64,8 @@ class Resolver:
     def finished(self) -> list[Lookup]:
         """The lookups that have ended since the last call."""
         found = self._found
+        if not found:
+            return []
         ended = [found.popleft() for _ in range(len(found))]
         self._going_on.difference_update((each.host, each.port) for each in ended)
         return ended

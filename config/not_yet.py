@@ -33,8 +33,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "replica.socket.timeout.ms",
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
-        "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms",
     ),
     "clusters that are kept in ZooKeeper": (
         "zookeeper.connection.timeout.ms",

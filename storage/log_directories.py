@@ -22,6 +22,9 @@ _log: Final = logging.getLogger(__name__)
 DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
 """Errors that don't pass: the directory goes offline."""
 
+NEW_MARK: Final = ("kavka.new.directory", "true")
+"""In meta.properties: this broker may have had logs on the disk that was here before."""
+
 REFUSAL_PAUSE_S: Final = 10.0
 
 
@@ -33,10 +36,11 @@ class LogDirectories:
     """All of `log.dirs`.
 
     Threads: `_lock` guards each directory's `failure`; `on_failure(directory)` runs outside of it, once a directory, in
-    the thread that met the error. The rest belongs to the thread that starts and stops the broker.
+    the thread that met the error. `note_complete` belongs to one background thread, the rest to the thread that starts
+    and stops the broker.
     """
 
-    __slots__ = ("_files", "_lock", "_on_failure", "_owners", "all")
+    __slots__ = ("_files", "_lock", "_on_failure", "_owners", "all", "has_new")
 
     def __init__(self, paths: Sequence[Path], files: Files, on_failure: Callable[[LogDirectory], object]) -> None:
         self.all: Final = tuple(LogDirectory(path, files) for path in dict.fromkeys(paths))
@@ -44,6 +48,8 @@ class LogDirectories:
         self._on_failure = on_failure
         self._lock = threading.Lock()
         self._owners: dict[LogDirectory, MetaProperties | None] = {}
+        self.has_new = False
+        """Whether one of them had no owner before this start, or is marked as new since an earlier one."""
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self.all)
@@ -70,21 +76,41 @@ class LogDirectories:
                     directory.lock()
                     self._owners[directory] = read_meta_properties(directory.path, self._files)
             self.require_one()
+            self.has_new = any(owner is None or NEW_MARK in owner.others for owner in self._owners.values())
             return agree({directory.path: owner for directory, owner in self._owners.items()})
         except BaseException:
             self.unlock()
             raise
 
-    def claim(self, broker_id: int, cluster_id: str) -> None:
-        """Write into every directory whose it is, where that isn't there yet. Raises NoLogDirectoryError."""
+    def claim(self, broker_id: int, cluster_id: str, *, marks_new: bool = False) -> None:
+        """Write into every directory whose it is, where that isn't there yet. Raises NoLogDirectoryError.
+
+        `marks_new`: one without an owner counts as new at the next starts too, until `note_complete`.
+        """
+        mark = (NEW_MARK,) if marks_new else ()
         for directory in self.online:
             before = self._owners.get(directory)
-            after = MetaProperties(broker_id, cluster_id, before.others if before else ())
+            after = MetaProperties(broker_id, cluster_id, before.others if before else mark)
             if after != before:
                 with self.any_error_is_final(directory):
                     write_meta_properties(directory.path, self._files, after)
                     self._owners[directory] = after
         self.require_one()
+
+    def note_complete(self) -> bool:
+        """No directory is new any more. False: a disk refused to take the mark off, and one still is."""
+        for directory in self.online:
+            owner = self._owners.get(directory)
+            if owner is not None and NEW_MARK in owner.others:
+                after = owner._replace(others=tuple(each for each in owner.others if each != NEW_MARK))
+                try:
+                    write_meta_properties(directory.path, self._files, after)
+                except OSError as error:
+                    _log.warning("%s stays marked as new: %s", directory.path, error)
+                    return False
+                self._owners[directory] = after
+        self.has_new = False
+        return True
 
     def unlock(self) -> None:
         """Let go of all of them, whatever happens with one. Raises OSError."""

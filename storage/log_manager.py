@@ -29,6 +29,7 @@ from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_loading import KnownPartitions, find_all_folders, load_logs, run_all
 from kavka.storage.log_table import LogTable
+from kavka.storage.lost_logs import LostLogs
 from kavka.storage.meta_properties import MetaProperties
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name
@@ -73,6 +74,7 @@ class LogManager:
         self._membership_lock = threading.Lock()
         self._change_lock = threading.RLock()
         self._table = LogTable(self.directories.all)
+        self.lost: Final = LostLogs(self.directories, self._table)
         self._loaded = False
         self._unsaved_deletions: dict[TopicPartition, LogDirectory] = {}
         """Of logs that are gone, but whose directory could not be fsynced: bounded by the partitions there were."""
@@ -112,9 +114,9 @@ class LogManager:
         """Hold every directory and learn whose they are; see `LogDirectories.lock` for what it raises."""
         return self.directories.lock()
 
-    def claim(self, broker_id: int, cluster_id: str) -> None:
-        """Write into every directory whose it is. Raises NoLogDirectoryError."""
-        self.directories.claim(broker_id, cluster_id)
+    def claim(self, broker_id: int, cluster_id: str, *, is_replicated: bool = False) -> None:
+        """Write into every directory whose it is; see `LogDirectories.claim`. Raises NoLogDirectoryError."""
+        self.directories.claim(broker_id, cluster_id, marks_new=is_replicated)
 
     def load(self, known: KnownPartitions | None = None) -> None:
         """Open every log that is there, and `known`; after an unclean stop, recover them, several at once.
@@ -124,6 +126,7 @@ class LogManager:
         found = find_all_folders(self.directories, self._files, known)
         run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
         self.directories.require_one()
+        self.lost.learn(known)
         self._loaded = True
 
     # Partitions come and go

@@ -75,6 +75,7 @@ class CoordinatedLog:
             Origin.COORDINATOR,
             guard=guard,
             transaction_version=transaction_version,
+            leader_epoch=leader_epoch,
         )
         return result.last_offset + 1
 
@@ -86,7 +87,13 @@ class CoordinatedLog:
         built = _new_tuple(CheckedBatch, (len(batch), 0, records - 1, timestamp_ms, *_NO_PRODUCER))
         data = memoryview(batch)
         result = partition.append(
-            data, REQUIRED_ACKS, LATEST_PRODUCE_VERSION, timestamp_ms, Origin.COORDINATOR, built=built
+            data,
+            REQUIRED_ACKS,
+            LATEST_PRODUCE_VERSION,
+            timestamp_ms,
+            Origin.COORDINATOR,
+            built=built,
+            leader_epoch=leader_epoch,
         )
         return result.last_offset + 1
 
@@ -97,9 +104,14 @@ class CoordinatedLog:
         if source is not None and source.flushes_by_count:
             self._flush_soon()
 
-    def when_committed(self, end_offset: int, done: Callable[[BrokerError | None], object]) -> None:
-        """See InternalLog; REQUEST_TIMED_OUT after the time that a commit may take."""
-        waiting = _AwaitedCommit(self, end_offset, done)
+    def when_committed(
+        self, end_offset: int, done: Callable[[BrokerError | None], object], leader_epoch: int | None = None
+    ) -> None:
+        """See InternalLog; REQUEST_TIMED_OUT after the time that a commit may take.
+
+        `leader_epoch`: from before the append, if the partition may be led in another one by now.
+        """
+        waiting = _AwaitedCommit(self, end_offset, done, leader_epoch)
         self._purgatory.park(waiting, [self.partition.high_watermark_moved], self._timeout_ms())
         if not self._flush_soon():
             # What was due when it was parked may have been flushed since by somebody who wakes nobody: the flush by
@@ -202,12 +214,16 @@ class _AwaitedCommit(DelayedOperation):
     __slots__ = ("_coordinated", "_done", "_end_offset", "_leader_epoch", "_partition")
 
     def __init__(
-        self, coordinated: CoordinatedLog, end_offset: int, done: Callable[[BrokerError | None], object]
+        self,
+        coordinated: CoordinatedLog,
+        end_offset: int,
+        done: Callable[[BrokerError | None], object],
+        leader_epoch: int | None,
     ) -> None:
         super().__init__()
         self._coordinated = coordinated
         self._partition = coordinated.partition
-        self._leader_epoch = self._partition.role.leader_epoch
+        self._leader_epoch = self._partition.role.leader_epoch if leader_epoch is None else leader_epoch
         self._end_offset = end_offset
         self._done = done
 
@@ -216,9 +232,11 @@ class _AwaitedCommit(DelayedOperation):
 
     def respond(self) -> None:
         partition = self._partition
+        # In this order: while this broker leads in that epoch, no other leader has moved the high watermark.
+        high_watermark = self._coordinated.high_watermark
         if not self._leads():
             self._done(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        elif self._coordinated.high_watermark < self._end_offset:
+        elif high_watermark < self._end_offset:
             self._done(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
         elif not partition.has_enough_copies:
             self._done(BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))

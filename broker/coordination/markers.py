@@ -239,6 +239,7 @@ class MarkerWriter:
             producer_epoch=marker.producer_epoch,
             coordinator_epoch=marker.coordinator_epoch,
         )
+        leader_epoch = partition.role.leader_epoch
         try:
             result = partition.append(
                 memoryview(bytearray(batch)),
@@ -248,6 +249,7 @@ class MarkerWriter:
                 Origin.COORDINATOR,
                 transaction_version=marker.transaction_version,
                 withdrawn=is_withdrawn,
+                leader_epoch=leader_epoch,
             )
             end_offset = result.last_offset + 1
         except BrokerError as failure:
@@ -255,10 +257,12 @@ class MarkerWriter:
             return
         partition.appended()
         committed = self._log_of(partition)
-        if committed.high_watermark >= end_offset:
+        if committed.high_watermark >= end_offset and partition.role.leader_epoch == leader_epoch:
             done(ErrorCode.NONE)
         else:
-            committed.when_committed(end_offset, lambda error: done(ErrorCode.NONE if error is None else error.code))
+            committed.when_committed(
+                end_offset, lambda error: done(ErrorCode.NONE if error is None else error.code), leader_epoch
+            )
 
     def _log_of(self, partition: "Partition") -> CoordinatedLog:
         services = self._services

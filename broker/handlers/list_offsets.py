@@ -32,6 +32,7 @@ from kavka.protocol.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
+    from kavka.broker.partitions.role import PartitionRole
     from kavka.broker.services import Services
     from kavka.storage.partition_log import PartitionLog
 
@@ -88,11 +89,23 @@ def _look_up(
     if timestamp < 0 and context.api_version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     partition = hosted_partition(services, name, part.partition_index)
+    role = partition.role
     partition.check_leader_epoch(part.current_leader_epoch)
     log = _readable_log(partition, request.replica_id)
+    found = _find(log, role, timestamp, request, context.api_version)
+    now = partition.role
+    if request.replica_id != DEBUGGING_REPLICA and not (now.is_leader and now.leader_epoch == role.leader_epoch):
+        # Another leader's high watermark, maybe: it may be behind what clients have seen.
+        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return found
+
+
+def _find(
+    log: "PartitionLog", role: "PartitionRole", timestamp: int, request: ListOffsetsRequest, version: int
+) -> Found:
     if timestamp == LATEST:
-        _check_not_behind(partition, log, request, context.api_version)
-        return (-1, _last_fetchable(log, request), partition.role.leader_epoch)
+        _check_not_behind(role, log, request, version)
+        return (-1, _last_fetchable(log, request), role.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start_offset = log.log_start_offset
         return (-1, start_offset, log.epoch_for_offset(start_offset))
@@ -100,7 +113,7 @@ def _look_up(
         return NOTHING
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
     if found is None or found.offset >= _last_fetchable(log, request):
-        _check_not_behind(partition, log, request, context.api_version)
+        _check_not_behind(role, log, request, version)
         return NOTHING
     return (found.timestamp_ms, found.offset, found.leader_epoch)
 
@@ -118,12 +131,12 @@ def _last_fetchable(log: "PartitionLog", request: ListOffsetsRequest) -> int:
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
-def _check_not_behind(partition: "Partition", log: "PartitionLog", request: ListOffsetsRequest, version: int) -> None:
+def _check_not_behind(role: "PartitionRole", log: "PartitionLog", request: ListOffsetsRequest, version: int) -> None:
     """A new leader does not know what is committed before its high watermark reaches its epoch's start (KIP-207).
 
     Until then its end would seem to go back. Raises BrokerError OFFSET_NOT_AVAILABLE (v5), LEADER_NOT_AVAILABLE.
     """
-    if request.replica_id == CONSUMER and partition.role.epoch_start_offset > log.high_watermark:
+    if request.replica_id == CONSUMER and role.epoch_start_offset > log.high_watermark:
         known = version >= OFFSET_NOT_AVAILABLE_SINCE
         raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
 

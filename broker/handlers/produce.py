@@ -246,6 +246,7 @@ class _Produce:
         records = data.records if data.records is not None else memoryview(bytearray())
         cells = self._cells.topic(partition.topic)
         cells.produce_requests += 1
+        leader_epoch = partition.role.leader_epoch
         try:
             if self._begun and data.index in self._begun:
                 result = self._outcome(data.index)
@@ -270,7 +271,7 @@ class _Produce:
             log_start_offset=log_start_offset,
         )
         if self._acks == -1:
-            self.awaited.append(Awaited(partition, last_offset + 1, answer))
+            self.awaited.append(Awaited(partition, leader_epoch, last_offset + 1, answer))
         return answer
 
     def _outcome(self, index: int) -> AppendResult:

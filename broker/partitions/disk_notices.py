@@ -36,6 +36,7 @@ class DiskNotices:
             self._is_due = True
         if self._is_due:
             self.tell()
+        self._replicas.note_recovery()
 
     def tell(self) -> None:
         """Tell the controller now, or if the registry refuses, in the next pass."""

@@ -18,7 +18,7 @@ from kavka.broker.partitions.replication import (
     is_joining,
     lagging,
 )
-from kavka.broker.partitions.role import NO_ROLE, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
+from kavka.broker.partitions.role import NO_EPOCH, NO_ROLE, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
@@ -50,6 +50,7 @@ class Partition:
         "followers",
         "high_watermark_moved",
         "index",
+        "is_unproven",
         "log",
         "role",
         "topic",
@@ -67,6 +68,8 @@ class Partition:
         self.topic_id = topic_id
         self.log: PartitionLog | None = None
         self.role = NO_ROLE
+        self.is_unproven = False
+        """Whether its records went with a replaced disk, and it has not caught up since: it must not lead."""
         self.followers: dict[int, FollowerProgress] = {}
         self.data_arrived = WatchList()
         """Fetches that wait for data (consumers for the high watermark, followers for the end)."""
@@ -134,6 +137,7 @@ class Partition:
             is_new = state.leader_epoch > before.leader_epoch or not before.is_leader
             isr, replicas = tuple(state.isr), tuple(state.replicas)
             is_sole = isr == replicas == (self._broker_id,)
+            self.is_unproven = False
             # Before others may join the ISR, and not by its old rules.
             log.stand_alone(is_sole)
             start_offset = log.begin_leader_epoch(state.leader_epoch) if is_new else before.epoch_start_offset
@@ -203,11 +207,13 @@ class Partition:
         transaction_version: int = 0,
         withdrawn: "Callable[[], bool] | None" = None,
         built: "CheckedBatch | None" = None,
+        leader_epoch: int = NO_EPOCH,
     ) -> "AppendResult":
         """Append a batch to the log as its leader; the caller then wakes those who wait by `appended`.
 
-        A batch that begins a transaction needs a `guard` (`storage.verification_guards`). `transaction_version`,
-        `withdrawn`: of a coordinator's marker. `built`: see `PartitionLog.append_as_leader`.
+        `leader_epoch`: the only one in which to append; without, whichever it is now. A batch that begins a transaction
+        needs a `guard` (`storage.verification_guards`). `transaction_version`, `withdrawn`: of a coordinator's marker.
+        `built`: see `PartitionLog.append_as_leader`.
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, or AppendError.
         """
         role, log = self.role, self.log
@@ -221,7 +227,7 @@ class Partition:
             )
         result = log.append_as_leader(
             records,
-            leader_epoch=role.leader_epoch,
+            leader_epoch=role.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
             now_ms=now_ms,
             origin=origin,
             single_v2_batch=produce_version >= 3,
@@ -263,6 +269,12 @@ class Partition:
                 f"broker {replica_id} is no replica of {self!r}",
             )
         return log, role
+
+    def note_caught_up(self, leader_epoch: int) -> None:
+        """The leader of that epoch, whom this broker follows, has nothing behind the end of the log here."""
+        with self._lock:
+            if not self.role.is_leader and self.role.leader_epoch == leader_epoch:
+                self.is_unproven = False
 
     def follower_fetched(
         self,

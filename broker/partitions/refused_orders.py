@@ -31,14 +31,16 @@ class RefusedOrders:
     there are any may be read by all.
     """
 
-    __slots__ = ("creations", "deletions")
+    __slots__ = ("creations", "deletions", "leaderships")
 
     def __init__(self) -> None:
         self.creations: dict[TopicPartition, WantedLog] = {}
         self.deletions: dict[TopicPartition, None] = {}
+        self.leaderships: set[TopicPartition] = set()
+        """Of replicas that lost their records. Not tried again, but the controller is to look who leads, if anybody."""
 
     def __len__(self) -> int:
-        return len(self.creations) + len(self.deletions)
+        return len(self.creations) + len(self.deletions) + len(self.leaderships)
 
     def refuse_creation(self, key: TopicPartition, wanted: WantedLog) -> None:
         self._announce()

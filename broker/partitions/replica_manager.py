@@ -10,6 +10,7 @@ from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
 from kavka.broker.partitions.replication import Replication, alone
+from kavka.broker.partitions.role import RECOVERING
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -61,6 +62,9 @@ class ReplicaManager:
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
         self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
+        self._lost: set[TopicPartition] = set()
+        """Whose records went with a replaced disk, and that were wanted here since, until they have caught up."""
+        self._has_orders = False
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -69,16 +73,8 @@ class ReplicaManager:
             if not self._controller_epoch.admits(request.controller_epoch):
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
             partitions = dict(self.partitions)
-            logs = self._make_logs(
-                {
-                    (topic_state.topic_name, state.partition_index): WantedLog(
-                        bytes(topic_state.topic_id), state.is_new
-                    )
-                    for topic_state in request.topic_states
-                    for state in topic_state.partition_states
-                    if _is_newer(partitions.get((topic_state.topic_name, state.partition_index)), topic_state, state)
-                }
-            )
+            self._has_orders = True
+            logs = self._logs_for(request)
             answers = []
             for topic_state in request.topic_states:
                 name, topic_id = topic_state.topic_name, bytes(topic_state.topic_id)
@@ -132,6 +128,7 @@ class ReplicaManager:
                         del partitions[key]
                         stopped.append(partition)
                     if state.delete_partition:
+                        self._lost.discard(key)
                         doomed.append(key)
             self.partitions = partitions
             for partition in stopped:
@@ -172,6 +169,7 @@ class ReplicaManager:
             return False
         with self._lock:
             before = len(self._refused)
+            self._refused.leaderships.clear()
             for key, made in self._make_logs(dict(self._refused.creations)).items():
                 if isinstance(made, BrokerError) and key not in self._refused.creations:
                     log.error("cannot host topic=%s partition=%d error=%r", *key, str(made))
@@ -195,6 +193,39 @@ class ReplicaManager:
             role.is_leader and len(role.isr) < len(role.replicas)
             for role in (partition.role for partition in self.partitions.values())
         )
+
+    def note_recovery(self) -> None:
+        """Note it when all that went with a replaced disk is here again. Waits for the disk: for background threads."""
+        if not self._logs.lost.may_exist or not self._has_orders:
+            return
+        with self._lock:
+            for key in list(self._lost):
+                partition = self.partitions.get(key)
+                if partition is not None and not partition.is_unproven:
+                    self._lost.remove(key)
+            if not self._lost:
+                self._logs.lost.forget()
+
+    def _logs_for(self, request: LeaderAndIsrRequest) -> "dict[TopicPartition, PartitionLog | BrokerError]":
+        """The logs of the partitions that the order is news for, or why they can't be as it says. Under the lock."""
+        wanted: dict[TopicPartition, WantedLog] = {}
+        refused: dict[TopicPartition, PartitionLog | BrokerError] = {}
+        for topic_state in request.topic_states:
+            topic_id = bytes(topic_state.topic_id)
+            for state in topic_state.partition_states:
+                key = (topic_state.topic_name, state.partition_index)
+                partition = self.partitions.get(key)
+                if not _is_newer(partition, topic_state, state):
+                    continue
+                if partition is None and not state.is_new and self._logs.lost.includes(key, topic_id):
+                    self._lost.add(key)
+                is_lost = key in self._lost if partition is None else partition.is_unproven
+                if is_lost and state.leader == self._broker_id and _loses_records(state):
+                    self._refused.leaderships.add(key)
+                    refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "its records went with a replaced disk")
+                    continue
+                wanted[key] = WantedLog(topic_id, state.is_new)
+        return self._make_logs(wanted) | refused
 
     def _make_logs(
         self, wanted: Mapping[TopicPartition, WantedLog]
@@ -260,6 +291,7 @@ class ReplicaManager:
             return hosted_log.code
         if partition is None:
             partition = partitions[key] = self._new(topic, state.partition_index, topic_id)
+            partition.is_unproven = key in self._lost
         if state.leader == self._broker_id:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:
@@ -274,6 +306,11 @@ class ReplicaManager:
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         if self._on_leadership is not None:
             self._on_leadership(partition, is_leader)
+
+
+def _loses_records(state: LeaderAndIsrPartitionState) -> bool:
+    """Whether others may have what this replica lost. After an unclean election who decided so takes the loss."""
+    return len(state.replicas) > 1 and state.leader_recovery_state != RECOVERING
 
 
 def _is_newer(partition: Partition | None, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> bool:

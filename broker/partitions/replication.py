@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress
-from kavka.broker.partitions.role import GrantedIsr, PartitionRole, PendingIsr
-from kavka.protocol.errors import ErrorCode
+from kavka.broker.partitions.role import GrantedIsr, PartitionRole, PendingIsr, Proposer
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 Followers = Mapping[int, FollowerProgress]
 
@@ -25,17 +28,6 @@ AWAITING_ORDERS: Final = frozenset(
 """The controller knows better than this leader: its next LeaderAndIsr tells, until then nothing else is asked."""
 
 
-class Proposer(Protocol):
-    """A partition that asks for another ISR."""
-
-    topic: str
-    index: int
-    topic_id: bytes
-
-    def isr_answered(self, pending: PendingIsr, answer: GrantedIsr | ErrorCode) -> bool:
-        """What the controller said. True: ask once more, for it is not known whether it did anything."""
-
-
 class Replication:
     """The broker as its partitions see it, one for all of them.
 
@@ -44,11 +36,14 @@ class Replication:
     as far as this broker knows (KIP-903); called under a partition's lock, so it must not wait. `propose(partition,
     pending)` asks the controller, and has `Partition.isr_answered` called with what it said; called with no lock held.
 
+    `close` ends what asks the controller.
+
     Threads: any. `isr_expansions`, `isr_shrinks` and `failed_isr_changes` are counted under partitions' locks, each
     its own: now and then one is lost.
     """
 
     __slots__ = (
+        "close",
         "failed_isr_changes",
         "is_eligible",
         "isr_expansions",
@@ -65,11 +60,13 @@ class Replication:
         lag_time_max_ms: int,
         is_eligible: Callable[[int, int], bool],
         propose: Callable[[Proposer, PendingIsr], None],
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self.monotonic_ms: Final = monotonic_ms
         self.lag_time_max_ms = lag_time_max_ms
         self.is_eligible: Final = is_eligible
         self.propose: Final = propose
+        self.close: Final = close
         self.isr_expansions = 0
         self.isr_shrinks = 0
         self.failed_isr_changes = 0
@@ -78,10 +75,32 @@ class Replication:
 def alone() -> Replication:
     """For a broker that is the whole cluster: nobody else may join an ISR."""
     return Replication(
-        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        monotonic_ms=_monotonic_ms,
         lag_time_max_ms=30_000,
         is_eligible=lambda broker_id, broker_epoch: False,
         propose=lambda partition, pending: None,
+    )
+
+
+def in_cluster(
+    broker_id: int,
+    *,
+    lag_time_max_ms: int,
+    own_epoch: Callable[[], int],
+    is_eligible: Callable[[int, int], bool],
+    send: "Callable[[AlterPartitionRequest, Callable[[AlterPartitionResponse | BrokerError], None]], None]",
+    run_later: Callable[[float, Callable[[], None]], object],
+) -> Replication:
+    """For a broker among others; see `Replication` and, for the last two and `own_epoch`, `AlterPartitionManager`."""
+    from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
+
+    manager = AlterPartitionManager(broker_id, own_epoch, send, run_later)
+    return Replication(
+        monotonic_ms=_monotonic_ms,
+        lag_time_max_ms=lag_time_max_ms,
+        is_eligible=is_eligible,
+        propose=manager.propose,
+        close=manager.close,
     )
 
 
@@ -153,6 +172,10 @@ def after_answer(role: PartitionRole, answer: GrantedIsr | ErrorCode) -> Partiti
     if answer in UNTOUCHED:
         return role.given_up()
     return role if answer in AWAITING_ORDERS else None
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _is_eligible(broker_id: int, follower: FollowerProgress, replication: Replication) -> bool:

@@ -1,6 +1,8 @@
 """A partition's role on this broker: one immutable value, swapped whole, so that its readers see one moment's."""
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+from kavka.protocol.errors import ErrorCode
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
@@ -32,6 +34,17 @@ class GrantedIsr(NamedTuple):
     isr: tuple[int, ...]
     partition_epoch: int
     recovery_state: int
+
+
+class Proposer(Protocol):
+    """A partition that asks for another ISR."""
+
+    topic: str
+    index: int
+    topic_id: bytes
+
+    def isr_answered(self, pending: PendingIsr, answer: GrantedIsr | ErrorCode) -> bool:
+        """What the controller said. True: ask once more, for it is not known whether it did anything."""
 
 
 class PartitionRole(NamedTuple):

@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 
 
 class Awaited:
-    """One partition of the request: what was appended, and the answer that says so unless replication fails."""
+    """One partition of the request: what was appended, and the answer that says so unless replication fails.
+
+    `leader_epoch` is from before the append. In any other one the records may have been cut off, and others' be there.
+    """
 
     __slots__ = ("answer", "leader_epoch", "partition", "required_offset", "settled")
 
-    def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
+    def __init__(
+        self, partition: Partition, leader_epoch: int, required_offset: int, answer: PartitionProduceResponse
+    ) -> None:
         self.partition = partition
-        self.leader_epoch = partition.role.leader_epoch
+        self.leader_epoch = leader_epoch
         self.required_offset = required_offset
         self.answer = answer
         self.settled = False
@@ -29,12 +34,15 @@ class Awaited:
         if self.settled:
             return True
         partition = self.partition
-        role, log = partition.role, partition.log
+        log = partition.log
+        # In this order: while it leads in that epoch, no other leader has moved the high watermark.
+        high_watermark = -1 if log is None else log.high_watermark
+        role = partition.role
         if log is None or not role.is_leader or role.leader_epoch != self.leader_epoch:
             self.settled = True
             self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             self.answer.base_offset = -1
-        elif log.high_watermark >= self.required_offset:
+        elif high_watermark >= self.required_offset:
             self.settled = True
             if not partition.has_enough_copies:
                 self.answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kavka.broker.partitions.partition import Partition
-from kavka.broker.partitions.replication import Proposer, Replication
-from kavka.broker.partitions.role import RECOVERED, GrantedIsr, PendingIsr
+from kavka.broker.partitions.replication import Replication
+from kavka.broker.partitions.role import RECOVERED, GrantedIsr, PendingIsr, Proposer
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import topic_id_of

@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.metrics.families import Exposition
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
+from kavka.client.counts import ClientCounts
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from tests.support.broker_handlers import BROKER_ID, Broker
 from tests.support.compaction import broker_config
@@ -43,6 +46,10 @@ def test_the_document_names_what_is_shown() -> None:
     broker.services.transactions = SimpleNamespace(existing_runtime=None)
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+
+    channels: Any = SimpleNamespace(queue_sizes=dict)
+    inter_broker: Any = SimpleNamespace(counts=ClientCounts())
+    register_inter_broker_gauges(metrics, inter_broker, channels)
 
     families = list(Exposition(metrics, {}).families())
     shown = {family.name + ("_total" if family.kind == "counter" else "") for family in families}

@@ -137,6 +137,9 @@ class _Replicas(ReplicaManager):
     def retry_refused(self) -> bool:
         return bool(self.healed and self.healed.pop())
 
+    def note_recovery(self) -> None:
+        """Nothing was lost."""
+
 
 def test_the_controller_is_told_even_if_the_registry_refuses_at_first() -> None:
     refusals = [RegistryUnavailableError("full"), RegistryUnavailableError("full")]

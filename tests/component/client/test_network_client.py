@@ -1,5 +1,6 @@
 """Requests and answers, wake-ups, load and metadata, against a broker that does what it is told."""
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -151,6 +152,35 @@ def test_a_callback_may_send_the_next_request(line: Line) -> None:
     line.until(lambda: line.client.counts.requests == 2)
     visitor.answer(visitor.asked(), HeartbeatResponse(error_code=2))
     assert line.one_answer().error_code == 2
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many functions it calls, those of C among them; what noise cannot move."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_way_of_a_request_and_its_answer_stays_short(line: Line) -> None:
+    visitor = line.connect()
+    sent = polled = 0
+    for _ in range(2):
+        # The first time the codec compiles.
+        sent = calls_of(line.send)
+        visitor.answer(visitor.asked(), HeartbeatResponse(error_code=0))
+        polled = calls_of(lambda: line.client.poll(TIMEOUT_S * 1000))
+        assert line.one_answer().error_code == 0
+    assert sent <= 70
+    assert polled <= 72
 
 
 class TestLeastLoaded:

@@ -261,6 +261,20 @@ def test_a_broker_that_gives_no_versions_is_an_error() -> None:
         line.answered(answer(sent(line), served(error_code=58)))
 
 
+def test_little_is_taken_of_a_broker_whose_versions_are_not_known() -> None:
+    line = connection(discover_versions=True)
+    line.negotiate(0)
+    assert line.reader.max_size_bytes == 1000, "the limit of all answers is a limit of the first, too"
+    many = [(key, 0, 1) for key in range(10_001)]
+    with pytest.raises(DecodeError, match="more elements"):
+        line.answered(answer(sent(line), served(*many)))
+    large = Connection(client_id=None, max_in_flight=1, max_answer_bytes=10_000_000, discover_versions=True)
+    large.negotiate(0)
+    assert large.reader.max_size_bytes == 256 * 1024
+    large.answered(answer(sent(large), served((HEARTBEAT, 0, 1))))
+    assert large.reader.max_size_bytes == 10_000_000
+
+
 def test_a_refused_negotiation_gives_no_calls_back() -> None:
     line = connection(discover_versions=True)
     line.negotiate(0)

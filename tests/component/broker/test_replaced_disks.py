@@ -1,0 +1,217 @@
+"""A broker whose disk was replaced leads nothing that it may have had, until it has it again (KAFKA-14139)."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.partitions.role import RECOVERED, RECOVERING
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from kavka.storage.log_directories import NEW_MARK
+from kavka.storage.meta_properties import META_PROPERTIES_FILE
+from tests.support.broker_handlers import topic_id_of
+from tests.support.log_managers import ManagerRig
+
+ME, OTHER = 1, 2
+CLUSTER_ID = "Qiv73oR_Q2yY6Sd4GtGjwQ"
+
+
+class Rig:
+    """A broker over several starts, in a cluster that has the partitions of `existing`."""
+
+    def __init__(self, directory: Path, directories: int = 1, *, is_replicated: bool = True) -> None:
+        self.paths = [directory / f"data-{number}" for number in range(directories)]
+        self.logs = ManagerRig(self.paths)
+        self.existing: set[int] = set()
+        self.epoch = 0
+        self.start(is_replicated=is_replicated)
+
+    def start(self, *, is_replicated: bool = True) -> None:
+        existing = frozenset(self.existing)
+        manager = self.logs.make()
+        manager.lock_directories()
+        manager.load(lambda topic, index: topic_id_of(topic) if index in existing else None)
+        manager.claim(ME, CLUSTER_ID, is_replicated=is_replicated)
+        self.replicas = ReplicaManager(ME, manager)
+
+    def restart(self, *, clean: bool = True, replaced: int | None = None) -> None:
+        """After a stop, in which the disk of that number may have been replaced by an empty one."""
+        self.logs.manager.close(clean=clean)
+        if replaced is not None:
+            shutil.rmtree(self.paths[replaced])
+        self.start()
+
+    def order(
+        self,
+        leader: int,
+        index: int = 0,
+        *,
+        replicas: tuple[int, ...] = (ME, OTHER),
+        recovery_state: int = RECOVERED,
+        is_new: bool = False,
+    ) -> ErrorCode:
+        self.epoch += 1
+        state = LeaderAndIsrPartitionState(
+            partition_index=index,
+            controller_epoch=1,
+            leader=leader,
+            leader_epoch=self.epoch,
+            isr=list(replicas),
+            partition_epoch=self.epoch,
+            replicas=list(replicas),
+            is_new=is_new,
+            leader_recovery_state=recovery_state,
+        )
+        states = [LeaderAndIsrTopicState(topic_name="visits", topic_id=topic_id_of("visits"), partition_states=[state])]
+        request = LeaderAndIsrRequest(
+            controller_id=OTHER, controller_epoch=1, broker_epoch=1, topic_states=states, live_leaders=[]
+        )
+        self.existing.add(index)
+        answer = self.replicas.leader_and_isr(request)
+        return ErrorCode(answer.topics[0].partition_errors[0].error_code)
+
+    def delete(self, index: int) -> None:
+        state = StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
+        topics = [StopReplicaTopicState(topic_name="visits", partition_states=[state])]
+        self.replicas.stop_replica(
+            StopReplicaRequest(controller_id=OTHER, controller_epoch=1, broker_epoch=1, topic_states=topics)
+        )
+        self.existing.discard(index)
+
+    def catch_up(self, index: int = 0) -> None:
+        partition = self.replicas.partitions["visits", index]
+        partition.note_caught_up(partition.role.leader_epoch)
+
+    def is_marked(self) -> bool:
+        return any("=".join(NEW_MARK) in (path / META_PROPERTIES_FILE).read_text() for path in self.paths)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """One that has led a partition and was stopped."""
+    made = Rig(tmp_path)
+    assert made.order(ME, is_new=True) is ErrorCode.NONE
+    made.replicas.note_recovery()
+    return made
+
+
+def test_a_directory_that_stays_leads_on(rig: Rig) -> None:
+    for clean in (True, False):
+        rig.restart(clean=clean)
+        assert rig.order(ME) is ErrorCode.NONE
+
+
+def test_what_existed_before_is_not_led_from_a_new_disk(rig: Rig) -> None:
+    rig.restart(replaced=0)
+
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert ("visits", 0) not in rig.replicas.partitions
+    assert rig.logs.manager.get("visits", 0) is None
+
+
+def test_the_controller_is_to_look_again_who_leads(rig: Rig) -> None:
+    rig.restart(replaced=0)
+    rig.order(ME)
+
+    assert rig.replicas.retry_refused()
+    assert not rig.replicas.retry_refused()
+
+    assert rig.order(OTHER) is ErrorCode.NONE
+
+
+def test_one_new_disk_of_two_is_enough(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, directories=2)
+    for index in (0, 1):
+        rig.order(ME, index, is_new=True)
+    rig.replicas.note_recovery()
+    lost = rig.replicas.partitions["visits", 1].log
+    assert lost is not None
+    rig.restart(replaced=rig.paths.index(lost.directory.parent))
+
+    assert (rig.order(ME, 0), rig.order(ME, 1)) == (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_who_follows_leads_again_only_when_it_has_caught_up(rig: Rig) -> None:
+    rig.restart(replaced=0)
+    assert rig.order(OTHER) is ErrorCode.NONE
+
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert rig.replicas.partitions["visits", 0].role.leader_id == OTHER
+    rig.replicas.partitions["visits", 0].note_caught_up(rig.epoch - 2)
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+    rig.catch_up()
+
+    assert rig.order(ME) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_second_start_knows_of_the_new_disk(rig: Rig, clean: bool) -> None:
+    rig.restart(replaced=0)
+    rig.restart(clean=clean)
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    rig.replicas.note_recovery()
+    rig.restart(clean=clean)
+
+    assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_disk_is_new_until_all_is_here_again(rig: Rig) -> None:
+    rig.order(ME, 1, is_new=True)
+    rig.restart(replaced=0)
+    rig.replicas.note_recovery()
+    assert rig.is_marked(), "nobody has said yet what belongs here"
+    for index in (0, 1):
+        rig.order(OTHER, index)
+        assert rig.is_marked()
+        rig.catch_up(index)
+    rig.replicas.note_recovery()
+
+    assert not rig.is_marked()
+    rig.restart()
+    assert (rig.order(ME, 0), rig.order(ME, 1)) == (ErrorCode.NONE, ErrorCode.NONE)
+
+
+def test_what_is_deleted_need_not_come_back(rig: Rig) -> None:
+    rig.restart(replaced=0)
+    rig.order(ME)
+    rig.replicas.note_recovery()
+    assert rig.is_marked()
+
+    rig.delete(0)
+    rig.replicas.note_recovery()
+
+    assert not rig.is_marked()
+
+
+def test_nobody_else_has_what_an_only_replica_lost(rig: Rig) -> None:
+    rig.restart(replaced=0)
+
+    assert rig.order(ME, replicas=(ME,)) is ErrorCode.NONE
+    assert not rig.replicas.partitions["visits", 0].is_unproven
+
+
+def test_an_unclean_election_takes_the_loss(rig: Rig) -> None:
+    rig.restart(replaced=0)
+
+    assert rig.order(ME, recovery_state=RECOVERING) is ErrorCode.NONE
+
+
+def test_what_is_made_after_the_start_is_led(rig: Rig) -> None:
+    rig.restart(replaced=0)
+
+    assert rig.order(ME, 7) is ErrorCode.NONE
+    assert rig.order(ME, 8, is_new=True) is ErrorCode.NONE
+
+
+def test_a_broker_that_stands_alone_marks_nothing(tmp_path: Path) -> None:
+    assert not Rig(tmp_path, is_replicated=False).is_marked()
