@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kavka.broker.waiting.purgatory import Purgatory
     from kavka.cluster.controller import Controller
     from kavka.cluster.features import FinalizedFeatures
+    from kavka.cluster.ports import ElectedController
     from kavka.cluster.registry.base import Registry
     from kavka.storage.cleaner.log_cleaner import LogCleaner
     from kavka.storage.log_manager import LogManager
@@ -27,6 +28,7 @@ class CoreServices:
         "cluster_id",
         "config",
         "controller",
+        "elected_controller",
         "features",
         "fetch_sessions",
         "logs",
@@ -44,6 +46,9 @@ class CoreServices:
     cluster_id: str
     config: "DynamicConfig"
     controller: "Controller"
+    """This broker's candidate: it acts only while it is elected."""
+    elected_controller: "ElectedController"
+    """The one that is, on whichever broker."""
     features: "FinalizedFeatures"
     fetch_sessions: "FetchSessions"
     logs: "LogManager"

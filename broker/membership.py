@@ -1,5 +1,7 @@
 """This broker's place in its cluster: its registration, its candidacy, and what the controller is told of its disks."""
 
+import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,11 +12,13 @@ from kavka.broker.partitions.producer_ids import ProducerIds
 from kavka.broker.partitions.refused_orders import RETRY_MS
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller import Controller
-from kavka.cluster.ports import LocalChannels
+from kavka.cluster.ports import BrokerChannels, LocalChannels
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.topic_config import validate_topic_overrides
+from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
+    from kavka.broker.interbroker.cluster_links import ClusterLinks
     from kavka.broker.services import Services
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.cluster.config_notifications import ConfigNotificationListener
@@ -24,50 +28,121 @@ ELECTION_TIMEOUT_S: Final = 30
 
 Undo = Callable[[Callable[[], None]], object]
 
+log = logging.getLogger(__name__)
+
 
 class Membership:
     """From the registration to the end of the broker.
 
-    Threads: `join` is called once, by the thread that starts the broker; afterwards any thread.
+    Threads: `prepare`, `join` and `hand_over` are called once each, in this order, by the thread that starts and stops
+    the broker; the rest by any.
     """
 
-    __slots__ = ("_disk_notices", "_now_ms", "_registration", "_scheduler", "_services")
+    __slots__ = (
+        "_controller",
+        "_disk_notices",
+        "_is_settled",
+        "_links",
+        "_now_ms",
+        "_registration",
+        "_scheduler",
+        "_services",
+    )
 
     def __init__(self, services: "Services", scheduler: "Scheduler", now_ms: Callable[[], int]) -> None:
         self._services = services
         self._scheduler = scheduler
         self._now_ms = now_ms
         self._registration: BrokerRegistration | None = None
+        self._links: ClusterLinks | None = None
+        self._is_settled = False
 
+    _controller: Controller
     _disk_notices: DiskNotices
 
-    def join(self, info: "BrokerInfo", notifications: "ConfigNotificationListener", undo: Undo) -> None:
-        """Register, and have the controller elected: afterwards this broker leads what it leads.
-
-        `undo` is given what a stop has to take back, step by step. Raises RegistryError, BrokerError, TimeoutError.
-        """
+    def prepare(
+        self, info: "BrokerInfo", notifications: "ConfigNotificationListener", links: "ClusterLinks | None"
+    ) -> None:
+        """Make what requests need; `links` to the others of a cluster, None for a broker that stands alone."""
         services = self._services
+        self._links = links
         registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
-        registration.register()
-        undo(registration.unregister)
         local_broker = services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.epoch)
-        controller = services.controller = Controller(
+        channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
+        controller = self._controller = services.controller = Controller(
             services.registry,
             services.broker_id,
-            LocalChannels(services.broker_id, local_broker),
+            channels if links is None else links.channels(channels),
             services.config,
             self._now_ms,
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
             config_notifications=notifications,
             reregister=registration.register,
         )
-        services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(services.broker_id))
-        started = controller.start()
-        undo(controller.stop)
-        started.result(ELECTION_TIMEOUT_S)
+        if links is None:
+            services.elected_controller = controller
+            services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(services.broker_id))
+        else:
+            services.elected_controller = links.connect(controller)
+            services.producer_ids = ProducerIds(links.allocate_producer_id_block)
         self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
+
+    def join(self, undo: Undo) -> None:
+        """Register, and stand for election. A broker that stands alone leads afterwards what it leads.
+
+        `undo` is given what a stop has to take back, step by step. Raises RegistryError, BrokerError, TimeoutError.
+        """
+        assert self._registration is not None
+        if self._links is not None:
+            self._links.start()
+            undo(self._links.stop)
+        self._registration.register()
+        self._services.local_broker.registered()
+        undo(self._registration.unregister)
+        started = self._controller.start()
+        undo(self._controller.stop)
+        started.result(ELECTION_TIMEOUT_S)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
-        self._scheduler.every("controller-term", lambda: RETRY_MS, controller.resume)
+        self._scheduler.every("controller-term", lambda: RETRY_MS, self._controller.resume)
+
+    def hand_over(self) -> None:
+        """Before the stop: have the controller move leaderships to others, while all that is led here is served.
+
+        Gives up after `controlled.shutdown.max.retries` tries; a broker that stands alone has nobody to hand over to.
+        """
+        config = self._services.config.current
+        if self._links is None or not config.controlled_shutdown_enable:
+            return
+        pause = threading.Event()
+        for left in reversed(range(config.controlled_shutdown_max_retries)):
+            try:
+                timeout_ms = config.controller_socket_timeout_ms
+                led = self._links.controller.controlled_shutdown(timeout_ms).result(timeout_ms / 1000 + 1)
+            except (BrokerError, TimeoutError) as failure:
+                log.warning("leaderships could not be handed over tries.left=%d error=%r", left, str(failure))
+            else:
+                if not led:
+                    log.info("leaderships are handed over")
+                    return
+                log.warning("nobody else can lead partitions=%d first=%s-%d tries.left=%d", len(led), *led[0], left)
+            if left:
+                pause.wait(config.controlled_shutdown_retry_backoff_ms / 1000)
+
+    def is_settled(self) -> bool:
+        """Whether this broker has heard of the cluster, and leads or follows all that it is to; once it did, it did.
+
+        Looks at all partitions of the cluster until then.
+        """
+        if not self._is_settled:
+            broker_id, hosted = self._services.broker_id, self._services.replicas.partitions
+            known = self._services.metadata.current
+            self._is_settled = bool(known.brokers) and all(
+                (topic.name, partition.partition_index) in hosted
+                for topic in known.topics.values()
+                for partition in topic
+                if broker_id in partition.replicas
+            )
+        return self._is_settled
 
     @property
     def epoch(self) -> int:
@@ -80,7 +155,7 @@ class Membership:
             self._registration.update(info)
 
     def directory_failed(self, path: Path) -> None:
-        """A log directory is gone with its partitions: say so. Only after `join`."""
+        """A log directory is gone with its partitions: say so. Only after `prepare`."""
         self._services.replicas.directory_failed([path])
         self._disk_notices.tell()
 

@@ -13,14 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
 from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
-from kavka.broker.metadata.identity import IdentityError, establish_identity
+from kavka.broker.metadata.identity import establish_identity
 from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
@@ -34,7 +34,7 @@ from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.running_parts import RunningParts
 from kavka.broker.socket_server import SocketServer
-from kavka.broker.start_failures import reason_of, refused_listening
+from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
 from kavka.broker.waiting.timer import Timer
@@ -43,24 +43,19 @@ from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.entity_configs import read_config, read_configs
 from kavka.cluster.features import finalize
-from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
-from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.broker_config import BrokerConfig, changed_settings
-from kavka.config.errors import ConfigError
 from kavka.config.promises import check_promises
 from kavka.config.topic_config import UNREADABLE
 from kavka.protocol import api
-from kavka.protocol.errors import BrokerError
-from kavka.storage.adoption import AdoptionError
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
-from kavka.storage.log_directories import NoLogDirectoryError
-from kavka.storage.log_directory import DirectoryInUseError
-from kavka.storage.log_loading import DuplicatePartitionError
 from kavka.storage.log_manager import LogManager
-from kavka.storage.meta_properties import MetaProperties, MetaPropertiesError
+from kavka.storage.meta_properties import MetaProperties
+
+if TYPE_CHECKING:
+    from kavka.broker.interbroker.cluster_links import ClusterLinks
 
 COORDINATOR_THREADS: Final = 4
 
@@ -69,23 +64,6 @@ log = logging.getLogger(__name__)
 
 class StartError(Exception):
     """The broker cannot start; the message is for its operator."""
-
-
-EXPECTED_FAILURES: Final = (
-    StartError,
-    IdentityError,
-    AdoptionError,
-    BrokerError,
-    ConfigError,
-    DirectoryInUseError,
-    DuplicatePartitionError,
-    MetaPropertiesError,
-    NoLogDirectoryError,
-    OSError,
-    RegistryError,
-    ZnodeError,
-)
-"""What keeps a broker from starting and can be put right by its operator."""
 
 
 class Broker:
@@ -118,6 +96,7 @@ class Broker:
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
         self._membership: Final = Membership(self.services, self._scheduler, self._now_ms)
+        self._links: ClusterLinks | None = None
         self._is_serving = False
         self._kept_names: Collection[str] = ()
         """Of the settings that were changed while the broker ran before."""
@@ -129,7 +108,7 @@ class Broker:
         """Serve. Raises StartError, with everything taken back that was done."""
         try:
             self._start()
-        except EXPECTED_FAILURES as failure:
+        except (StartError, *EXPECTED_FAILURES) as failure:
             self._take_back()
             raise StartError(reason_of(failure, self._kept_names)) from failure
         except BaseException:
@@ -167,8 +146,16 @@ class Broker:
         self._open_registry(static, owner)
         self._take_addresses()
         self._load()
-        self._take_part()
-        self._serve()
+        self._prepare_membership()
+        if self._links is None:
+            self._join()
+            self._serve()
+        else:
+            # The controller is told of a broker by its registration, and talks to it at once.
+            self._serve()
+            self._join()
+        self._undo += (self._finish_requests, self._hand_over)
+        self._is_serving = True
 
     def _log_manager(self, static: BrokerConfig) -> LogManager:
         return LogManager(
@@ -262,8 +249,13 @@ class Broker:
         coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died)
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
+        links = self._links = self._link() if services.config.current.zookeeper_connect else None
         services.replicas = ReplicaManager(
-            self.broker_id, services.logs, coordinators.leadership_changed, controller_epoch=heard
+            self.broker_id,
+            services.logs,
+            coordinators.leadership_changed,
+            None if links is None else links.replication,
+            controller_epoch=heard,
         )
         schedule_passes(self._scheduler, services.logs, services.config)
         services.cleaner.start()
@@ -271,11 +263,20 @@ class Broker:
         self._sockets.start()
         self._undo.append(self._sockets.stop)
 
-    def _take_part(self) -> None:
-        """Register, and have the controller elected: afterwards this broker leads what it leads."""
-        services = self.services
-        info = broker_info(self.broker_id, services.config.current, self._sockets.bound_port)
-        self._membership.join(info, self._config_notifications, self._undo.append)
+    def _link(self) -> "ClusterLinks":
+        from kavka.broker.interbroker.cluster_links import ClusterLinks
+
+        return ClusterLinks(
+            self.services, lambda: self._membership.epoch, self._scheduler, self._timer, self._thread_died
+        )
+
+    def _prepare_membership(self) -> None:
+        info = broker_info(self.broker_id, self.services.config.current, self._sockets.bound_port)
+        self._membership.prepare(info, self._config_notifications, self._links)
+
+    def _join(self) -> None:
+        """Register, and have the controller elected: a broker that stands alone leads afterwards what it leads."""
+        self._membership.join(self._undo.append)
         with self._fatal_lock:
             early, self._early_failures = self._early_failures, None
         for path in early or ():
@@ -297,8 +298,6 @@ class Broker:
         except OSError as failure:
             ports = [self._sockets.bound_port(listener.name) for listener in config.listeners]
             raise refused_listening(failure, self._metrics_port, ports) from failure
-        self._undo.append(self._finish_requests)
-        self._is_serving = True
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
         from kavka.broker.metrics.families import Exposition
@@ -310,11 +309,15 @@ class Broker:
             config.metrics_port,
             render=exposition.render,
             failure=lambda: self.fatal_reason,
-            is_ready=lambda: self._is_serving,
+            is_ready=lambda: self._is_serving and self._membership.is_settled(),
         )
         self._metrics_port = server.start()
         self._undo.append(server.stop)
         log.info("metrics are served metrics.port=%d", self._metrics_port)
+
+    def _hand_over(self) -> None:
+        if self.fatal_reason is None:
+            self._membership.hand_over()
 
     def _finish_requests(self) -> None:
         self._sockets.stop_accepting()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.transactions import TransactionCoordination
-    from kavka.cluster.ports import BrokerPort
+    from kavka.broker.partitions.local_broker import LocalBroker
 
 
 class Services(CoreServices):
@@ -18,7 +18,7 @@ class Services(CoreServices):
     __slots__ = ("groups", "local_broker", "served_versions", "transactions")
 
     groups: "GroupCoordination"
-    local_broker: "BrokerPort"
+    local_broker: "LocalBroker"
     """This broker as its controller sees it."""
     served_versions: "Mapping[int, tuple[int, int]]"
     """API key -> the lowest and the highest version that ApiVersions shows."""

@@ -2,11 +2,35 @@
 
 import errno
 from collections.abc import Collection
+from typing import Final
 
+from kavka.broker.metadata.identity import IdentityError
+from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
-from kavka.config.errors import SettingRefusedError
+from kavka.config.errors import ConfigError, SettingRefusedError
 from kavka.config.topic_config import UNREADABLE
+from kavka.protocol.errors import BrokerError
+from kavka.storage.adoption import AdoptionError
+from kavka.storage.log_directories import NoLogDirectoryError
+from kavka.storage.log_directory import DirectoryInUseError
+from kavka.storage.log_loading import DuplicatePartitionError
+from kavka.storage.meta_properties import MetaPropertiesError
+
+EXPECTED_FAILURES: Final = (
+    IdentityError,
+    AdoptionError,
+    BrokerError,
+    ConfigError,
+    DirectoryInUseError,
+    DuplicatePartitionError,
+    MetaPropertiesError,
+    NoLogDirectoryError,
+    OSError,
+    RegistryError,
+    ZnodeError,
+)
+"""What keeps a broker from starting and can be put right by its operator."""
 
 
 def reason_of(failure: BaseException, kept: Collection[str] = ()) -> str:

@@ -6,7 +6,7 @@ talks to the broker of its own process by a plain call and to any other one over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -15,6 +15,8 @@ from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplica
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 if TYPE_CHECKING:
+    from kavka.cluster.controller.requests import NewTopic, TopicResult
+    from kavka.cluster.promise import Promise
     from kavka.cluster.znodes.broker import BrokerInfo
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
@@ -53,6 +55,13 @@ class BrokerChannels(Protocol):
 
     def close(self) -> None:
         """Drop what was not sent; `on_response` is not called any more."""
+
+
+class ElectedController(Protocol):
+    """The controller, on whichever broker it is, for what every broker may ask of it on its own behalf."""
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> Promise[list[TopicResult]]:
+        """One result a topic, in order; those of another broker's controller have no counts."""
 
 
 class ControllerSettings(Protocol):

@@ -10,13 +10,8 @@ from typing import Final
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "clusters with replication": (
         "auto.leader.rebalance.enable",
-        "controlled.shutdown.enable",
-        "controlled.shutdown.max.retries",
-        "controlled.shutdown.retry.backoff.ms",
-        "controller.socket.timeout.ms",
         "follower.replication.throttled.rate",
         "follower.replication.throttled.replicas",
-        "inter.broker.protocol.version",
         "leader.imbalance.check.interval.seconds",
         "leader.imbalance.per.broker.percentage",
         "leader.replication.throttled.rate",
@@ -27,7 +22,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "replica.fetch.min.bytes",
         "replica.fetch.response.max.bytes",
         "replica.fetch.wait.max.ms",
-        "replica.lag.time.max.ms",
         "replica.selector.class",
         "replica.socket.receive.buffer.bytes",
         "replica.socket.timeout.ms",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.cluster.promise import Promise
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 
 @handles(LeaderAndIsrRequest, versions="5-7", in_clusters=True)
-def leader_and_isr(request: LeaderAndIsrRequest, context: Context, services: "Services") -> LeaderAndIsrResponse:
+def leader_and_isr(
+    request: LeaderAndIsrRequest, context: Context, services: "Services"
+) -> LeaderAndIsrResponse | Promise[LeaderAndIsrResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    return services.local_broker.leader_and_isr(request)
+    local_broker = services.local_broker
+    return local_broker.once_registered(lambda: local_broker.leader_and_isr(request))

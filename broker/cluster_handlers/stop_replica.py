@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.cluster.promise import Promise
 from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 
 @handles(StopReplicaRequest, versions="3-4", in_clusters=True)
-def stop_replica(request: StopReplicaRequest, context: Context, services: "Services") -> StopReplicaResponse:
+def stop_replica(
+    request: StopReplicaRequest, context: Context, services: "Services"
+) -> StopReplicaResponse | Promise[StopReplicaResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    return services.local_broker.stop_replica(request)
+    local_broker = services.local_broker
+    return local_broker.once_registered(lambda: local_broker.stop_replica(request))

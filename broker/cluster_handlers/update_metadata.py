@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.cluster.promise import Promise
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 
 @handles(UpdateMetadataRequest, versions="7-8", in_clusters=True)
-def update_metadata(request: UpdateMetadataRequest, context: Context, services: "Services") -> UpdateMetadataResponse:
+def update_metadata(
+    request: UpdateMetadataRequest, context: Context, services: "Services"
+) -> UpdateMetadataResponse | Promise[UpdateMetadataResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    return services.local_broker.update_metadata(request)
+    local_broker = services.local_broker
+    return local_broker.once_registered(lambda: local_broker.update_metadata(request))

@@ -54,15 +54,14 @@ BY_NAME: Final = {topic.name: topic for topic in (GROUP_METADATA, TRANSACTION_ST
 
 
 def new_topic(topic: InternalTopic, services: "CoreServices") -> NewTopic:
-    """The topic as it is to be created now; with fewer replicas while fewer brokers live."""
+    """The topic as it is to be created now.
+
+    A broker that stands alone holds the one replica that there can be. A cluster has as many as are configured, or no
+    topic: who began with fewer while its brokers started would lose them with the first disk.
+    """
     config = services.config.current
-    alive = len(services.metadata.current.brokers)
-    return NewTopic(
-        topic.name,
-        topic.partition_count(config),
-        max(1, min(topic.replication_factor(config), alive)),
-        configs=topic.configs(config),
-    )
+    factor = topic.replication_factor(config) if config.zookeeper_connect else 1
+    return NewTopic(topic.name, topic.partition_count(config), factor, configs=topic.configs(config))
 
 
 class TopicCreation:
@@ -90,7 +89,9 @@ class TopicCreation:
             running = self._running
             if running is not None and not running.done:
                 return running
-            running = self._running = self._services.controller.create_topics([new_topic(self.topic, self._services)])
+            running = self._running = self._services.elected_controller.create_topics(
+                [new_topic(self.topic, self._services)]
+            )
         running.watch(self._created)
         return running
 

@@ -12,9 +12,11 @@ Versions
 
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.topic_views import NO_OPERATIONS, ClusterView, reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -32,7 +34,9 @@ CONTROLLERS: Final = 2
 @handles(DescribeClusterRequest, versions="0-2")
 def describe_cluster(
     request: DescribeClusterRequest, context: Context, services: "Services"
-) -> DescribeClusterResponse:
+) -> DescribeClusterResponse | Promise[DescribeClusterResponse]:
+    if not services.metadata.current.brokers:
+        return once_known(services, lambda: describe_cluster(request, context, services))
     if request.endpoint_type == CONTROLLERS:
         raise BrokerError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE, "the request was sent to a broker, but asks for controllers"

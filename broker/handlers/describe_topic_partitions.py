@@ -14,11 +14,13 @@ Versions
 
 from typing import TYPE_CHECKING
 
+from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, TopicMetadata
 from kavka.broker.metadata.topic_views import ClusterView, name_error, reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.slices import in_slices
 from kavka.broker.security.acl import Operation, topic
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_topic_partitions import (
@@ -43,7 +45,9 @@ def _refused(
 @handles(DescribeTopicPartitionsRequest, versions="0", error_answer=_refused)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context, services: "Services"
-) -> DescribeTopicPartitionsResponse:
+) -> DescribeTopicPartitionsResponse | Promise[DescribeTopicPartitionsResponse]:
+    if not services.metadata.current.brokers:
+        return once_known(services, lambda: describe_topic_partitions(request, context, services))
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "the cursor's partition index is negative")

@@ -14,6 +14,7 @@ Versions
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.topic_views import reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, transactional_id
@@ -34,6 +35,8 @@ FIRST_BATCHED: Final = 4
 @handles(FindCoordinatorRequest, versions="0-6")
 def find_coordinator(request: FindCoordinatorRequest, context: Context, services: "Services") -> Any:
     # A response, or a promise of one.
+    if not services.metadata.current.brokers:
+        return once_known(services, lambda: find_coordinator(request, context, services))
     keys = request.coordinator_keys if context.api_version >= FIRST_BATCHED else [request.key]
     coordination = _coordination(request.key_type, services)
     allowed = {key: _is_allowed(key, request.key_type, context) for key in keys}

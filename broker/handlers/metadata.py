@@ -7,6 +7,7 @@ Behaviour
   The answer waits up to CREATION_WAIT_MS for that, and then says LEADER_NOT_AVAILABLE, or why the topic can't be
   created; only the next answer has its partitions. Clients come again for it, and some count on being told to (Kafka
   4.x says UNKNOWN_TOPIC_OR_PARTITION here, of which some clients bear a few only).
+- A broker that has not heard of the cluster yet answers when it has.
 - All topics: those that the client may describe. An answer over many topics is built in short slices and kept, encoded,
   for as long as the snapshot stands.
 - Not done: an unclean client's rebootstrap (REBOOTSTRAP_REQUIRED of v13 is never said).
@@ -20,6 +21,7 @@ Versions
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
 from kavka.broker.metadata.topic_creation import auto_create, may_create
 from kavka.broker.metadata.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
@@ -58,6 +60,8 @@ def _refused(request: MetadataRequest, code: ErrorCode, _message: str | None) ->
 @handles(MetadataRequest, versions="0-13", error_answer=_refused)
 def metadata(request: MetadataRequest, context: Context, services: "Services") -> Any:
     # A response, a promise of one, or bytes that are sent as they are.
+    if not services.metadata.current.brokers:
+        return once_known(services, lambda: metadata(request, context, services))
     asked = request.topics
     if asked is None or (not asked and context.api_version == 0):
         return _all_topics(request, context, services)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
+from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -215,6 +216,8 @@ class MetadataCache:
         self._lock = threading.Lock()
         self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
         self._listeners: list[Callable[[MetadataSnapshot, MetadataSnapshot], None]] = []
+        self.arrived = WatchList()
+        """Requests that cannot be answered before the controller has told of the cluster; checked with no lock held."""
         self.current = MetadataSnapshot(
             topics={},
             names_by_id={},
@@ -259,6 +262,8 @@ class MetadataCache:
                 new = self.current = _next_snapshot(old, request)
             for listener in self._listeners:
                 listener(old, new)
+        if self.arrived.operations:
+            self.arrived.check()
         return new
 
 

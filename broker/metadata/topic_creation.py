@@ -21,10 +21,9 @@ def may_create(context: Context, name: str) -> bool:
 def auto_create(names: Sequence[str], services: "Services") -> Promise[list[TopicResult]]:
     """Have the controller create topics with the broker's default partition count and replication factor.
 
-    The coordinators' own topics are set up as if a coordinator had asked for them. Only the controller's own broker can
-    do it; elsewhere the promise fails with BrokerError(NOT_CONTROLLER).
+    The coordinators' own topics are set up as if a coordinator had asked for them.
     """
-    return services.controller.create_topics([_new_topic(name, services) for name in names])
+    return services.elected_controller.create_topics([_new_topic(name, services) for name in names])
 
 
 def _new_topic(name: str, services: "Services") -> NewTopic:

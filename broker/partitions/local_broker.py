@@ -1,8 +1,9 @@
 """This broker as its controller sees it: the controller's three requests, applied here."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import validate_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrResponse
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 
 
+T = TypeVar("T")
+
+
 class LocalBroker:
     """Implements `cluster.ports.BrokerPort`.
 
@@ -26,7 +30,7 @@ class LocalBroker:
     request comes first is decided by the locks of what they change.
     """
 
-    __slots__ = ("_broker_epoch", "_metadata", "_replicas")
+    __slots__ = ("_broker_epoch", "_metadata", "_registered", "_replicas")
 
     def __init__(
         self, replicas: "ReplicaManager", metadata: "MetadataCache", broker_epoch: Callable[[], int] = lambda: -1
@@ -35,6 +39,18 @@ class LocalBroker:
         self._replicas = replicas
         self._metadata = metadata
         self._broker_epoch = broker_epoch
+        self._registered: Promise[None] = Promise()
+
+    def registered(self) -> None:
+        """`broker_epoch()` tells the epoch from now on."""
+        self._registered.complete(None)
+
+    def once_registered(self, answer: Callable[[], T]) -> T | Promise[T]:
+        """What `answer()` gives, or while this broker does not know its epoch yet, a promise of that.
+
+        It listens before it registers, and only then can tell what is meant for an earlier start of it.
+        """
+        return answer() if self._registered.done else self._registered.then(lambda _: answer())
 
     def leader_and_isr(self, request: "LeaderAndIsrRequest") -> LeaderAndIsrResponse:
         """Lead or follow partitions."""

@@ -20,7 +20,7 @@ from kavka.cluster.controller.election import ControllerElection
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.isr_changes import alter_partitions
 from kavka.cluster.controller.leader_elections import elect_leaders
-from kavka.cluster.controller.producer_id_blocks import allocate_block_for
+from kavka.cluster.controller.producer_id_blocks import allocate_block
 from kavka.cluster.controller.requests import (
     ConfigEntity,
     ControllerStats,
@@ -156,7 +156,7 @@ class Controller:
 
         BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH: that broker is not alive, or not with that epoch (-1: any).
         """
-        return self._in_term(lambda term: allocate_block_for(self._registry, term, broker_id, broker_epoch))
+        return self._in_term(lambda term: allocate_block(self._registry, term, broker_id, broker_epoch))
 
     def alter_partition(self, request: AlterPartitionRequest) -> Promise[AlterPartitionResponse]:
         """A leader's wish for another ISR (KIP-497), see `isr_changes`."""

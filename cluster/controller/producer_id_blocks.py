@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from kavka.cluster.controller.requests import ProducerIdBlock
-from kavka.cluster.controller.store import ControllerStore
 from kavka.cluster.controller.term import Term
 from kavka.cluster.registry.base import (
     BadVersionError,
@@ -23,7 +23,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 BLOCK_SIZE: Final = 1000
 
 
-def allocate_block_for(registry: Registry, term: Term, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
+def allocate_block(registry: Registry, term: Term, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
     """A block for a live broker. Raises BrokerError(BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH)."""
     info = term.context.brokers.get(broker_id)
     if info is None:
@@ -32,10 +32,15 @@ def allocate_block_for(registry: Registry, term: Term, broker_id: int, broker_ep
         raise BrokerError(
             ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has epoch {info.epoch}, not {broker_epoch}."
         )
-    return allocate_block(registry, term.store, broker_id)
+    return _take(registry, lambda operation: term.store.write_all([operation]), broker_id)
 
 
-def allocate_block(registry: Registry, store: ControllerStore, broker_id: int) -> ProducerIdBlock:
+def take_block(registry: Registry, broker_id: int) -> ProducerIdBlock:
+    """A block for the broker that asks the registry itself, in a cluster whose controllers hand out none."""
+    return _take(registry, lambda operation: registry.multi([operation]), broker_id)
+
+
+def _take(registry: Registry, write: Callable[[Operation], object], broker_id: int) -> ProducerIdBlock:
     """Take the block after the last one taken. Raises ZnodeError rather than hand out ids twice."""
     while True:
         operation: Operation
@@ -52,7 +57,7 @@ def allocate_block(registry: Registry, store: ControllerStore, broker_id: int) -
             block = LatestProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
             operation = SetData(PRODUCER_ID_BLOCK_PATH, block.encode(), stat.version)
         try:
-            store.write_all([operation])
+            write(operation)
         except (BadVersionError, NodeExistsError, NoNodeError):
             continue
         return ProducerIdBlock(block.first, block.last)

@@ -79,6 +79,7 @@ class BrokerCore:
         services.now_ms = lambda: NOW_MS
         self.services: Services = services
         services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.broker_epoch)
+        services.local_broker.registered()
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
         sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])

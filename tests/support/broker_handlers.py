@@ -277,7 +277,7 @@ class Broker:
         services.broker_id = BROKER_ID
         services.cluster_id = "cluster-of-the-test"
         services.config = self.config
-        services.controller = self.controller
+        services.controller = services.elected_controller = self.controller
         services.metadata = self.metadata
         services.purgatory = self.purgatory
         services.replicas = self.replicas

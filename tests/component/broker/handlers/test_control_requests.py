@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.requests.handling import load_handlers
 from kavka.cluster.controller.requests import ProducerIdBlock
 from kavka.cluster.promise import Promise
@@ -240,3 +241,25 @@ def test_a_broker_that_stands_alone_takes_orders_from_nobody() -> None:
     everywhere, alone = load_handlers(in_cluster=True), load_handlers()
 
     assert sorted(everywhere.keys() - alone.keys()) == [4, 5, 6, 7, 56, 67]
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_what_comes_before_the_broker_knows_its_epoch_is_judged_when_it_does(core: BrokerCore, name: str) -> None:
+    core.broker_epoch = -1
+    services: Any = core.services
+    services.local_broker = LocalBroker(core.replicas, core.services.metadata, lambda: core.broker_epoch)
+    request = REQUESTS[name](broker_epoch=49)
+    key = schema_of(type(request)).key
+    assert key is not None
+    version = NEWEST[name]
+    before = core.services.metadata.current
+
+    assert not core.ask(encode_request_header(key, version, 1, None) + encode(request, version))
+
+    core.broker_epoch = 50
+    core.services.local_broker.registered()
+    core.stage.settle()
+    _, start = decode_response_header(key, version, core.socket.taken, SIZE.size)
+    answer: Any = decode(api.spec(key).response_class, version, memoryview(core.socket.taken)[start:])
+    assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert (core.services.metadata.current, core.replicas.partitions) == (before, {})

@@ -129,13 +129,16 @@ def test_the_topic_is_created_on_first_need_as_the_settings_say(key_type: int, n
     )
 
 
-def test_the_replication_factor_is_that_of_the_settings_where_so_many_brokers_live() -> None:
-    scene = Scene(offsets_topic_replication_factor="2")
+@pytest.mark.parametrize(("registry", "factor"), [({}, 1), ({"zookeeper_connect": "127.0.0.1:2181"}, 3)])
+def test_the_replication_factor_is_that_of_the_settings_in_a_cluster_however_few_live(
+    registry: dict[str, str], factor: int
+) -> None:
+    scene = Scene(offsets_topic_replication_factor="3", **registry)
     scene.know({"other": [OTHER]})
 
     scene.find("g")
 
-    assert [topic.replication_factor for topic in scene.controller.created] == [2]
+    assert [topic.replication_factor for topic in scene.controller.created] == [factor]
 
 
 def test_a_creation_that_takes_too_long_or_fails_is_to_be_asked_for_again() -> None:

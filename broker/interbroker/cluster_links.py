@@ -1,0 +1,150 @@
+"""What connects this broker with the others of its cluster, put together; only a broker in a cluster loads it."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.interbroker.controller_channel import ControllerChannel
+from kavka.broker.interbroker.elected_controller import ElectedController
+from kavka.broker.interbroker.inter_broker import InterBroker
+from kavka.broker.interbroker.network_channels import NetworkChannels
+from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
+from kavka.broker.partitions.replication import Replication
+from kavka.client import ClientSettings, Node
+from kavka.cluster.controller.producer_id_blocks import take_block
+from kavka.cluster.interbroker_protocol import InterBrokerProtocol
+from kavka.cluster.promise import Promise
+
+if TYPE_CHECKING:
+    from kavka.broker.services import Services
+    from kavka.broker.waiting.scheduler import Scheduler
+    from kavka.broker.waiting.timer import Timer
+    from kavka.cluster.controller import Controller
+    from kavka.cluster.controller.requests import ProducerIdBlock
+    from kavka.cluster.ports import BrokerChannels
+    from kavka.config.broker_config import BrokerConfig
+    from kavka.protocol.errors import BrokerError
+    from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+class ClusterLinks:
+    """The `inter-broker` thread, and who has it send what.
+
+    Threads: `start` and `stop` once each by whoever starts and stops the broker, `connect` before both; the rest any.
+    """
+
+    def __init__(
+        self,
+        services: "Services",
+        own_epoch: Callable[[], int],
+        scheduler: "Scheduler",
+        timer: "Timer",
+        on_death: Callable[[BaseException], None],
+    ) -> None:
+        """`services` must have settings by now, metadata before `start`. Raises OSError: no descriptors are left."""
+        config = services.config.current
+        self._services: Final = services
+        self._own_epoch: Final = own_epoch
+        self._scheduler: Final = scheduler
+        self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
+        self._control_listener: Final = control_listener(config)
+        self._inter_broker: Final = InterBroker(client_settings(config), on_death)
+        self._isr_changes: Final = AlterPartitionManager(
+            services.broker_id,
+            own_epoch,
+            self._alter_partition,
+            lambda delay_ms, job: timer.schedule(lambda: scheduler.soon(job), delay_ms),
+        )
+        self.replication: Final = Replication(
+            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+            lag_time_max_ms=config.replica_lag_time_max_ms,
+            # UpdateMetadata has no epochs of brokers: the controller, which has them, looks at these once more.
+            is_eligible=lambda broker_id, broker_epoch: broker_id in services.metadata.current.brokers,
+            propose=self._isr_changes.propose,
+        )
+
+    controller: ElectedController
+
+    def _alter_partition(
+        self, request: "AlterPartitionRequest", on_answer: "Callable[[AlterPartitionResponse | BrokerError], None]"
+    ) -> None:
+        self.controller.alter_partition(request, on_answer)
+
+    def channels(self, own: "BrokerChannels") -> NetworkChannels:
+        """The ways from this broker's controller to all brokers; `own` is the one to this broker."""
+        versions = self._protocol.control_versions()
+        return NetworkChannels(
+            self._inter_broker,
+            listener_name=self._control_listener,
+            versions=lambda: versions,
+            timeout_ms=self._services.config.current.controller_socket_timeout_ms,
+            own=(self._services.broker_id, own),
+        )
+
+    def connect(self, own: "Controller") -> ElectedController:
+        """The controller of the cluster as this broker asks it; `own` is this broker's candidate."""
+        config = self._services.config.current
+        self.controller = ElectedController(
+            own,
+            self._services.broker_id,
+            self._own_epoch,
+            self._protocol,
+            lambda lane: ControllerChannel(
+                self._inter_broker,
+                self.controller_node,
+                lane=lane,
+                timeout_ms=config.request_timeout_ms,
+            ),
+            timeout_ms=config.request_timeout_ms,
+        )
+        return self.controller
+
+    def allocate_producer_id_block(self) -> "Promise[ProducerIdBlock]":
+        """A thousand producer ids: from the controller, or where controllers hand out none, from the registry."""
+        if self._protocol.allocates_producer_ids:
+            return self.controller.allocate_producer_id_block()
+        services = self._services
+        promise: Promise[ProducerIdBlock] = Promise()
+        # The registry may be slow, and who asks is an I/O thread.
+        self._scheduler.soon(lambda: promise.settle_by(lambda: take_block(services.registry, services.broker_id)))
+        return promise
+
+    def start(self) -> None:
+        """Talk to others from now on; `connect` was called before."""
+        self._inter_broker.start()
+        interval_ms = max(self.replication.lag_time_max_ms / 2, 1)
+        self._scheduler.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
+
+    def stop(self) -> None:
+        """Answer what waits, close all connections."""
+        self._isr_changes.close()
+        self.controller.close()
+        self._inter_broker.stop()
+
+    def controller_node(self) -> Node | None:
+        """Where the controller is asked, as far as this broker knows."""
+        return self._node(self._services.metadata.current.controller_id, self._control_listener)
+
+    def broker_node(self, broker_id: int) -> Node | None:
+        """Where a broker is reached by the others, as far as this one knows."""
+        return self._node(broker_id, self._services.config.current.inter_broker_listener_name)
+
+    def _node(self, broker_id: int, listener_name: str) -> Node | None:
+        endpoint = self._services.metadata.current.endpoint(broker_id, listener_name)
+        return None if endpoint is None else Node(broker_id, endpoint.host, endpoint.port)
+
+
+def control_listener(config: "BrokerConfig") -> str:
+    """The listener at which brokers hear their controller, and the controller its brokers."""
+    name = config.control_plane_listener_name
+    return config.inter_broker_listener_name if name is None else name.upper()
+
+
+def client_settings(config: "BrokerConfig") -> ClientSettings:
+    """How brokers are reached, by the settings of this one."""
+    return ClientSettings(
+        client_id=f"broker-{config.broker_id}",
+        request_timeout_ms=config.controller_socket_timeout_ms,
+        connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
+        connection_setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
+    )
