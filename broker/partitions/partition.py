@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress, broker_epochs, met
 from kavka.broker.partitions.replication import (
+    EXPANDED,
+    NOT_CHANGED,
+    SHRUNK,
     Replication,
     after_answer,
     alone,
@@ -341,15 +344,14 @@ class Partition:
             if role.pending is not pending:
                 return False
             after = after_answer(role, answer)
-            if after is None:
-                replication.failed_isr_changes += 1
-                return True
-            self.role = after
-            if after.pending is None and isinstance(answer, GrantedIsr):
-                replication.isr_expansions += pending.is_expansion
-                replication.isr_shrinks += not pending.is_expansion
+            if after is not None:
+                self.role = after
+            if after is not None and after.pending is None and isinstance(answer, GrantedIsr):
+                replication.count(EXPANDED if pending.is_expansion else SHRUNK)
             else:
-                replication.failed_isr_changes += 1
+                replication.count(NOT_CHANGED)
+            if after is None:
+                return True
             moved = self._advance_high_watermark()
         logger.info("ISR of %r: asked for %s, answered %s", self, pending.isr, answer)
         if moved:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 Followers = Mapping[int, FollowerProgress]
 
+EXPANDED: Final = "kafka_server_replicamanager_isrexpands"
+SHRUNK: Final = "kafka_server_replicamanager_isrshrinks"
+NOT_CHANGED: Final = "kafka_server_replicamanager_failedisrupdates"
+
 UNTOUCHED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
 """The controller says that it changed nothing, and that the partition epoch was the present one."""
 AWAITING_ORDERS: Final = frozenset(
@@ -36,18 +40,15 @@ class Replication:
     as far as this broker knows (KIP-903); called under a partition's lock, so it must not wait. `propose(partition,
     pending)` asks the controller, and has `Partition.isr_answered` called with what it said; called with no lock held.
 
-    `close` ends what asks the controller.
+    `close` ends what asks the controller, `count` counts an event by its metric's name.
 
-    Threads: any. `isr_expansions`, `isr_shrinks` and `failed_isr_changes` are counted under partitions' locks, each
-    its own: now and then one is lost.
+    Threads: any.
     """
 
     __slots__ = (
         "close",
-        "failed_isr_changes",
+        "count",
         "is_eligible",
-        "isr_expansions",
-        "isr_shrinks",
         "lag_time_max_ms",
         "monotonic_ms",
         "propose",
@@ -61,15 +62,14 @@ class Replication:
         is_eligible: Callable[[int, int], bool],
         propose: Callable[[Proposer, PendingIsr], None],
         close: Callable[[], None] = lambda: None,
+        count: Callable[[str], object] = lambda name: None,
     ) -> None:
         self.monotonic_ms: Final = monotonic_ms
         self.lag_time_max_ms = lag_time_max_ms
         self.is_eligible: Final = is_eligible
         self.propose: Final = propose
         self.close: Final = close
-        self.isr_expansions = 0
-        self.isr_shrinks = 0
-        self.failed_isr_changes = 0
+        self.count: Final = count
 
 
 def alone() -> Replication:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ class Hosted:
         self.now_ms = 5
         self.ineligible: set[int] = set()
         self.asked: list[PendingIsr] = []
+        self.counted: Counter[str] = Counter()
         self.replication = Replication(
             monotonic_ms=lambda: self.now_ms,
             lag_time_max_ms=LAG_MS,
             is_eligible=lambda broker_id, broker_epoch: broker_id not in self.ineligible,
             propose=self._propose,
+            count=lambda name: self.counted.update([name]),
         )
         self.log: PartitionLog = open_log(directory, **overrides)
         self.partition = Partition(ME, "visits", 0, topic_id_of("visits"), self.replication)

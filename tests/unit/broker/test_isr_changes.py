@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.partitions.replication import EXPANDED, NOT_CHANGED, SHRUNK
 from kavka.broker.partitions.role import RECOVERED, RECOVERING, GrantedIsr
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.isr_stage import LAG_MS, ME, OTHER, THIRD, Hosted
@@ -102,7 +103,7 @@ def test_who_lags_leaves_only_when_the_controller_agrees(hosted: Hosted) -> None
     assert (hosted.partition.role.maximal_isr, hosted.high_watermark) == ((ME, OTHER), 0)
     assert not hosted.grant(pending)
     assert (hosted.partition.role.isr, hosted.partition.role.partition_epoch, hosted.high_watermark) == ((ME,), 1, 2)
-    assert (hosted.replication.isr_shrinks, hosted.replication.isr_expansions) == (1, 0)
+    assert hosted.counted == {SHRUNK: 1}
 
 
 def test_who_has_everything_stays_however_long_it_is_silent(hosted: Hosted) -> None:
@@ -230,6 +231,7 @@ def test_under_min_isr_the_high_watermark_stands_still(tmp_path: Path) -> None:
     hosted.grant(pending)
 
     assert hosted.high_watermark == 4
+    assert hosted.counted == {EXPANDED: 1}
 
 
 @pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
@@ -297,6 +299,20 @@ def test_answers_that_come_late_change_nothing(hosted: Hosted) -> None:
     assert hosted.partition.role is before
 
 
+@pytest.mark.parametrize("late", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_an_error_that_comes_late_does_not_take_back_what_was_asked_since(hosted: Hosted, late: ErrorCode) -> None:
+    hosted.lead(ME, replicas=(ME, OTHER))
+    hosted.fetched(OTHER, 0)
+    hosted.lead(ME, replicas=(ME, OTHER), partition_epoch=1)
+    hosted.fetched(OTHER, 0)
+    first, second = hosted.asked
+
+    assert not hosted.partition.isr_answered(first, late)
+
+    assert hosted.partition.role.pending is second
+    assert hosted.partition.role.maximal_isr == (ME, OTHER)
+
+
 @pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(2, 6), (0, 6), (1, 4)])
 def test_an_answer_of_another_state_is_not_believed(hosted: Hosted, leader_epoch: int, partition_epoch: int) -> None:
     hosted.lead(ME, replicas=(ME, OTHER), epoch=1, partition_epoch=5)
@@ -307,7 +323,7 @@ def test_an_answer_of_another_state_is_not_believed(hosted: Hosted, leader_epoch
 
     role = hosted.partition.role
     assert (role.isr, role.partition_epoch, role.maximal_isr) == ((ME,), 5, (ME, OTHER))
-    assert hosted.replication.failed_isr_changes == 1
+    assert hosted.counted == {NOT_CHANGED: 1}
 
 
 def test_an_order_older_than_the_answer_changes_nothing(hosted: Hosted) -> None:

@@ -190,9 +190,10 @@ class Leading(RuleBasedStateMachine):
         ),
     )
     def refuse(self, data: st.DataObject, error: ErrorCode) -> None:
-        pending = data.draw(st.sampled_from(self.asked))
+        pending, before = data.draw(st.sampled_from(self.asked)), self.partition.role
         if not self.partition.isr_answered(pending, error):
             self.asked.remove(pending)
+        assert before.pending is pending or self.partition.role is before
 
     @rule(isr=st.sampled_from([(ME,), (ME, 2), (ME, 3), (ME, 2, 3)]))
     def elect_again(self, isr: tuple[int, ...]) -> None:
