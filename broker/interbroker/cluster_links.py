@@ -1,6 +1,5 @@
 """What connects this broker with the others of its cluster, put together; only a broker in a cluster loads it."""
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +8,7 @@ from kavka.broker.interbroker.elected_controller import ElectedController
 from kavka.broker.interbroker.inter_broker import InterBroker
 from kavka.broker.interbroker.network_channels import NetworkChannels
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
-from kavka.broker.partitions.replication import Replication
+from kavka.broker.partitions.replication import Replication, monotonic_ms
 from kavka.client import ClientSettings, Node
 from kavka.cluster.controller.producer_id_blocks import take_block
 from kavka.cluster.interbroker_protocol import InterBrokerProtocol
@@ -56,11 +55,12 @@ class ClusterLinks:
             lambda delay_ms, job: timer.schedule(lambda: scheduler.soon(job), delay_ms),
         )
         self.replication: Final = Replication(
-            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+            monotonic_ms=monotonic_ms,
             lag_time_max_ms=config.replica_lag_time_max_ms,
             # UpdateMetadata has no epochs of brokers: the controller, which has them, looks at these once more.
             is_eligible=lambda broker_id, broker_epoch: broker_id in services.metadata.current.brokers,
             propose=self._isr_changes.propose,
+            count=services.metrics.count,
         )
 
     controller: ElectedController

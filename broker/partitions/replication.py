@@ -2,14 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress
 from kavka.broker.partitions.role import GrantedIsr, PartitionRole, PendingIsr, Proposer
-from kavka.protocol.errors import BrokerError, ErrorCode
-
-if TYPE_CHECKING:
-    from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kavka.protocol.errors import ErrorCode
 
 Followers = Mapping[int, FollowerProgress]
 
@@ -39,14 +36,10 @@ class Replication:
     broker epoch of its last fetch)`: whether that broker lives, is not about to stop and is still the same incarnation
     as far as this broker knows (KIP-903); called under a partition's lock, so it must not wait. `propose(partition,
     pending)` asks the controller, and has `Partition.isr_answered` called with what it said; called with no lock held.
-
-    `close` ends what asks the controller, `count` counts an event by its metric's name.
-
-    Threads: any.
+    `count` counts an event by its metric's name. Threads: any.
     """
 
     __slots__ = (
-        "close",
         "count",
         "is_eligible",
         "lag_time_max_ms",
@@ -61,46 +54,27 @@ class Replication:
         lag_time_max_ms: int,
         is_eligible: Callable[[int, int], bool],
         propose: Callable[[Proposer, PendingIsr], None],
-        close: Callable[[], None] = lambda: None,
         count: Callable[[str], object] = lambda name: None,
     ) -> None:
         self.monotonic_ms: Final = monotonic_ms
         self.lag_time_max_ms = lag_time_max_ms
         self.is_eligible: Final = is_eligible
         self.propose: Final = propose
-        self.close: Final = close
         self.count: Final = count
+
+
+def monotonic_ms() -> int:
+    """A clock that nobody sets."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def alone() -> Replication:
     """For a broker that is the whole cluster: nobody else may join an ISR."""
     return Replication(
-        monotonic_ms=_monotonic_ms,
+        monotonic_ms=monotonic_ms,
         lag_time_max_ms=30_000,
         is_eligible=lambda broker_id, broker_epoch: False,
         propose=lambda partition, pending: None,
-    )
-
-
-def in_cluster(
-    broker_id: int,
-    *,
-    lag_time_max_ms: int,
-    own_epoch: Callable[[], int],
-    is_eligible: Callable[[int, int], bool],
-    send: "Callable[[AlterPartitionRequest, Callable[[AlterPartitionResponse | BrokerError], None]], None]",
-    run_later: Callable[[float, Callable[[], None]], object],
-) -> Replication:
-    """For a broker among others; see `Replication` and, for the last two and `own_epoch`, `AlterPartitionManager`."""
-    from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
-
-    manager = AlterPartitionManager(broker_id, own_epoch, send, run_later)
-    return Replication(
-        monotonic_ms=_monotonic_ms,
-        lag_time_max_ms=lag_time_max_ms,
-        is_eligible=is_eligible,
-        propose=manager.propose,
-        close=manager.close,
     )
 
 
@@ -172,10 +146,6 @@ def after_answer(role: PartitionRole, answer: GrantedIsr | ErrorCode) -> Partiti
     if answer in UNTOUCHED:
         return role.given_up()
     return role if answer in AWAITING_ORDERS else None
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def _is_eligible(broker_id: int, follower: FollowerProgress, replication: Replication) -> bool:

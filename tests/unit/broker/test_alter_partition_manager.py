@@ -1,13 +1,10 @@
 """AlterPartition's sender: one request at a time, and every partition hears what became of its change."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kavka.broker.partitions.alter_partition_manager import RETRY_MS, AlterPartitionManager, Answer, downgraded
-from kavka.broker.partitions.partition import Partition
-from kavka.broker.partitions.replication import in_cluster
 from kavka.broker.partitions.role import RECOVERED, GrantedIsr, PendingIsr
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -19,7 +16,6 @@ from kavka.protocol.messages.alter_partition import (
 )
 from kavka.protocol.schema import ZERO_UUID
 from tests.support.broker_handlers import topic_id_of
-from tests.support.isr_stage import Hosted
 
 ME, EPOCH = 1, 40
 PENDING = PendingIsr((ME, 2), (-1, 60), leader_epoch=5, partition_epoch=8, is_expansion=True)
@@ -252,29 +248,3 @@ def test_the_request_fits_every_version(rig: Rig, version: int) -> None:
     else:
         assert [each.broker_epoch for each in part.new_isr_with_epochs] == [EPOCH, 60]
     assert request.topics[0].partitions[0].new_isr_with_epochs
-
-
-def test_a_leader_among_others_asks_through_one_manager(tmp_path: Path) -> None:
-    sent: list[tuple[AlterPartitionRequest, Callable[[Answer], None]]] = []
-    replication = in_cluster(
-        ME,
-        lag_time_max_ms=1000,
-        own_epoch=lambda: EPOCH,
-        is_eligible=lambda broker_id, broker_epoch: (broker_id, broker_epoch) == (2, 60),
-        send=lambda request, on_answer: sent.append((request, on_answer)),
-        run_later=lambda delay_ms, job: None,
-    )
-    hosted = Hosted(tmp_path)
-    hosted.partition = Partition(ME, "visits", 0, topic_id_of("visits"), replication)
-    hosted.lead(ME, replicas=(ME, 2, 3), epoch=5, partition_epoch=8)
-    for replica_id, broker_epoch in ((3, 61), (2, 60)):
-        hosted.fetched(replica_id, 0, broker_epoch=broker_epoch)
-
-    ((_, on_answer),) = sent
-    on_answer(response(Asking()))
-    replication.close()
-    hosted.partition.shrink_isr()
-
-    role = hosted.partition.role
-    assert (role.isr, role.partition_epoch, role.pending) == ((ME, 2), 9, None)
-    assert len(sent) == 1
