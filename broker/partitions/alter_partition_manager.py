@@ -93,7 +93,10 @@ class AlterPartitionManager:
             self._in_flight = True
             asked = list(self._asked.values())
         request = _request_of(asked, self._broker_id, self._own_epoch())
-        self._send(request, lambda answer: self._answered(asked, answer))
+        try:
+            self._send(request, lambda answer: self._answered(asked, answer))
+        except BrokerError as failure:
+            self._answered(asked, failure)
 
     def _answered(self, asked: list[_Asked], answer: Answer) -> None:
         code = answer.code if isinstance(answer, BrokerError) else _code_of(answer.error_code)

@@ -189,10 +189,7 @@ class ReplicaManager:
     @property
     def under_replicated_count(self) -> int:
         """How many led partitions have fewer in-sync replicas than replicas."""
-        return sum(
-            role.is_leader and len(role.isr) < len(role.replicas)
-            for role in (partition.role for partition in self.partitions.values())
-        )
+        return sum(partition.role.is_under_replicated for partition in self.partitions.values())
 
     def note_recovery(self) -> None:
         """Note it when all that went with a replaced disk is here again. Waits for the disk: for background threads."""

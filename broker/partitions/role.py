@@ -91,6 +91,11 @@ class PartitionRole(NamedTuple):
         """When it is certain that the controller did not do what it was asked for."""
         return self._replace(maximal_isr=self.isr, pending=None)
 
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether it leads and replicas are missing in the ISR, not counting those that a reassignment adds."""
+        return self.is_leader and len(self.isr) < len(self.replicas) - len(self.adding)
+
     def effective_min_isr(self, min_insync_replicas: int) -> int:
         """How many in-sync replicas acks=all asks for: never more than are assigned."""
         return min(min_insync_replicas, len(self.replicas))

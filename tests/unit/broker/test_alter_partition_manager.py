@@ -248,3 +248,21 @@ def test_the_request_fits_every_version(rig: Rig, version: int) -> None:
     else:
         assert [each.broker_epoch for each in part.new_isr_with_epochs] == [EPOCH, 60]
     assert request.topics[0].partitions[0].new_isr_with_epochs
+
+
+def test_a_send_that_fails_at_once_is_tried_again(rig: Rig) -> None:
+    refusing = [BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)]
+    sent: list[AlterPartitionRequest] = []
+
+    def send(request: AlterPartitionRequest, on_answer: Callable[[Answer], None]) -> None:
+        if refusing:
+            raise refusing.pop()
+        sent.append(request)
+
+    manager = AlterPartitionManager(ME, lambda: EPOCH, send, lambda delay_ms, job: rig.later.append((delay_ms, job)))
+    manager.propose(Asking(), PENDING)
+    assert sent == []
+
+    rig.pass_time()
+
+    assert len(sent) == 1

@@ -158,3 +158,15 @@ def test_every_leadership_starts_an_epoch_where_the_log_ends(hosted: Hosted) -> 
 
     assert hosted.log.end_offset_for_epoch(3) == (3, 2)
     assert hosted.log.end_offset_for_epoch(7) == (7, 4)
+
+
+@pytest.mark.parametrize(("isr", "is_missing"), [((ME,), True), ((ME, OTHER), False), ((ME, OTHER, THIRD), False)])
+def test_replicas_that_are_being_added_are_not_missing(hosted: Hosted, isr: tuple[int, ...], is_missing: bool) -> None:
+    state = hosted.state(ME, 0, isr, (ME, OTHER, THIRD))
+    state.adding_replicas = [THIRD]
+
+    hosted.partition.make_leader(state, 1, hosted.log)
+
+    assert hosted.partition.role.is_under_replicated is is_missing
+    hosted.follow(1, partition_epoch=1)
+    assert not hosted.partition.role.is_under_replicated
