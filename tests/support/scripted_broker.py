@@ -99,7 +99,9 @@ class ScriptedBroker:
         return visitor
 
     def stop_listening(self) -> None:
-        """Refuse connections from now on."""
+        """Refuse connections from now on; who waits in `accept`, on another thread, gets an OSError."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
