@@ -1,7 +1,7 @@
 """What this broker asks of other brokers, and as the controller tells them. Loaded in a cluster of brokers only."""
 
 from kavka.broker.interbroker.broker_requests import BrokerRequests
-from kavka.broker.interbroker.controller_channel import ControllerChannel, controller_in
+from kavka.broker.interbroker.controller_channel import ControllerChannel
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.interbroker.inter_broker import InterBroker
 from kavka.broker.interbroker.network_channels import NetworkChannels
@@ -12,7 +12,6 @@ __all__ = [
     "ControllerChannel",
     "InterBroker",
     "NetworkChannels",
-    "controller_in",
     "inter_broker_settings",
     "register_inter_broker_gauges",
 ]

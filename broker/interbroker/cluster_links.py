@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.interbroker.controller_channel import ControllerChannel
 from kavka.broker.interbroker.elected_controller import ElectedController
+from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.interbroker.inter_broker import InterBroker
 from kavka.broker.interbroker.network_channels import NetworkChannels
+from kavka.broker.interbroker.settings import inter_broker_settings
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.replication import Replication, monotonic_ms
-from kavka.client import ClientSettings, Node
+from kavka.client import Node
 from kavka.cluster.controller.producer_id_blocks import take_block
 from kavka.cluster.interbroker_protocol import InterBrokerProtocol
 from kavka.cluster.promise import Promise
@@ -47,7 +49,7 @@ class ClusterLinks:
         self._scheduler: Final = scheduler
         self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
         self._control_listener: Final = control_listener(config)
-        self._inter_broker: Final = InterBroker(client_settings(config), on_death)
+        self._inter_broker: Final = InterBroker(inter_broker_settings(config, services.broker_id), on_death)
         self._isr_changes: Final = AlterPartitionManager(
             services.broker_id,
             own_epoch,
@@ -71,15 +73,17 @@ class ClusterLinks:
         self.controller.alter_partition(request, on_answer)
 
     def channels(self, own: "BrokerChannels") -> NetworkChannels:
-        """The ways from this broker's controller to all brokers; `own` is the one to this broker."""
+        """The ways from this broker's controller to all brokers; `own` is the one to this broker. Called once."""
         versions = self._protocol.control_versions()
-        return NetworkChannels(
+        channels = NetworkChannels(
             self._inter_broker,
             listener_name=self._control_listener,
             versions=lambda: versions,
             timeout_ms=self._services.config.current.controller_socket_timeout_ms,
             own=(self._services.broker_id, own),
         )
+        register_inter_broker_gauges(self._services.metrics, self._inter_broker, channels)
+        return channels
 
     def connect(self, own: "Controller") -> ElectedController:
         """The controller of the cluster as this broker asks it; `own` is this broker's candidate."""
@@ -138,13 +142,3 @@ def control_listener(config: "BrokerConfig") -> str:
     """The listener at which brokers hear their controller, and the controller its brokers."""
     name = config.control_plane_listener_name
     return config.inter_broker_listener_name if name is None else name.upper()
-
-
-def client_settings(config: "BrokerConfig") -> ClientSettings:
-    """How brokers are reached, by the settings of this one."""
-    return ClientSettings(
-        client_id=f"broker-{config.broker_id}",
-        request_timeout_ms=config.controller_socket_timeout_ms,
-        connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
-        connection_setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
-    )

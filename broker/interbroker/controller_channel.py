@@ -14,7 +14,6 @@ from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.broker.interbroker.inter_broker import InterBroker
-    from kavka.broker.metadata.metadata_cache import MetadataSnapshot
 
 MAX_QUEUED: Final = 1_000
 RETRY_MS: Final = 50.0
@@ -196,13 +195,6 @@ class ControllerChannel:
             for errand in late:
                 self._errands.remove(errand)
         return late
-
-
-def controller_in(metadata: "MetadataSnapshot", listener_name: str) -> Node | None:
-    """Who is the controller, and where it is reached on that listener; None when it is not known, or not alive."""
-    controller_id = metadata.controller_id
-    endpoint = metadata.endpoint(controller_id, listener_name) if controller_id >= 0 else None
-    return None if endpoint is None else Node(controller_id, endpoint.host, endpoint.port)
 
 
 def says_not_controller(answer: Any) -> bool:

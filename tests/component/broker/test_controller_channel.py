@@ -5,19 +5,13 @@ from collections.abc import Generator
 
 import pytest
 
-from kavka.broker.interbroker import ControllerChannel, controller_in
+from kavka.broker.interbroker import ControllerChannel
 from kavka.broker.interbroker.controller_channel import MAX_QUEUED
-from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.client import Node, RequestBuilder
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from kavka.protocol.messages.alter_partition import AlterPartitionRequest
 from kavka.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from kavka.protocol.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataRequest,
-)
 from kavka.protocol.schema import Request
 from tests.support.interbroker_stage import SETTINGS, InterBrokerStage
 from tests.support.scripted_broker import TIMEOUT_S, ScriptedBroker, Visitor
@@ -227,19 +221,3 @@ def test_what_waits_when_the_channel_is_closed_is_answered_once(
     channel.send(ids(3), stage.answers.put)
     assert stage.answer().code is ErrorCode.BROKER_NOT_AVAILABLE
     assert stage.answers.empty()
-
-
-def test_the_controller_is_found_in_the_metadata() -> None:
-    cache = MetadataCache(1)
-    assert controller_in(cache.current, "PLAINTEXT") is None
-    endpoint = UpdateMetadataEndpoint(port=9092, host="b", listener="PLAINTEXT", security_protocol=0)
-    live = [UpdateMetadataBroker(id=2, endpoints=[endpoint])]
-    cache.apply(
-        UpdateMetadataRequest(controller_id=2, controller_epoch=1, broker_epoch=-1, topic_states=[], live_brokers=live)
-    )
-    assert controller_in(cache.current, "PLAINTEXT") == Node(2, "b", 9092)
-    assert controller_in(cache.current, "CONTROL") is None
-    cache.apply(
-        UpdateMetadataRequest(controller_id=3, controller_epoch=2, broker_epoch=-1, topic_states=[], live_brokers=live)
-    )
-    assert controller_in(cache.current, "PLAINTEXT") is None, "it is not among the live ones"
