@@ -5,12 +5,14 @@ a developer's machine they are random, so that more of them are tried over the d
 """
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import maven
 from tests.support.long_files import expected_seconds
+from tests.support.zookeeper_process import BUNDLE, ZooKeeperProcess
 
 SOAK = "soak"
 IN_CI = bool(os.environ.get("CI"))
@@ -36,6 +38,14 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("house")
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """A ZooKeeper for tests that keep to a root path of their own and leave it running."""
+    maven.classpath(BUNDLE)
+    with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as process:
+        yield process
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,5 @@
 """A real Apache Kafka: 4.3 in KRaft mode, or 3.9 beside a ZooKeeper of its own."""
 
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -9,15 +8,13 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support import maven
-from tests.support.java import SHORT_LIVED
 from tests.support.processes import Process, ProcessDiedError, free_port, wait_until
 from tests.support.server import RunningServer
+from tests.support.zookeeper_process import QUICK_JVM, ZooKeeperProcess, ask_zookeeper
 
 START_TIMEOUT_S = 90.0
 SESSION_TIMEOUT_MS = 4000
 CLUSTER_ID = "a2F2a2EtdGVzdC1jbHVzdA"
-# Up and done with little work before all: the compiler's first tier, no threads for collection.
-QUICK_JVM = (*SHORT_LIVED, "-XX:-UsePerfData", "-Djava.awt.headless=true")
 # What bin/kafka-run-class.sh passes.
 KAFKAS_JVM = (
     "-server",
@@ -145,7 +142,7 @@ class ZooKeeperKafka(KafkaProcess):
     bundle = "kafka-3.9"
 
     @cached_property
-    def _zookeeper(self) -> "ZooKeeperProcess":
+    def _zookeeper(self) -> ZooKeeperProcess:
         return ZooKeeperProcess(self.directory / "zookeeper")
 
     @property
@@ -171,46 +168,3 @@ class ZooKeeperKafka(KafkaProcess):
 
     def _is_unregistered(self) -> bool:
         return b"/brokers/ids/1" not in ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump")
-
-
-class ZooKeeperProcess(KafkaProcess):
-    """A ZooKeeper server from Kafka 3.9's class path; `bootstrap` is its connect string."""
-
-    name = "zookeeper"
-    bundle = "kafka-3.9"
-
-    def start(self) -> float:
-        if self._process is not None:
-            return 0.0
-        self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "dataDir": str(self.directory / "data"),
-            "clientPort": str(self.port),
-            "clientPortAddress": self.host,
-            "admin.enableServer": "false",
-            "maxClientCnxns": "0",
-            "tickTime": "500",
-            "4lw.commands.whitelist": "ruok,dump",
-        }
-        text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (self.directory / "zoo.properties").write_text(text)
-        started_at = time.monotonic()
-        main_class = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        self._process = self.spawn(main_class, "zoo.properties", log="zookeeper.log", heap="128m")
-        wait_until(self._is_ok, START_TIMEOUT_S, lambda: f"no answer:\n{self.process.log_text()[-2000:]}")
-        return time.monotonic() - started_at
-
-    def _is_ok(self) -> bool:
-        self.process.check_alive()
-        return ask_zookeeper(self.host, self.port, b"ruok") == b"imok"
-
-
-def ask_zookeeper(host: str, port: int, word: bytes) -> bytes:
-    """The answer to one of ZooKeeper's four-letter words; empty if nobody listens."""
-    try:
-        with socket.create_connection((host, port), timeout=1.0) as connection:
-            connection.sendall(word)
-            connection.shutdown(socket.SHUT_WR)
-            return b"".join(iter(lambda: connection.recv(4096), b""))
-    except OSError:
-        return b""
