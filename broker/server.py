@@ -28,6 +28,7 @@ from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
+from kavka.broker.registry_choice import open_embedded, open_zookeeper
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.request_log import RequestLog
 from kavka.broker.services import Services
@@ -43,7 +44,7 @@ from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.entity_configs import read_config, read_configs
 from kavka.cluster.features import finalize
-from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
+from kavka.cluster.registry.base import Registry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.promises import check_promises
@@ -118,6 +119,9 @@ class Broker:
     def stop(self) -> None:
         """Stop in order: nothing that was acknowledged has to be recovered by the next start."""
         self._is_serving = False
+        if (registry := getattr(self.services, "registry", None)) is not None:
+            # A stop does without what it cannot tell others.
+            registry.stop_waiting()
         self._take_back()
 
     def endpoints_text(self) -> str:
@@ -175,16 +179,27 @@ class Broker:
         """The registry, who this broker is, and the settings that are kept there."""
         services = self.services
         directories = services.logs.directories
-        if (failure := directories.all[0].failure) is not None:
-            raise StartError(f"the first of log.dirs cannot be used, where the registry lies: {failure}")
-        registry = services.registry = EmbeddedRegistry(static.log_dirs[0] / FILE_NAME, self._now_ms)
-        self._undo.append(registry.close)
-        prepare_tree(registry)
-        adopted = find_topics(directories, self._files, registry)
-        self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+        registry: Registry
+        if static.zookeeper_connect:
+            from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
+
+            registry = services.registry = shared = open_zookeeper(static, owner)
+            self._undo.append(registry.close)
+            register_zookeeper_gauges(self.metrics, shared)
+            prepare_tree(registry)
+            self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+        else:
+            if (failure := directories.all[0].failure) is not None:
+                raise StartError(f"the first of log.dirs cannot be used, where the registry lies: {failure}")
+            registry = services.registry = open_embedded(static, self._now_ms)
+            self._undo.append(registry.close)
+            prepare_tree(registry)
+            # Where there are other brokers nobody can tell whose topics those in the directories are.
+            adopted = find_topics(directories, self._files, registry)
+            self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+            enter_topics(registry, self.broker_id, adopted)
         services.broker_id = self.broker_id
         services.features = finalize(registry)
-        enter_topics(registry, self.broker_id, adopted)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         notifications = self._config_notifications = ConfigNotificationListener(

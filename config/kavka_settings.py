@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kavka.config.checks import OneOf, between
 from kavka.config.setting import Settings, setting
-from kavka.config.values import INT, MEDIUM, STRING
+from kavka.config.values import INT, MEDIUM, PASSWORD, STRING, Password
 
 
 class KavkaSettings(Settings):
-    """Metrics over HTTP, and how closely records are looked at."""
+    """Metrics over HTTP, how closely records are looked at, and the login at ZooKeeper."""
 
     metrics_port: int = setting(
         "metrics.port",
@@ -27,5 +27,12 @@ class KavkaSettings(Settings):
         "header",
         "What is checked of a batch that is appended: its header and CRC (header), or each record in it too (all).",
         check=OneOf("header", "all"),
+        importance=MEDIUM,
+    )
+    kavka_zookeeper_digest: Password | None = setting(
+        "kavka.zookeeper.digest",
+        PASSWORD,
+        None,
+        "The login at ZooKeeper, user:password, for its digest scheme (where Kafka has a JAAS file, for SASL).",
         importance=MEDIUM,
     )

@@ -28,12 +28,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "replication.quota.window.num",
         "replication.quota.window.size.seconds",
     ),
-    "clusters that are kept in ZooKeeper": (
-        "zookeeper.connection.timeout.ms",
-        "zookeeper.max.in.flight.requests",
-        "zookeeper.session.timeout.ms",
-        "zookeeper.set.acl",
-    ),
     "moves between log directories": (
         "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds",

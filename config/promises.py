@@ -20,7 +20,6 @@ KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.Defau
 
 _NO_AUTHORISER: Final = "this version has no authoriser, every client may do everything"
 _NO_CLASSES: Final = "it names a Java class, which Kavka cannot load, so that nothing would be checked"
-_NO_ZOOKEEPER: Final = "this version keeps the cluster's state itself, in a file that it cannot protect so"
 
 
 def _is_given(text: str) -> bool:
@@ -39,8 +38,7 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
         lambda text: text.upper() != PLAINTEXT,
         "must be PLAINTEXT: this version has neither TLS nor SASL",
     ),
-    "zookeeper.set.acl": (_is_true, f"must be false: {_NO_ZOOKEEPER}"),
-    "zookeeper.ssl.client.enable": (_is_true, f"must be false: {_NO_ZOOKEEPER}"),
+    "zookeeper.ssl.client.enable": (_is_true, "must be false: this version talks to ZooKeeper without TLS"),
     "principal.builder.class": (lambda text: text not in ("", KAFKAS_PRINCIPALS), f"must not be set: {_NO_CLASSES}"),
     "alter.config.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
     "create.topic.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
@@ -66,6 +64,11 @@ def check_promises(config: BrokerValues) -> None:
                 "but this version serves PLAINTEXT only"
             )
             raise ConfigError("listeners", config.value("listeners"), expected)
-    if config.zookeeper_connect:
-        expected = "must not be set: this version runs single brokers, which keep the cluster's state themselves"
-        raise ConfigError("zookeeper.connect", config.zookeeper_connect, expected)
+    if config.zookeeper_set_acl and not config.zookeeper_connect:
+        expected = (
+            "must be false without zookeeper.connect: the cluster's state is in a file, which has no such protection"
+        )
+        raise ConfigError("zookeeper.set.acl", "true", expected)
+    if config.zookeeper_set_acl and config.kavka_zookeeper_digest is None:
+        expected = "needs a login at ZooKeeper, kavka.zookeeper.digest=user:password, which the nodes then belong to"
+        raise ConfigError("zookeeper.set.acl", "true", expected)

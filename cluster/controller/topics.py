@@ -9,7 +9,15 @@ from kavka.cluster.assignment import assign_replicas, validate_assignment
 from kavka.cluster.controller.context import PartitionPhase, TopicPartition
 from kavka.cluster.controller.requests import NewPartitions, NewTopic, TopicResult
 from kavka.cluster.controller.term import Term
-from kavka.cluster.registry.base import Create, NodeExistsError, Operation, RegistryError, SetData, Watch
+from kavka.cluster.registry.base import (
+    Create,
+    InvalidNodeError,
+    NodeExistsError,
+    Operation,
+    RegistryError,
+    SetData,
+    Watch,
+)
 from kavka.cluster.topic_ids import ZERO_ID, new_topic_id
 from kavka.cluster.topic_names import validate_topic_name
 from kavka.cluster.znodes.config import EntityConfig
@@ -21,6 +29,9 @@ CheckConfig = Callable[[Mapping[str, str]], None]
 
 MAX_PARTITIONS_PER_TOPIC = 100_000
 """Beyond this one request would hold the controller, and the files of this broker, for minutes."""
+
+MAX_CONFIG_SIZE_BYTES = 512 << 10
+"""Half of what a node in ZooKeeper may hold: a topic whose configuration cannot be written must not be made."""
 
 
 class TopicChanges:
@@ -76,7 +87,7 @@ class TopicChanges:
         partitions: list[TopicPartition] = []
         for name, failure in term.store.rewrite_assignments(grown).items():
             if failure is not None:
-                results[name] = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+                results[name] = _not_written(failure)
                 continue
             before = term.context.assignments[name].replicas
             term.context.put_topic(name, grown[name])
@@ -197,6 +208,10 @@ class TopicChanges:
         nulls = sorted(name for name, value in configs.items() if value is None)
         if nulls:
             raise BrokerError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}")
+        size_bytes = len(EntityConfig.encode(_texts(configs)))
+        if size_bytes > MAX_CONFIG_SIZE_BYTES:
+            reason = f"{size_bytes} bytes of configuration are more than the {MAX_CONFIG_SIZE_BYTES} a topic may have"
+            raise BrokerError(ErrorCode.INVALID_CONFIG, reason)
         try:
             self._check_config(_texts(configs))
         except ConfigError as error:
@@ -221,7 +236,7 @@ class TopicChanges:
             if isinstance(result, NodeExistsError):
                 refused[name] = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
             elif isinstance(result, RegistryError):
-                refused[name] = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(result))
+                refused[name] = _not_written(result)
         return refused
 
     def _outcome(self, term: Term, result: TopicResult, refused: Mapping[str, BrokerError]) -> TopicResult:
@@ -265,6 +280,12 @@ def _validate_partition_count(count: int) -> None:
 
 def _texts(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
+
+
+def _not_written(failure: RegistryError) -> BrokerError:
+    """A node that is too large is its asker's fault."""
+    code = ErrorCode.INVALID_REQUEST if isinstance(failure, InvalidNodeError) else ErrorCode.UNKNOWN_SERVER_ERROR
+    return BrokerError(code, str(failure))
 
 
 def _unknown_topic(name: str) -> BrokerError:

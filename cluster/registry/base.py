@@ -3,12 +3,15 @@
 Guarantees
 - Writes are atomic, durable before they are answered, and totally ordered by zxid; zxids grow over restarts.
 - `multi` applies all of its operations or none. `pipeline` applies each by itself, in order, in few round trips.
-- A watch fires once. Watch events come in the order of the writes, and before anyone sees the answer of the write that
-  caused them: who reads new data has had the event that announces it.
+- A watch fires once: after any change that follows the read which set it, sooner or later. It may fire without one,
+  and later than the answer of a read that shows the change: what it says is "read again".
 - An ephemeral node lives as long as the session that made it. A sequential node's name ends in ten digits that grow
   with every child its parent ever had.
+- A lost connection is waited out. Watches stay, and a write that it cut off is looked for in the tree before it is sent
+  again: nobody is refused what he did himself (KAFKA-1382).
+- A lost session ends the ephemeral nodes and the watches; listeners hear of it, and of the next one.
 
-A watch and a session listener run on the registry's own thread. They must return at once (post to a queue) and must not
+Watches and session listeners run on the registry's own threads. They must return at once (post to a queue) and must not
 call the registry, which raises RuntimeError rather than waiting for itself.
 """
 
@@ -22,7 +25,7 @@ ANY_VERSION = -1
 """As an expected version: whatever the version is."""
 
 MAX_DATA_SIZE_BYTES = 8 << 20
-"""What one node may hold. ZooKeeper's own default is 1 MiB; a topic of 10,000 partitions with long lists needs it."""
+"""What one node may hold at most. ZooKeeper takes 1 MiB; a topic of 10,000 partitions with long lists needs more."""
 
 
 class Stat(NamedTuple):
@@ -38,6 +41,13 @@ class Stat(NamedTuple):
     ephemeral_owner: int
     data_size_bytes: int
     num_children: int
+
+
+class Created(NamedTuple):
+    """A node that was made: where (with its sequence number), and the zxid of its creation."""
+
+    path: str
+    czxid: int
 
 
 class EventType(Enum):
@@ -103,7 +113,7 @@ Result = str | Stat | None
 
 
 class RegistryError(Exception):
-    """An operation failed and changed nothing. `path` says where, when it was at a node."""
+    """An operation failed and changed nothing (but see SessionLostError). `path` says where, when it was at a node."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(f"{message}: {path}" if path else message)
@@ -147,6 +157,18 @@ class RegistryUnavailableError(RegistryError):
     """Closed, out of reach, or the disk failed; a write may be retried once it is back."""
 
 
+class OutOfReachError(RegistryUnavailableError):
+    """There is no connection, and who stops does not wait for one."""
+
+
+class SessionLostError(OutOfReachError):
+    """The session ended while a write was on its way: nobody knows whether it was done."""
+
+
+class NotPermittedError(RegistryError):
+    """ZooKeeper does not let this login do that."""
+
+
 class RegistryCorruptError(RegistryError):
     """What is stored cannot be read; starting on would lose the cluster's state."""
 
@@ -167,9 +189,12 @@ class Registry(Protocol):
 
     @property
     def session_id(self) -> int:
-        """Owner of the ephemeral nodes made here."""
+        """Owner of the ephemeral nodes made here; 0 between a session's end and the next one."""
 
-    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str: ...
+    def is_own_session(self, session_id: int) -> bool:
+        """Whether it is this registry's session, or was one before."""
+
+    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> Created: ...
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Data and Stat; the watch sees DATA_CHANGED or DELETED. NoNodeError leaves no watch behind."""
@@ -199,11 +224,16 @@ class Registry(Protocol):
     def pipeline(self, operations: Sequence[Operation], guard: Check | None = None) -> list[Result | RegistryError]:
         """Each by itself, in order, each with its result or its error; with a guard, each only while the guard holds.
 
+        One that cannot be sent, its data being too much, say, has InvalidNodeError for its result.
+
         BadVersionError with the guard's path is raised as soon as the guard fails: what came before it stands.
         """
 
     def on_session_event(self, listener: SessionListener) -> None:
         """Call `listener` for the rest of the registry's life."""
+
+    def stop_waiting(self) -> None:
+        """From now on a call that finds no connection raises RegistryUnavailableError, and so do those that wait."""
 
     def close(self) -> None:
         """End the session: ephemeral nodes go, later calls raise RegistryUnavailableError. May be called twice."""
@@ -253,3 +283,14 @@ def validate_data(path: str, data: bytes) -> None:
     """Raise InvalidNodeError when a node may not hold that much."""
     if len(data) > MAX_DATA_SIZE_BYTES:
         raise InvalidNodeError(f"{len(data)} bytes are more than the {MAX_DATA_SIZE_BYTES} a node may hold", path)
+
+
+def refusal_of(operation: Operation) -> InvalidNodeError | None:
+    """Why an operation may not even be tried; None if it may."""
+    try:
+        validate_path(operation.path)
+        if isinstance(operation, Create | SetData):
+            validate_data(operation.path, operation.data)
+    except InvalidNodeError as error:
+        return error
+    return None

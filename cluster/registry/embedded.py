@@ -20,6 +20,7 @@ from kavka.cluster.registry.base import (
     BadVersionError,
     Check,
     Create,
+    Created,
     Delete,
     NoNodeError,
     Operation,
@@ -31,8 +32,7 @@ from kavka.cluster.registry.base import (
     Stat,
     Watch,
     WatchEvent,
-    validate_data,
-    validate_path,
+    refusal_of,
 )
 from kavka.cluster.registry.watch_table import WatchTable
 
@@ -80,8 +80,24 @@ class EmbeddedRegistry:
     def session_id(self) -> int:
         return self._session_id
 
-    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
-        return str(self.multi([Create(path, data, ephemeral, sequential)])[0])
+    def is_own_session(self, session_id: int) -> bool:
+        """Sessions before this one have left nothing behind."""
+        return session_id == self._session_id
+
+    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> Created:
+        operation = Create(path, data, ephemeral, sequential)
+        refusal = refusal_of(operation)
+        if refusal is not None:
+            raise refusal
+
+        def run(tree: SqliteTree, effects: list[_Effect]) -> Created:
+            events: list[WatchEvent] = []
+            zxid = tree.next_zxid()
+            made = tree.apply(operation, zxid, self._session_id, events)
+            effects.append(partial(self._watches.fire_all, events))
+            return Created(str(made), zxid)
+
+        return self._submit(run, is_write=True)
 
     def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         stat = self.multi([SetData(path, data, version)])[0]
@@ -92,7 +108,8 @@ class EmbeddedRegistry:
         self.multi([Delete(path, version)])
 
     def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        _validate(operations)
+        for refusal in filter(None, map(refusal_of, operations)):
+            raise refusal
 
         def run(tree: SqliteTree, effects: list[_Effect]) -> list[Result]:
             events: list[WatchEvent] = []
@@ -110,14 +127,17 @@ class EmbeddedRegistry:
         return self._submit(run, is_write=True)
 
     def pipeline(self, operations: Sequence[Operation], guard: Check | None = None) -> list[Result | RegistryError]:
-        _validate(operations)
+        refusals = list(map(refusal_of, operations))
 
         def run(tree: SqliteTree, effects: list[_Effect]) -> list[Result | RegistryError]:
             events: list[WatchEvent] = []
             results: list[Result | RegistryError] = []
             effects.append(partial(self._watches.fire_all, events))
             is_guarded = guard is None
-            for operation in operations:
+            for operation, refusal in zip(operations, refusals, strict=True):
+                if refusal is not None:
+                    results.append(refusal)
+                    continue
                 try:
                     if guard is not None and not is_guarded:
                         tree.apply(guard, 0, self._session_id, events)
@@ -182,6 +202,9 @@ class EmbeddedRegistry:
 
     def on_session_event(self, listener: SessionListener) -> None:
         """The session of an embedded registry never expires: `listener` is never called."""
+
+    def stop_waiting(self) -> None:
+        """Nothing here waits for a connection."""
 
     def close(self) -> None:
         with self._gate:
@@ -329,10 +352,3 @@ class _Call(Generic[_T]):
         if self.error is not None:
             raise self.error
         return self._result
-
-
-def _validate(operations: Sequence[Operation]) -> None:
-    for operation in operations:
-        validate_path(operation.path)
-        if isinstance(operation, Create | SetData):
-            validate_data(operation.path, operation.data)

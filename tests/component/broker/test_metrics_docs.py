@@ -3,13 +3,16 @@
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.metrics.families import Exposition
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
+from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
 from kavka.client.counts import ClientCounts
+from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
+from kavka.cluster.registry.zookeeper_session import SessionCounts
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from tests.support.broker_handlers import BROKER_ID, Broker
 from tests.support.compaction import broker_config
@@ -46,6 +49,10 @@ def test_the_document_names_what_is_shown() -> None:
     broker.services.transactions = SimpleNamespace(existing_runtime=None)
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+    counts = SessionCounts()
+    counts.answered(2.5)
+    connected = cast(ZooKeeperRegistry, SimpleNamespace(session_counts=counts, session_state="CONNECTED"))
+    register_zookeeper_gauges(metrics, connected)
 
     channels: Any = SimpleNamespace(queue_sizes=dict)
     inter_broker: Any = SimpleNamespace(counts=ClientCounts())

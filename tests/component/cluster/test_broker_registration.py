@@ -1,6 +1,8 @@
 """A broker finds its cluster, takes a number, and appears while its session lives."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -74,7 +76,11 @@ class OtherSession:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.session_id = registry.session_id + 1
+        self.past_session_ids: set[int] = set()
         self.after_refusal: Callable[[], object] | None = None
+
+    def is_own_session(self, session_id: int) -> bool:
+        return session_id == self.session_id or session_id in self.past_session_ids
 
     def create(self, path: str, *arguments: Any, **options: Any) -> object:
         try:
@@ -93,8 +99,38 @@ def test_an_id_that_a_live_broker_has_is_refused(stage: Stage) -> None:
     assert isinstance(stage.registry.set("/brokers/seqid", b""), Stat)
     stage.registry.multi([Create("/brokers/ids/1", broker_info(1).encode(), ephemeral=True)])
     other: Registry = OtherSession(stage.registry)  # type: ignore[assignment]  # delegates all else
-    with pytest.raises(BrokerIdInUseError, match="has the id 1"):
+    with pytest.raises(BrokerIdInUseError, match=r"has the id 1, at PLAINTEXT://127.0.0.1:9001; give"):
         BrokerRegistration(other, broker_info(1), stage.clock).register()
+    stage.registry.set("/brokers/ids/1", b"unreadable")
+    with pytest.raises(BrokerIdInUseError, match="has the id 1, at unreadable"):
+        BrokerRegistration(other, broker_info(1), stage.clock).register(0.01)
+
+
+def test_the_registration_of_a_broker_that_was_killed_is_waited_for(stage: Stage) -> None:
+    stage.registry.create("/brokers/ids/1", broker_info(1).encode(), ephemeral=True)
+    other = OtherSession(stage.registry)
+    waits = threading.Event()
+    other.after_refusal = waits.set
+    registration = BrokerRegistration(other, broker_info(1), stage.clock)  # type: ignore[arg-type]  # delegates all else
+    with ThreadPoolExecutor() as threads:
+        registered = threads.submit(registration.register, 60)
+        assert waits.wait(30)
+        stage.registry.delete("/brokers/ids/1")
+        assert registered.result(30) == stage.registry.get("/brokers/ids/1")[1].czxid
+
+
+def test_what_an_earlier_session_of_its_own_has_left_is_removed(stage: Stage) -> None:
+    """KAFKA-7165: the broker knows that its session is lost before ZooKeeper has taken its nodes away."""
+    stage.registry.create("/brokers/ids/1", broker_info(1).encode(), ephemeral=True)
+    before = stage.registry.get("/brokers/ids/1")[1]
+    other = OtherSession(stage.registry)
+    other.past_session_ids.add(before.ephemeral_owner)
+    registration = BrokerRegistration(other, broker_info(1), stage.clock)  # type: ignore[arg-type]  # delegates all else
+    epoch = registration.register()
+    assert epoch == stage.registry.get("/brokers/ids/1")[1].czxid > before.czxid
+    assert registration.is_current
+    registration.end()
+    assert registration.broker.epoch == -1
 
 
 def test_an_earlier_sessions_node_that_goes_just_then_is_no_obstacle(stage: Stage) -> None:

@@ -1,8 +1,9 @@
-"""The embedded registry does what a dictionary of nodes would do, in any order of operations, over restarts."""
+"""A registry does what a dictionary of nodes would do, in any order of operations, over restarts."""
 
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -16,10 +17,13 @@ from kavka.cluster.registry.base import (
     NoNodeError,
     NotEmptyError,
     Operation,
+    Registry,
     RegistryError,
     SetData,
 )
 from kavka.cluster.registry.embedded import EmbeddedRegistry
+from tests.support.registries import new_root, open_zookeeper
+from tests.support.zookeeper_process import ZooKeeperProcess
 
 PATHS = ["/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/b/x"]
 paths = st.sampled_from(PATHS)
@@ -98,9 +102,13 @@ class RegistryMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "registry.sqlite"
-        self.registry = EmbeddedRegistry(self.path, lambda: 0)
+        self.root = new_root()
+        self.registry = self.open()
         self.model = Model()
-        self.last_zxid = 0
+        self.model.nodes["/"].children_created = self.registry.get("/")[1].cversion
+
+    def open(self) -> Registry:
+        return EmbeddedRegistry(self.path, lambda: 0)
 
     @rule(operation=operations)
     def one(self, operation: Operation) -> None:
@@ -123,7 +131,7 @@ class RegistryMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.registry.close()
-        self.registry = EmbeddedRegistry(self.path, lambda: 0)
+        self.registry = self.open()
         self.model.end_session()
 
     @invariant()
@@ -154,3 +162,20 @@ class RegistryMachine(RuleBasedStateMachine):
 
 TestRegistryModel = RegistryMachine.TestCase
 TestRegistryModel.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+class ZooKeeperMachine(RegistryMachine):
+    bootstrap = ""
+
+    def open(self) -> Registry:
+        return open_zookeeper(self.bootstrap, self.root)
+
+
+@pytest.mark.integration
+@pytest.mark.java
+class TestZooKeeperModel(ZooKeeperMachine.TestCase):  # type: ignore[misc,valid-type]  # a class made at run time
+    settings = settings(max_examples=4, stateful_step_count=15, deadline=None)
+
+    @pytest.fixture(autouse=True)
+    def _server(self, zookeeper: ZooKeeperProcess) -> None:
+        ZooKeeperMachine.bootstrap = zookeeper.bootstrap

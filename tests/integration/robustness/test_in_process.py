@@ -81,7 +81,7 @@ def test_a_start_that_fails_takes_everything_back(tmp_path: Path) -> None:
                 "inter.broker.listener.name=A",
             ),
             configured(tmp_path / "second", "metrics.host=127.0.0.1", f"metrics.port={taken}"),
-            configured(tmp_path / "second", "zookeeper.connect=127.0.0.1:1"),
+            configured(tmp_path / "second", "zookeeper.connect=127.0.0.1:1", "zookeeper.connection.timeout.ms=300"),
         ]
         (tmp_path / "second").mkdir()
         for config in failing:
