@@ -10,6 +10,7 @@ from kavka.broker.partitions.disk_notices import DiskNotices
 from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.partitions.producer_ids import ProducerIds
 from kavka.broker.partitions.refused_orders import RETRY_MS
+from kavka.broker.registry_choice import registration_patience_s
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller import Controller
 from kavka.cluster.ports import BrokerChannels, LocalChannels
@@ -77,7 +78,7 @@ class Membership:
             self._now_ms,
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
             config_notifications=notifications,
-            reregister=registration.register,
+            registration=registration,
         )
         if links is None:
             services.elected_controller = controller
@@ -96,7 +97,7 @@ class Membership:
         if self._links is not None:
             self._links.start()
             undo(self._links.stop)
-        self._registration.register()
+        self._registration.register(registration_patience_s(self._services.config.current))
         self._services.local_broker.registered()
         undo(self._registration.unregister)
         started = self._controller.start()

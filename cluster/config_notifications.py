@@ -11,7 +11,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kavka.cluster.registry.base import Delete, Registry, RegistryError, RegistryUnavailableError, WatchEvent
+from kavka.cluster.registry.base import (
+    Delete,
+    Registry,
+    RegistryError,
+    RegistryUnavailableError,
+    SessionEvent,
+    WatchEvent,
+)
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import ConfigError
@@ -58,6 +65,7 @@ class ConfigNotificationListener:
 
     def start(self) -> None:
         """Watch from here on: what was written before is for the caller to read, after this returns."""
+        self._registry.on_session_event(self._on_session_event)
         with self._lock:
             names = self._registry.children(ConfigChange.PARENT, self._on_watch)
             self._last_seen = max(map(_sequence, names), default=-1)
@@ -86,6 +94,11 @@ class ConfigNotificationListener:
 
     def _on_watch(self, event: WatchEvent) -> None:
         self._wake.release()
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.ESTABLISHED:
+            # The watch went with the session before.
+            self._wake.release()
 
     def _run(self) -> None:
         while True:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events, shut_down
 from kavka.cluster.controller.election import ControllerElection
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.isr_changes import alter_partitions
 from kavka.cluster.controller.leader_elections import elect_leaders
+from kavka.cluster.controller.own_registration import OwnRegistration
 from kavka.cluster.controller.producer_id_blocks import allocate_block
 from kavka.cluster.controller.requests import (
     ConfigEntity,
@@ -36,7 +38,14 @@ from kavka.cluster.controller.topics import CheckConfig, TopicChanges
 from kavka.cluster.entity_configs import ConfigUpdate, write_config
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.promise import Promise
-from kavka.cluster.registry.base import Registry, RegistryError, SessionEvent, WatchEvent
+from kavka.cluster.registry.base import (
+    InvalidNodeError,
+    OutOfReachError,
+    Registry,
+    RegistryError,
+    SessionEvent,
+    WatchEvent,
+)
 from kavka.config.errors import ConfigError
 from kavka.config.topic_config import validate_topic_overrides
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -67,19 +76,19 @@ class Controller:
         *,
         config_notifications: ConfigNotificationListener | None = None,
         check_topic_config: CheckConfig = validate_topic_overrides,
-        reregister: Callable[[], object] | None = None,
+        registration: BrokerRegistration | None = None,
         placement_seed: int | None = None,
     ) -> None:
         """`channels` is LocalChannels(broker_id, port) for a broker that stands alone. `config_notifications` is made
-        to catch up before `alter_configs` answers. `reregister` runs when a new session of the registry stands.
+        to catch up before `alter_configs` answers. `registration` is renewed when a session of the registry was lost.
         """
         self._registry = registry
         self._channels = channels
         self._settings = settings
         self._config_notifications = config_notifications
         self._check_topic_config = check_topic_config
-        self._reregister = reregister
-        self._election = ControllerElection(registry, broker_id, now_ms)
+        self._registration = OwnRegistration(registry, registration)
+        self._election = ControllerElection(registry, broker_id, now_ms, self._registration.is_current)
         self._topics = TopicChanges(check_topic_config, placement_seed)
         self._events = EventQueue()
         self._term: Term | None = None
@@ -92,6 +101,7 @@ class Controller:
         """Join the election. Done when it is decided and, if won, when all brokers were told what they lead."""
         self._registry.on_session_event(self._on_session_event)
         started = self._submit(self._take_part)
+        self._events.notice(self._on_session)  # may have ended before there was a listener
         self._thread.start()
         return started
 
@@ -118,13 +128,8 @@ class Controller:
         if term is None:
             return ControllerStats(False, 0, 0, 0, 0)
         context = term.context
-        return ControllerStats(
-            True,
-            context.topic_count,
-            context.partition_count,
-            context.offline_partition_count,
-            context.unclean_election_count,
-        )
+        counts = context.topic_count, context.partition_count, context.offline_partition_count
+        return ControllerStats(True, *counts, context.unclean_election_count)
 
     def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
         """One result a topic, in order. Answers when the leaders here took over and the metadata is published."""
@@ -173,12 +178,14 @@ class Controller:
         return self._in_term(lambda term: shut_down(term, broker_id, broker_epoch))
 
     def resume(self) -> None:
-        """Have a term that failed followed by another one, should it be this broker's part; to be called now and then.
+        """Have a term that failed, or a registration, followed by another one; to be called now and then.
 
         Requests do so, too, but partitions without a leader and deletions wait for none. Returns at once.
         """
         if self._term is None and self.is_active:
             self._events.notice(self._on_lost_term)
+        if not self._registration.is_current():
+            self._events.notice(self._on_session)
 
     # The queue
 
@@ -216,8 +223,11 @@ class Controller:
             self._controller_id = -1
             self._events.notice(self._on_controller_change)
             raise BrokerError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        except InvalidNodeError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
         except RegistryError as error:
-            log.error("the controller cannot go on: %s", error)
+            level = logging.WARNING if isinstance(error, OutOfReachError) else logging.ERROR
+            log.log(level, "the controller cannot go on: %s", error)
             self._drop_term()
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         except Exception as error:
@@ -243,7 +253,7 @@ class Controller:
         return self._term
 
     def _take_part(self) -> None:
-        """Find out who is the controller, and become it if nobody is."""
+        """Find out who is the controller, and become it if nobody is, and this broker is registered."""
         store = self._election.take_part(self._watch_controller, has_term=self._term is not None)
         self._controller_id = self._election.controller_id
         if not self.is_active:
@@ -296,17 +306,19 @@ class Controller:
         if self._term is None and self.is_active:
             self._on_controller_change()
 
-    def _on_expired(self) -> None:
+    def _on_session(self) -> None:
+        """The session was lost: the term is over, and the broker's epoch. With another one, appear and stand again."""
+        if self._registration.is_current():
+            return
         self._drop_term()
         self._controller_id = -1
+        if not self._registration.end():
+            return
 
-    def _on_established(self) -> None:
         def rejoin() -> None:
-            if self._reregister is not None:
-                self._reregister()
+            self._registration.renew()
             self._take_part()
 
-        self._drop_term()
         try:
             self._attempt(rejoin)
         except BrokerError as error:
@@ -354,7 +366,8 @@ class Controller:
         self._events.notice(self._on_log_dirs)
 
     def _on_session_event(self, event: SessionEvent) -> None:
-        self._events.notice(self._on_expired if event is SessionEvent.EXPIRED else self._on_established)
+        self._registration.heard(event)
+        self._events.notice(self._on_session)
 
     def _wake(self) -> None:
         """Answers came; on the controller's own thread whoever sent is about to look."""

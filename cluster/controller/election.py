@@ -25,6 +25,8 @@ from kavka.cluster.znodes.controller import (
     ControllerEpoch,
     ControllerLease,
 )
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +37,17 @@ class ControllerElection:
     Threads: owned by the controller's thread.
     """
 
-    __slots__ = ("_broker_id", "_now_ms", "_registry", "controller_id")
+    __slots__ = ("_broker_id", "_is_registered", "_now_ms", "_registry", "controller_id")
 
-    def __init__(self, registry: Registry, broker_id: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        broker_id: int,
+        now_ms: Callable[[], int],
+        is_registered: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`is_registered()` tells whether the broker is, in the session that stands now: else it does not stand."""
+        self._is_registered = is_registered
         self._registry = registry
         self._broker_id = broker_id
         self._now_ms = now_ms
@@ -46,21 +56,31 @@ class ControllerElection:
     def take_part(self, watch: Watch, *, has_term: bool) -> ControllerStore | None:
         """The store of a new term if this broker won; None if another one is the controller, or this one stays it.
 
-        A `/controller` of this session without a term is left from a term that failed: it is replaced.
+        Raises BrokerError while the broker is not registered. A `/controller` of its own without a term is left from a
+        term that failed, or from a lost session: it is replaced.
         """
         while True:
             lease, stat = self._current(watch)
             if lease is not None and stat is not None:
                 self.controller_id = lease.broker_id
-                is_own = stat.ephemeral_owner == self._registry.session_id and lease.broker_id == self._broker_id
+                # One of a session that was lost may outlive it for a while (KAFKA-7165).
+                is_own = self._registry.is_own_session(stat.ephemeral_owner) and lease.broker_id == self._broker_id
                 if has_term or not is_own:
                     return None
+            self._check_registered()
             try:
                 store = self._claim(replace=stat is not None)
             except (NodeExistsError, BadVersionError, NoNodeError):
                 continue
+            # The claim may have waited for a connection, and got one of another session.
+            self._check_registered()
             self.controller_id = self._broker_id
             return store
+
+    def _check_registered(self) -> None:
+        if not self._is_registered():
+            self.controller_id = -1
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "The broker has lost its session, and is not registered yet.")
 
     def resign(self) -> None:
         """Give `/controller` back, so that the next election need not wait for the session's end."""
@@ -79,7 +99,11 @@ class ControllerElection:
             data, stat = self._registry.get(CONTROLLER_PATH)
         except NoNodeError:
             return None, None
-        return ControllerLease.decode(data), stat
+        try:
+            return ControllerLease.decode(data), stat
+        except ZnodeError as error:
+            log.error("the controller is unknown: %s", error)
+            return ControllerLease(-1, -1), stat
 
     def _claim(self, *, replace: bool) -> ControllerStore:
         try:

@@ -337,3 +337,29 @@ def test_after_the_stop_requests_fail_and_the_seat_is_free(stage: Stage) -> None
         wait(controller.create_topics([NewTopic("t")]))
     assert raised.value.code is ErrorCode.NOT_CONTROLLER
     assert stage.registry.exists("/controller") is None
+
+
+def test_a_controller_that_nobody_can_read_is_another_one(stage: Stage) -> None:
+    stage.brokers(1)
+    stage.registry.create("/controller", b"no lease", ephemeral=True)
+    controller = stage.controller()
+    assert controller.controller_id == -1
+    with pytest.raises(BrokerError) as raised:
+        wait(controller.create_topics([NewTopic("t")]))
+    assert raised.value.code is ErrorCode.NOT_CONTROLLER
+    stage.registry.delete("/controller")
+    assert wait(controller.create_topics([NewTopic("t")]))[0].error is None
+
+
+def test_what_a_node_cannot_hold_is_refused_to_its_asker_and_ends_no_term(stage: Stage) -> None:
+    stage.brokers(1)
+    controller = stage.controller()
+    large = {"follower.replication.throttled.replicas": ("0:1," * 3_000_000)[:-1]}
+    (result,) = wait(controller.create_topics([NewTopic("large", configs=large), NewTopic("t")]))[:1]
+    assert result.error is not None
+    assert result.error.code is ErrorCode.INVALID_CONFIG
+    with pytest.raises(BrokerError) as raised:
+        wait(controller.alter_configs(ConfigEntity("topics", "t"), large))
+    assert raised.value.code is ErrorCode.INVALID_REQUEST
+    assert controller.stats().topics == 1
+    assert stage.registry.get("/controller_epoch")[0] == b"1"
