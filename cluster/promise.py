@@ -120,7 +120,7 @@ class Promise(Generic[T]):
         return self.result() if self.done else self
 
     def result(self, timeout_s: float = 0) -> T:
-        """Wait for the response. Raises the error, TimeoutError. For who starts a broker; nobody else may wait."""
+        """Wait for the response. Raises the error, TimeoutError. For who starts or stops a broker; no other waits."""
         if not self.done and timeout_s > 0:
             settled = threading.Event()
             self.watch(lambda *_: settled.set())
