@@ -50,9 +50,13 @@ class NetworkClient:
         settings: ClientSettings,
         *,
         metadata: MetadataPort | None = None,
+        counts: ClientCounts | None = None,
         now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
-        """With `metadata` the client keeps these fresh by itself. Raises OSError: no descriptors are left."""
+        """With `metadata` the client keeps these fresh by itself; it counts in `counts`, or in its own.
+
+        Raises OSError: no descriptors are left.
+        """
         self._settings: Final = settings
         self._metadata: Final = metadata
         self._now_ms: Final = now_ms
@@ -65,7 +69,7 @@ class NetworkClient:
         self._selector.register(self._waker.receiver, selectors.EVENT_READ)
         self._arena: Final = Arena()
         self._pool: Final = BufferPool(BUFFERS_KEPT_BYTES)
-        self.counts: Final = ClientCounts()
+        self.counts: Final = ClientCounts() if counts is None else counts
 
     def ready(self, node: Node) -> bool:
         """Whether a request may be sent to `node` now; if it is not connected, begin to connect when that is allowed.

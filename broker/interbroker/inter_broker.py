@@ -36,33 +36,30 @@ class InterBroker:
         on_death: Callable[[BaseException], None],
         now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
-        """Raises OSError: no descriptors are left."""
+        self._settings: Final = settings
         self._on_death: Final = on_death
         self.now_ms: Final = now_ms
         """The clock of all senders."""
         self._lock: Final = threading.Lock()
         self._senders: tuple[Sender, ...] = ()
         self._is_stopping = False
-        self._client: Final = NetworkClient(settings, now_ms=now_ms)
-        self._thread: Final = threading.Thread(target=self._run, name="inter-broker", daemon=True)
-
-    @property
-    def counts(self) -> ClientCounts:
+        self.counts: Final = ClientCounts()
         """What the client has done so far."""
-        return self._client.counts
+        self._client: NetworkClient | None = None
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. Raises OSError: no descriptors are left."""
+        client = self._client = NetworkClient(self._settings, counts=self.counts, now_ms=self.now_ms)
+        self._thread = threading.Thread(target=self._run, args=(client,), name="inter-broker", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Close all connections and join the thread. Senders are not told: whoever made them closes them."""
         self._is_stopping = True
-        if self._thread.is_alive():
-            self.wake()
+        self.wake()
+        if self._thread is not None:
             self._thread.join()
-        elif self._thread.ident is None:
-            self._client.close()
 
     def add(self, sender: Sender) -> None:
         """Have its requests sent from now on."""
@@ -77,16 +74,18 @@ class InterBroker:
 
     def wake(self) -> None:
         """A sender has something to do."""
-        self._client.wakeup()
+        client = self._client
+        if client is not None:
+            client.wakeup()
 
-    def _run(self) -> None:
+    def _run(self, client: NetworkClient) -> None:
         try:
             while not self._is_stopping:
                 now_ms = self.now_ms()
-                wait_ms = min((each.advance(self._client, now_ms) for each in self._senders), default=float("inf"))
-                self._client.poll(wait_ms)
+                wait_ms = min((each.advance(client, now_ms) for each in self._senders), default=float("inf"))
+                client.poll(wait_ms)
         except BaseException as failure:
             self._on_death(failure)
             raise
         finally:
-            self._client.close()
+            client.close()
