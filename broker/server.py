@@ -271,6 +271,7 @@ class Broker:
             coordinators.leadership_changed,
             None if links is None else links.replication,
             controller_epoch=heard,
+            followers=None if links is None else links.following.fetchers,
         )
         schedule_passes(self._scheduler, services.logs, services.config)
         services.cleaner.start()

@@ -10,23 +10,8 @@ from typing import Final
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "clusters with replication": (
         "auto.leader.rebalance.enable",
-        "follower.replication.throttled.rate",
-        "follower.replication.throttled.replicas",
         "leader.imbalance.check.interval.seconds",
         "leader.imbalance.per.broker.percentage",
-        "leader.replication.throttled.rate",
-        "leader.replication.throttled.replicas",
-        "num.replica.fetchers",
-        "replica.fetch.backoff.ms",
-        "replica.fetch.max.bytes",
-        "replica.fetch.min.bytes",
-        "replica.fetch.response.max.bytes",
-        "replica.fetch.wait.max.ms",
-        "replica.selector.class",
-        "replica.socket.receive.buffer.bytes",
-        "replica.socket.timeout.ms",
-        "replication.quota.window.num",
-        "replication.quota.window.size.seconds",
     ),
     "moves between log directories": (
         "alter.log.dirs.replication.quota.window.num",

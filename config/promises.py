@@ -20,6 +20,7 @@ KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.Defau
 
 _NO_AUTHORISER: Final = "this version has no authoriser, every client may do everything"
 _NO_CLASSES: Final = "it names a Java class, which Kavka cannot load, so that nothing would be checked"
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def _is_given(text: str) -> bool:
@@ -42,6 +43,10 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
     "principal.builder.class": (lambda text: text not in ("", KAFKAS_PRINCIPALS), f"must not be set: {_NO_CLASSES}"),
     "alter.config.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
     "create.topic.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
+    "replica.selector.class": (
+        lambda text: text not in ("", RACK_AWARE_SELECTOR),
+        f"must be {RACK_AWARE_SELECTOR}, or not be set: {_NO_CLASSES}",
+    ),
     "client.quota.callback.class": (_is_given, f"must not be set: {_NO_CLASSES}"),
 }
 """Name -> (whether a text promises something, what is expected instead). Names may have a listener's prefix."""

@@ -11,6 +11,7 @@ from kavka.broker.interbroker.network_channels import NetworkChannels
 from kavka.broker.interbroker.settings import inter_broker_settings
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.replication import Replication, monotonic_ms
+from kavka.broker.replication.following import Following
 from kavka.client import Node
 from kavka.cluster.controller.producer_id_blocks import take_block
 from kavka.cluster.interbroker_protocol import InterBrokerProtocol
@@ -64,6 +65,7 @@ class ClusterLinks:
             propose=self._isr_changes.propose,
             count=services.metrics.count,
         )
+        self.following: Final = Following(services, own_epoch, on_death)
 
     controller: ElectedController
 
@@ -116,11 +118,13 @@ class ClusterLinks:
     def start(self) -> None:
         """Talk to others from now on; `connect` was called before."""
         self._inter_broker.start()
+        self.following.start(self._scheduler)
         interval_ms = max(self.replication.lag_time_max_ms / 2, 1)
         self._scheduler.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
 
     def stop(self) -> None:
         """Answer what waits, close all connections."""
+        self.following.stop()
         self._isr_changes.close()
         self.controller.close()
         self._inter_broker.stop()

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
@@ -28,12 +28,23 @@ from kavka.protocol.messages.stop_replica import (
 from kavka.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
+    from kavka.broker.replication.throttle import ReplicationThrottle
     from kavka.storage.log_manager import LogManager
     from kavka.storage.partition_log import PartitionLog
 
 TopicPartition = tuple[str, int]
 
 log = logging.getLogger(__name__)
+
+
+class Followers(Protocol):
+    """Who copies from other brokers what this one does not lead. Called under the lock; must not wait for anything."""
+
+    def roles_changed(self, partitions: Iterable[Partition]) -> None:
+        """Of these, follow who has a leader elsewhere, in its epoch, and the others no more."""
+
+    def unfollow(self, keys: Iterable[TopicPartition]) -> None:
+        """These are hosted here no more, or their disk is lost."""
 
 
 class ReplicaManager:
@@ -54,10 +65,14 @@ class ReplicaManager:
         replication: Replication | None = None,
         *,
         controller_epoch: ControllerEpoch | None = None,
+        followers: Followers | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
         self._on_leadership = on_leadership
+        self._followers = followers
+        self.leader_throttle: ReplicationThrottle | None = None
+        """Of what followers get of throttled replicas; set before the first request, None for a broker alone."""
         self.replication = alone() if replication is None else replication
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
@@ -94,6 +109,8 @@ class ReplicaManager:
                 ]
                 answers.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=errors))
             self.partitions = partitions
+            if self._followers is not None:
+                self._followers.roles_changed([partitions[key] for key in logs if key in partitions])
         for key in logs:
             partition = partitions.get(key)
             if partition is not None:
@@ -131,6 +148,8 @@ class ReplicaManager:
                         self._lost.discard(key)
                         doomed.append(key)
             self.partitions = partitions
+            if self._followers is not None:
+                self._followers.unfollow([(each.topic, each.index) for each in stopped])
             for partition in stopped:
                 # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
                 partition.resign()
@@ -151,6 +170,8 @@ class ReplicaManager:
                     partition.take_offline()
                     self._tell(partition, False)
                     hit.append(partition)
+            if self._followers is not None:
+                self._followers.unfollow([(each.topic, each.index) for each in hit])
         for partition in hit:
             partition.wake_all()
         return hit

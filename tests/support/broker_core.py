@@ -1,6 +1,6 @@
 """A broker's core in one thread: frames in, answers out, with real handlers, real logs and no network."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.local_broker import LocalBroker
-from kavka.broker.partitions.replica_manager import ReplicaManager
+from kavka.broker.partitions.replica_manager import Followers, ReplicaManager
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.request_runner import InlineRequests
@@ -61,19 +61,23 @@ class BrokerCore:
         prepares: bool = True,
         files: Files | None = None,
         topics: Mapping[str, dict[str, str]] | None = None,
+        broker_id: int = BROKER_ID,
+        followers: Callable[[Services], Followers] | None = None,
     ) -> None:
-        """`topics`: configurations by topic, for those that have one of their own."""
+        """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches."""
         self.rig = ManagerRig([directory], *settings, files=files)
         self.rig.overrides.update(topics or {})
         self.broker_epoch = 1
         logs = self.rig.start()
         services: Any = Services()
-        services.broker_id = BROKER_ID
-        services.config = DynamicConfig(self.rig.broker_config(*settings), BROKER_ID)
+        services.broker_id = broker_id
+        services.config = DynamicConfig(self.rig.broker_config(*settings), broker_id)
         heard = ControllerEpoch()
-        services.metadata = MetadataCache(BROKER_ID, (), controller_epoch=heard)
+        services.metadata = MetadataCache(broker_id, (), controller_epoch=heard)
         services.logs = logs
-        services.replicas = self.replicas = ReplicaManager(BROKER_ID, logs, controller_epoch=heard)
+        services.replicas = self.replicas = ReplicaManager(
+            broker_id, logs, controller_epoch=heard, followers=None if followers is None else followers(services)
+        )
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS

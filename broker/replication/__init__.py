@@ -1,0 +1,1 @@
+"""Following: copying partitions from the brokers that lead them."""
