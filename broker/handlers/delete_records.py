@@ -5,8 +5,9 @@ Behaviour
   longer read at once; segments wholly below go with the next retention pass.
 - OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is compacted only,
   INVALID_TOPIC_EXCEPTION for internal topics.
-- The low watermark answered is the log start offset of this replica, the only one there is.
-- Not done: waiting for followers to have moved theirs.
+- The low watermark answered is the lowest log start offset of the live replicas. Where there are several, the answer
+  waits until it has come to where was asked for: REQUEST_TIMED_OUT after `timeout_ms`.
+- Not done: nothing.
 
 Versions
 - v2 is the first flexible one; otherwise all are alike.
@@ -15,8 +16,10 @@ Versions
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.hosted import hosted_partition
+from kavka.broker.partitions.partition import Partition
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.delete_records import (
@@ -34,29 +37,56 @@ NO_LOW_WATERMARK: Final = -1
 
 
 @handles(DeleteRecordsRequest, versions="0-2")
-def delete_records(request: DeleteRecordsRequest, context: Context, services: "Services") -> DeleteRecordsResponse:
+def delete_records(
+    request: DeleteRecordsRequest, context: Context, services: "Services"
+) -> DeleteRecordsResponse | Promise[DeleteRecordsResponse]:
     results = []
+    moved: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
     for each in request.topics:
         allowed = context.allows(Operation.DELETE, topic(each.name))
         partitions = []
         for part in each.partitions:
+            result = DeleteRecordsPartitionResult(
+                partition_index=part.partition_index, low_watermark=NO_LOW_WATERMARK, error_code=ErrorCode.NONE
+            )
             try:
                 if not allowed:
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                low_watermark, code = _delete(each.name, part, services), ErrorCode.NONE
+                partition, result.low_watermark = _delete(each.name, part, services)
+                moved.append((partition, result))
             except BrokerError as error:
-                low_watermark, code = NO_LOW_WATERMARK, error.code
-            partitions.append(
-                DeleteRecordsPartitionResult(
-                    partition_index=part.partition_index, low_watermark=low_watermark, error_code=code
-                )
-            )
+                result.error_code = error.code
+            partitions.append(result)
         results.append(DeleteRecordsTopicResult(name=each.name, partitions=partitions))
-    return DeleteRecordsResponse(throttle_time_ms=0, topics=results)
+    response = DeleteRecordsResponse(throttle_time_ms=0, topics=results)
+    replicated = [(partition, result) for partition, result in moved if not partition.role.is_sole]
+    return _await_followers(replicated, response, request.timeout_ms, context, services) if replicated else response
 
 
-def _delete(name: str, part: DeleteRecordsPartition, services: "Services") -> int:
+def _delete(name: str, part: DeleteRecordsPartition, services: "Services") -> tuple[Partition, int]:
     partition = hosted_partition(services, name, part.partition_index)
     if is_internal(name):
         raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return partition.leader_log().delete_records_before(part.offset)
+    return partition, partition.leader_log().delete_records_before(part.offset)
+
+
+def _await_followers(
+    replicated: list[tuple[Partition, DeleteRecordsPartitionResult]],
+    response: DeleteRecordsResponse,
+    timeout_ms: int,
+    context: Context,
+    services: "Services",
+) -> Promise[DeleteRecordsResponse]:
+    from kavka.broker.waiting.delayed_delete_records import AwaitedStart, DelayedDeleteRecords
+
+    awaited = [AwaitedStart(partition, result.low_watermark, result) for partition, result in replicated]
+    connection = context.connection
+    operation = DelayedDeleteRecords(awaited, response, services.metadata, connection)
+    connection.parked[operation] = None
+    # Their next fetches tell the followers of the new start, though nothing was appended.
+    for partition, _ in replicated:
+        partition.wake_all()
+    services.purgatory.park(operation, [partition.high_watermark_moved for partition, _ in replicated], timeout_ms)
+    if connection.closed:
+        operation.cancel()
+    return operation.promise

@@ -7,7 +7,9 @@ Behaviour
 - Consumers see what is below the high watermark, or below the last stable offset with read_committed, together with the
   aborted transactions in between.
 - Large slices leave by sendfile; nothing is decompressed or looked into, unless an old version needs older formats.
-- Not done: reading from followers (KIP-392), tiered storage.
+- Followers: their fetches count as progress; in their sessions only what has news is read. Throttled by KIP-73.
+- With `replica.selector.class` consumers are told which replica is in their rack, and read from followers (KIP-392).
+- Not done: tiered storage.
 
 Versions
 - v0-3: batches are converted down to magic 0 or 1. v4: read_committed. v5: log start offsets. v7: sessions (KIP-227).
@@ -15,19 +17,27 @@ Versions
 - v16: the new leader and its endpoint (KIP-951). v17: replica directory. v18: the follower's high watermark; not used.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.partitions.down_conversion import convert_down
 from kavka.broker.partitions.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
 from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
-from kavka.broker.partitions.log_reading import MAGIC_2_SINCE, SENDFILE_FROM_BYTES, Reading, ReadLimits, read_all
+from kavka.broker.partitions.log_reading import (
+    CONSUMER,
+    MAGIC_2_SINCE,
+    SENDFILE_FROM_BYTES,
+    Reading,
+    ReadLimits,
+    read_all,
+)
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared import TAILING
 from kavka.broker.security.acl import CLUSTER, Operation, topic
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS, DelayedFetch
+from kavka.broker.waiting.purgatory import WatchList
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import (
@@ -42,9 +52,14 @@ from kavka.protocol.messages.fetch import (
 from kavka.protocol.schema import ZERO_UUID
 from kavka.storage.log_validator import unpacked_limit_bytes
 
+if TYPE_CHECKING:
+    from kavka.broker.partitions.follower_fetch_session import FollowerFetchSession
+    from kavka.broker.waiting.delayed_follower_fetch import DelayedFollowerFetch
+
 FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
+RACKS_SINCE: Final = 11
 LEADERS_SINCE: Final = 16
 """The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
 LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -59,10 +74,11 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         run.note_progress(request.replica_state.replica_epoch if context.api_version >= 15 else -1)
     # More than it may get it need not wait for.
     min_bytes = min(request.min_bytes, run.limits.max_bytes)
+    watched = run.watched
     if (
         found >= min_bytes
         or request.max_wait_ms <= 0
-        or not run.readings
+        or (watched is None and not run.readings)
         or any([reading.failed for reading in run.readings])
     ):
         if found >= SENDFILE_FROM_BYTES:
@@ -74,12 +90,18 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
                 connection.thread.defer(connection, partial(promise.settle_by, run.answer))
                 return promise
         return run.answer()
-    is_tailing = len(run.readings) <= FEW_PARTITIONS
+    is_tailing = len(run.readings if watched is None else watched.partitions) <= FEW_PARTITIONS
     if is_tailing is not (FETCH_KEY in context.session.prepared):
         context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
-    operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
+    operation: DelayedFetch | DelayedFollowerFetch
+    watching: list[WatchList] = []
+    if watched is None:
+        operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
+        watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
+    else:
+        run.put_back(watched)
+        operation = watched.wait(run.limits, min_bytes, connection, run.read_and_answer)
     connection.parked[operation] = None
-    watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     services.purgatory.park(operation, watching, request.max_wait_ms)
     if connection.closed:
         operation.cancel()
@@ -101,6 +123,7 @@ class _Fetch:
         "limits",
         "readings",
         "session",
+        "watched",
     )
 
     def __init__(self, request: FetchRequest, context: Context, services: Services) -> None:
@@ -117,6 +140,9 @@ class _Fetch:
         )
         if self.limits.is_follower:
             context.require(Operation.CLUSTER_ACTION, CLUSTER)
+            self.limits.throttle = services.replicas.leader_throttle
+        elif replica_id == CONSUMER and version >= RACKS_SINCE and services.config.current.replica_selector_class:
+            self._read_near(request.rack_id)
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         # Kafka keeps partitions in a map: the last entry counts, in the first one's place.
         asked = list(dict(self._asked(request)).items())
@@ -127,11 +153,35 @@ class _Fetch:
         self.session, asked = services.fetch_sessions.resume(request, uses_topic_ids, changes)
         self._opens_session = request.session_epoch == INITIAL_EPOCH
         self._session_epoch = epoch_after(request.session_epoch)
+        self.watched: FollowerFetchSession | None = None
+        if self.session is not None and self.session.is_watched:
+            self.watched = cast("FollowerFetchSession", self.session)
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
+        if self.watched is not None:
+            self._watch(self.watched)
+
+    def read_and_answer(self) -> FetchResponse:
+        """The answer of a follower's fetch that has waited, of what is fresh in its session by now."""
+        assert self.watched is not None
+        asked = self.watched.take()
+        self._keys = [key for key, _ in asked]
+        self.readings = [self._reading(key, partition) for key, partition in asked]
+        self._watch(self.watched)
+        read_all(self.readings, self.limits)
+        return self.answer()
+
+    def put_back(self, session: "FollowerFetchSession") -> None:
+        """Keep fresh in the follower's session what it does not know all of."""
+        session.put_back(
+            (key, reading.answer, reading.has_all) for key, reading in zip(self._keys, self.readings, strict=True)
+        )
 
     def note_progress(self, broker_epoch: int) -> None:
         """A follower has all below the offsets that it asks for: of those that were read, and so found to be right."""
+        if self.watched is not None:
+            replication = self._services.replicas.replication
+            self.watched.look_around(replication.monotonic_ms(), replication.lag_time_max_ms, broker_epoch)
         for reading in self.readings:
             partition, asked = reading.partition, reading.asked
             if partition is None or reading.leader_epoch < 0:
@@ -160,6 +210,7 @@ class _Fetch:
                 [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
                 from_follower=self.limits.is_follower,
                 uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
+                new=self._new_session,
             )
         for key, reading in zip(self._keys, self.readings, strict=True):
             # What has to be converted has to be read.
@@ -172,6 +223,8 @@ class _Fetch:
                 topic_cells.failed_fetch_requests += answer.error_code != 0
                 if needs_conversion:
                     self._adapt(reading)
+                if size and self.limits.throttle is not None and reading.partition.log is not None:
+                    self.limits.throttle.record(reading.partition.log, size)
             if answer.error_code in LEADER_ERRORS and self._version >= LEADERS_SINCE:
                 self._name_leader(answer, key, endpoints)
             answers.append((key, answer, size))
@@ -180,18 +233,45 @@ class _Fetch:
             try:
                 news = session.news(answers, self._session_epoch)
             except BrokerError as failure:
+                if self.watched is not None:
+                    self.put_back(self.watched)
                 for _, answer in shown:
                     if isinstance(answer.records, FilePart):
                         answer.records.release()
                 return FetchResponse(error_code=failure.code, session_id=session.id, responses=[])
             if self.session is not None:
                 shown = news
+            if self.watched is not None:
+                self.put_back(self.watched)
         response = FetchResponse(
             error_code=0, session_id=session.id if session is not None else 0, responses=_by_topic(shown)
         )
         if endpoints:
             response.node_endpoints = list(endpoints.values())
         return response
+
+    def _read_near(self, rack: str) -> None:
+        """A consumer may read from followers, and is told which is near (KIP-392)."""
+        from kavka.broker.partitions.replica_selection import preferred_replica
+
+        self.limits.reads_followers = True
+        if rack:
+            snapshot, listener_name = self._services.metadata.current, self._context.listener_name
+            self.limits.prefers = lambda partition, fetch_offset: preferred_replica(
+                partition, fetch_offset, rack, snapshot, listener_name
+            )
+
+    @property
+    def _new_session(self) -> Callable[..., FetchSession]:
+        if not self.limits.is_follower:
+            return FetchSession
+        from kavka.broker.partitions.follower_fetch_session import FollowerFetchSession
+
+        return partial(FollowerFetchSession, replica_id=self.limits.replica_id)
+
+    def _watch(self, session: "FollowerFetchSession") -> None:
+        for key, reading in zip(self._keys, self.readings, strict=True):
+            session.watch(key, reading.partition)
 
     def _asked(self, request: FetchRequest) -> list[tuple[Key, FetchPartition]]:
         if self._version < TOPIC_IDS_SINCE:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -77,6 +77,9 @@ class FetchSession:
 
     __slots__ = ("_lock", "created_ms", "epoch", "from_follower", "id", "last_used_ms", "partitions", "uses_topic_ids")
 
+    is_watched: ClassVar = False
+    """Whether it knows by itself which partitions have news: `FollowerFetchSession`."""
+
     def __init__(
         self,
         session_id: int,
@@ -93,6 +96,9 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH + 1
         self.partitions = OrderedDict([(key, FetchedPartition(partition)) for key, partition in asked])
         self._lock = Lock()
+
+    def end(self) -> None:
+        """It is over: nobody goes on with it."""
 
     def go_on(self, epoch: int, uses_topic_ids: bool, changes: Changes) -> Asked:
         """Take in an incremental request: all that is asked for now; with nothing left the session is over.
@@ -180,7 +186,9 @@ class FetchSessions:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 with self._lock:
-                    self._sessions.pop(request.session_id, None)
+                    ended = self._sessions.pop(request.session_id, None)
+                if ended is not None:
+                    ended.end()
             return None, list(changes.asked)
         with self._lock:
             session = self._sessions.get(request.session_id)
@@ -188,7 +196,7 @@ class FetchSessions:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         asked = session.go_on(epoch, uses_topic_ids, changes)
         with self._lock:
-            if not asked:
+            if session.epoch == FINAL_EPOCH:
                 self._sessions.pop(session.id, None)
                 return None, asked
             session.last_used_ms = self._now_ms()
@@ -197,8 +205,18 @@ class FetchSessions:
                 self._sessions.move_to_end(session.id)
         return session, asked
 
-    def open(self, asked: Asked, *, from_follower: bool, uses_topic_ids: bool) -> FetchSession | None:
-        """A new session for these partitions, or None when there is no room: the client then goes on without."""
+    def open(
+        self,
+        asked: Asked,
+        *,
+        from_follower: bool,
+        uses_topic_ids: bool,
+        new: Callable[..., FetchSession] = FetchSession,
+    ) -> FetchSession | None:
+        """A new session for these partitions, or None when there is no room: the client then goes on without.
+
+        `new` makes it, of whatever kind.
+        """
         with self._lock:
             now_ms = self._now_ms()
             if len(self._sessions) >= self._max_sessions and not self._evict_for(len(asked), from_follower, now_ms):
@@ -206,7 +224,7 @@ class FetchSessions:
             session_id = random.randrange(1, 2**31)
             while session_id in self._sessions:
                 session_id = random.randrange(1, 2**31)
-            session = self._sessions[session_id] = FetchSession(
+            session = self._sessions[session_id] = new(
                 session_id, asked, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
             )
             return session
@@ -233,4 +251,5 @@ class FetchSessions:
 
     def _evict(self, session: FetchSession) -> bool:
         del self._sessions[session.id]
+        session.end()
         return True

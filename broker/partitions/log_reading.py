@@ -1,5 +1,6 @@
 """Reading what a fetch asks for: partition by partition, within its limits (KIP-74), into the answer's entries."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.network.file_part import FilePart
@@ -13,6 +14,8 @@ from kavka.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
+    from kavka.broker.partitions.role import PartitionRole
+    from kavka.broker.replication.throttle import ReplicationThrottle
     from kavka.storage.log_slice import LogSlice
     from kavka.storage.partition_log import PartitionLog
 
@@ -31,9 +34,28 @@ class ReadLimits:
     v3 the limit of each partition was hard.
     """
 
-    __slots__ = ("honours_first_batch", "max_bytes", "replica_id", "version", "wants_committed")
+    __slots__ = (
+        "honours_first_batch",
+        "max_bytes",
+        "prefers",
+        "reads_followers",
+        "replica_id",
+        "throttle",
+        "version",
+        "wants_committed",
+    )
+
+    throttle: "ReplicationThrottle | None"
+    """Of what followers that are not in sync may get (KIP-73)."""
+    prefers: Callable[[Partition, int], int] | None
+    """Whom a consumer had better ask from that offset on, -1 for nobody else (KIP-392)."""
+    reads_followers: bool
+    """Whether the consumer may read what this broker does not lead."""
 
     def __init__(self, max_bytes: int, *, version: int, replica_id: int, isolation_level: int) -> None:
+        self.throttle = None
+        self.prefers = None
+        self.reads_followers = False
         self.max_bytes = max_bytes
         self.version = version
         self.honours_first_batch = version >= 3
@@ -81,8 +103,14 @@ class Reading:
 
     @property
     def failed(self) -> bool:
-        """Whether the answer is an error, or tells of a diverging epoch: both are answered at once."""
-        return self.answer.error_code != 0 or self.answer.diverging_epoch.end_offset >= 0
+        """Whether the answer is an error, or tells of a diverging epoch or another replica: answered at once."""
+        answer = self.answer
+        return answer.error_code != 0 or answer.diverging_epoch.end_offset >= 0 or answer.preferred_read_replica >= 0
+
+    @property
+    def has_all(self) -> bool:
+        """Whether a follower has all that there was when it was read."""
+        return not self.failed and not self.size_bytes and self.leader_end_offset == self.asked.fetch_offset
 
     def read(self, limits: ReadLimits, max_bytes: int, *, nothing_yet: bool, is_trial: bool = False) -> None:
         """Look up the slice to answer with, `max_bytes` at most unless KIP-74 grants the first batch.
@@ -116,7 +144,7 @@ class Reading:
         if limits.replica_id >= 0:
             log, role = partition.check_follower(limits.replica_id, asked.current_leader_epoch)
         else:
-            log = partition.leader_log()
+            log = _copied_log(partition) if limits.reads_followers else partition.leader_log()
             partition.check_leader_epoch(asked.current_leader_epoch)
         high_watermark = log.high_watermark
         last_stable_offset = log.last_stable_offset
@@ -136,15 +164,15 @@ class Reading:
         self.answer = answer
         if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
             return
+        if limits.prefers is not None and _prefers_another(partition, asked, limits.prefers, answer):
+            return
         limit = min(max_bytes, max(asked.partition_max_bytes, 0))
-        piece = log.read(
-            asked.fetch_offset,
-            limit,
-            min_one=nothing_yet and limits.honours_first_batch,
-            end_offset=end_offset,
-        )
+        min_one = nothing_yet and limits.honours_first_batch
+        piece = log.read(asked.fetch_offset, limit, min_one=min_one, end_offset=end_offset)
         if role is not None:
             self.leader_epoch = role.leader_epoch
+            if limits.throttle is not None and _is_held_back(log, role, limits):
+                return
         if (
             limits.honours_first_batch
             and not nothing_yet
@@ -176,14 +204,14 @@ class Reading:
             return True
         log = partition.log
         role = partition.role
-        if log is None or not role.is_leader:
+        if log is None or not (role.is_leader or limits.reads_followers):
             return True
         if self.asked.current_leader_epoch not in (-1, role.leader_epoch):
             return True
         offset = self.asked.fetch_offset
         log_end_offset = log.log_end_offset
         if not limits.is_consumer:
-            return log_end_offset != offset
+            return log_end_offset != offset and not _is_held_back(log, role, limits)
         end_offset = log.last_stable_offset if limits.wants_committed else log.high_watermark
         # Between that end and the log's there is nothing to read yet, and nothing wrong.
         return offset < end_offset or offset > log_end_offset
@@ -248,6 +276,27 @@ def read_all(readings: list[Reading], limits: ReadLimits) -> int:
         found += reading.size_bytes
         left = max(0, left - reading.size_bytes)
     return found
+
+
+def _copied_log(partition: Partition) -> "PartitionLog":
+    """The log, if this broker leads or follows. Raises as `leader_log`."""
+    log = partition.log
+    return log if log is not None and partition.role.leader_id >= 0 else partition.leader_log()
+
+
+def _prefers_another(
+    partition: Partition, asked: FetchPartition, prefers: Callable[[Partition, int], int], answer: PartitionData
+) -> bool:
+    """Whether the leader sends the consumer to a follower."""
+    if partition.role.is_leader:
+        answer.preferred_read_replica = prefers(partition, asked.fetch_offset)
+    return answer.preferred_read_replica >= 0
+
+
+def _is_held_back(log: "PartitionLog", role: "PartitionRole", limits: ReadLimits) -> bool:
+    """Whether a follower gets nothing now, though there is something: the rate of throttled replicas is reached."""
+    throttle = limits.throttle
+    return throttle is not None and throttle.holds_back(log, is_in_sync=limits.replica_id in role.isr)
 
 
 def _diverges(log: "PartitionLog", asked: FetchPartition, answer: PartitionData) -> bool:

@@ -305,6 +305,7 @@ class Partition:
                 raise BrokerError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has a later epoch than {broker_epoch}"
                 )
+            begins_later = log_start_offset > follower.log_start_offset
             follower.fetched(
                 fetch_offset, log_start_offset, leader_end_offset, broker_epoch, replication.monotonic_ms()
             )
@@ -314,7 +315,7 @@ class Partition:
             moved = self._advance_high_watermark()
         if pending is not None:
             replication.propose(self, pending)
-        if moved:
+        if moved or begins_later:
             self.appended()
 
     def shrink_isr(self) -> None:

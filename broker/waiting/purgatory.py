@@ -9,7 +9,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from kavka.broker.waiting.timer import Timer, TimerEntry
 from kavka.cluster.promise import Promise
@@ -17,6 +17,13 @@ from kavka.cluster.promise import Promise
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+class Watcher(Protocol):
+    """Who hears of changes in a watch list."""
+
+    def try_complete(self, changed: "WatchList | None" = None) -> bool:
+        """There may be something new; True when that ended a wait. Any thread, with no lock held."""
 
 
 class WatchList:
@@ -28,7 +35,7 @@ class WatchList:
     __slots__ = ("operations",)
 
     def __init__(self) -> None:
-        self.operations: dict[DelayedOperation, None] = {}
+        self.operations: dict[Watcher, None] = {}
 
     def check(self) -> int:
         """Complete the operations that are satisfied now; how many. Call with no lock held."""

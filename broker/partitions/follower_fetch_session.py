@@ -1,0 +1,142 @@
+"""A follower's fetch session at its leader: a fetch reads what is fresh (`session_news.py`), not all that is in it."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from kavka.broker.partitions.fetch_sessions import (
+    FINAL_EPOCH,
+    Asked,
+    Changes,
+    FetchSession,
+    Key,
+    epoch_after,
+)
+from kavka.broker.partitions.session_news import REFRESH_MS, SessionNews, WatchedPartition
+from kavka.broker.waiting.delayed_follower_fetch import DelayedFollowerFetch
+from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.fetch import FetchPartition, FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+    from kavka.broker.partitions.log_reading import ReadLimits
+    from kavka.broker.partitions.partition import Partition
+
+
+class FollowerFetchSession(FetchSession):
+    """Threads: as FetchSession; `fresh_news` guards itself."""
+
+    __slots__ = ("_replica_id", "_unnamed", "_watched", "fresh_news")
+
+    is_watched = True
+
+    def __init__(
+        self,
+        session_id: int,
+        asked: Iterable[tuple[Key, FetchPartition]],
+        *,
+        from_follower: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+        replica_id: int,
+    ) -> None:
+        super().__init__(session_id, (), from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+        self.fresh_news: Final = SessionNews(now_ms)
+        self._replica_id: Final = replica_id
+        self._watched: OrderedDict[Key, WatchedPartition] = OrderedDict()
+        self.partitions = self._watched  # type: ignore[assignment]  # a dictionary takes other kinds, nobody puts any in
+        self._unnamed: set[Key] = set()
+        """Those of topics that this broker had not heard of when they were asked for."""
+        for key, partition in asked:
+            self._ask(key, partition)
+
+    def end(self) -> None:
+        with self._lock:
+            for entry in self._watched.values():
+                entry.leave()
+
+    def go_on(self, epoch: int, uses_topic_ids: bool, changes: Changes) -> Asked:
+        """As every session's, but what is returned are the partitions that are to be read now."""
+        with self._lock:
+            if self.epoch == FINAL_EPOCH:
+                raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if self.epoch != epoch:
+                raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if self.uses_topic_ids != uses_topic_ids:
+                raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            for key, partition in changes.asked:
+                self._ask(key, partition)
+            for key in changes.forgotten:
+                self._forget(key)
+            names = changes.names
+            if self._unnamed and names is not None:
+                for key in [key for key in self._unnamed if key[1] in names]:
+                    self._name(key, names[key[1]])
+            self.epoch = epoch_after(epoch) if self._watched else FINAL_EPOCH
+        return self.take()
+
+    def take(self) -> Asked:
+        """What is fresh, to be read now."""
+        return [(entry.key, entry.asked) for entry in self.fresh_news.take() if entry is self._watched.get(entry.key)]
+
+    def wait(
+        self, limits: "ReadLimits", min_bytes: int, connection: "Connection", answer: Callable[[], FetchResponse]
+    ) -> DelayedFollowerFetch:
+        """A fetch that waits for news."""
+        return DelayedFollowerFetch(self.fresh_news, limits, min_bytes, connection, answer)
+
+    def watch(self, key: Key, partition: "Partition | None") -> None:
+        """Hear of what changes in the partition from now on, before it is read."""
+        entry = self._watched.get(key)
+        if entry is None:
+            return
+        if partition is None:
+            entry.leave()
+        else:
+            entry.watch(partition)
+
+    def put_back(self, answers: Iterable[tuple[Key, PartitionData, bool]]) -> None:
+        """Keep fresh what has more to tell: (partition, what was read of it, whether the follower has all there is)."""
+        for key, answer, has_all in answers:
+            entry = self._watched.get(key)
+            if entry is not None and not (
+                has_all
+                and answer.error_code == 0
+                and answer.high_watermark == entry.high_watermark
+                and answer.log_start_offset == entry.log_start_offset
+            ):
+                self.fresh_news.fresh[entry] = None
+
+    def look_around(self, now_ms: int, lag_time_max_ms: int, broker_epoch: int) -> None:
+        """Every now and then, look at all partitions: what nobody tells of is found then. Not under a lock."""
+        if not self.fresh_news.refresh_due(now_ms, min(REFRESH_MS, lag_time_max_ms // 4)):
+            return
+        fresh = self.fresh_news.fresh
+        for entry in list(self._watched.values()):
+            if entry not in fresh:
+                entry.look_again(broker_epoch)
+
+    def _ask(self, key: Key, partition: FetchPartition) -> None:
+        entry = self._watched.get(key)
+        if entry is None:
+            entry = self._watched[key] = WatchedPartition(key, partition, self.fresh_news, self._replica_id)
+            if not key[0]:
+                self._unnamed.add(key)
+        else:
+            entry.asked = partition
+        self.fresh_news.fresh[entry] = None
+
+    def _forget(self, key: Key) -> None:
+        entry = self._watched.pop(key, None)
+        if entry is not None:
+            self._unnamed.discard(key)
+            self.fresh_news.fresh.pop(entry, None)
+            entry.leave()
+
+    def _name(self, key: Key, name: str) -> None:
+        """The topic is known by now."""
+        self._unnamed.discard(key)
+        entry = self._watched.pop(key)
+        entry.key = (name, key[1], key[2])
+        if self._watched.setdefault(entry.key, entry) is not entry:
+            entry.leave()

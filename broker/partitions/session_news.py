@@ -1,0 +1,135 @@
+"""Which partitions of a follower's fetch session have news: the others cost a fetch nothing.
+
+A follower has thousands of partitions in its session, and a fetch brings data of a few. So each partition in a session
+is watched for as long as it is in it: whatever is appended, committed or decided there makes it fresh, and an answer
+looks at what is fresh. It stays fresh until a read finds that there is nothing to tell.
+
+Changes that nobody tells of (a log's start that retention moved) are found by `refresh_due`, every now and then; then
+the leader is told too that the follower goes on fetching what it did not name.
+"""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kavka.broker.partitions.fetch_sessions import FetchedPartition, Key
+from kavka.protocol.errors import BrokerError
+from kavka.protocol.messages.fetch import FetchPartition
+
+if TYPE_CHECKING:
+    from kavka.broker.partitions.partition import Partition
+    from kavka.broker.waiting.purgatory import WatchList
+
+REFRESH_MS: Final = 2_000
+"""How often at most all of a session's partitions are looked at."""
+
+
+class Waiting(Protocol):
+    """A fetch that waits for news."""
+
+    def heard_of(self, entry: "WatchedPartition") -> None:
+        """There may be something to read now. Any thread, with no lock held."""
+
+
+class WatchedPartition(FetchedPartition):
+    """One partition in a follower's session, which hears of its changes as those do that wait for data.
+
+    Threads: `partition` is the session's requests', which come one at a time; `key` under the session's lock.
+    """
+
+    __slots__ = ("key", "news", "partition", "replica_id")
+
+    def __init__(self, key: Key, asked: FetchPartition, news: "SessionNews", replica_id: int) -> None:
+        super().__init__(asked)
+        self.key = key
+        self.news: Final = news
+        self.replica_id: Final = replica_id
+        self.partition: Partition | None = None
+
+    def watch(self, partition: "Partition") -> None:
+        """Hear of this partition's changes from now on; before it is read, so that none is missed."""
+        if self.partition is partition:
+            return
+        self.leave()
+        watching = partition.data_arrived.operations
+        for other in list(watching):
+            # A session that its follower has lost is not ended by anybody: here another one takes its place.
+            if isinstance(other, WatchedPartition) and other.replica_id == self.replica_id:
+                other.leave()
+                other.news.fresh[other] = None
+        self.partition = partition
+        watching[self] = None
+
+    def leave(self) -> None:
+        """Hear of no more changes."""
+        partition, self.partition = self.partition, None
+        if partition is not None:
+            partition.data_arrived.operations.pop(self, None)
+
+    def try_complete(self, _changed: "WatchList | None" = None) -> bool:
+        """Called as for those that wait for data, which this one never stops to do."""
+        self.news.add(self)
+        return False
+
+    def look_again(self, broker_epoch: int) -> None:
+        """See whether what was told is out of date; if not, the follower has all, and goes on to fetch."""
+        partition, asked = self.partition, self.asked
+        log = None if partition is None else partition.log
+        if partition is not None and log is not None:
+            role, end_offset = partition.role, log.log_end_offset
+            if (
+                role.is_leader
+                and role.leader_epoch == asked.current_leader_epoch
+                and self.replica_id in role.isr
+                and end_offset == asked.fetch_offset
+                and log.high_watermark == self.high_watermark
+                and log.log_start_offset == self.log_start_offset
+            ):
+                with suppress(BrokerError):
+                    partition.follower_fetched(
+                        self.replica_id,
+                        asked.fetch_offset,
+                        leader_epoch=role.leader_epoch,
+                        leader_end_offset=end_offset,
+                        log_start_offset=asked.log_start_offset,
+                        broker_epoch=broker_epoch,
+                    )
+                    return
+        self.news.fresh[self] = None
+
+
+class SessionNews:
+    """The fresh partitions of one session.
+
+    Threads: any; each access to the dictionaries is one operation, atomic by itself. An entry leaves `fresh` before it
+    is read, so that a change meanwhile makes it fresh again. `_refreshed_ms` belongs to the session's requests.
+    """
+
+    __slots__ = ("_refreshed_ms", "fresh", "waiting")
+
+    def __init__(self, now_ms: int) -> None:
+        """`now_ms`: of a monotonic clock, as for `refresh_due`."""
+        self.fresh: Final[dict[WatchedPartition, None]] = {}
+        self.waiting: Final[dict[Waiting, None]] = {}
+        """Whoever waits for news; one at most, unless the follower uses its session twice at a time."""
+        self._refreshed_ms = now_ms
+
+    def add(self, entry: WatchedPartition) -> None:
+        """The partition is fresh. Any thread, with no lock held."""
+        self.fresh[entry] = None
+        if self.waiting:
+            for waiting in list(self.waiting):
+                waiting.heard_of(entry)
+
+    def take(self) -> list[WatchedPartition]:
+        """All that is fresh, to be read now; those come first that have been so for longest."""
+        taken = list(self.fresh)
+        for entry in taken:
+            self.fresh.pop(entry, None)
+        return taken
+
+    def refresh_due(self, now_ms: int, every_ms: int) -> bool:
+        """Whether all partitions are to be looked at; True once in that time."""
+        if now_ms - self._refreshed_ms < every_ms:
+            return False
+        self._refreshed_ms = now_ms
+        return True
