@@ -86,7 +86,7 @@ class Following:
             ),
         )
 
-        def total(read: Callable[[FetcherCounts], int]) -> Callable[[], Readings]:
+        def total(read: Callable[[FetcherCounts], int]) -> "Callable[[], Readings]":
             return lambda: (({"clientId": fetcher.name}, float(read(fetcher.counts))) for fetcher in manager.fetchers)
 
         name = "kafka_server_fetcherstats"
