@@ -51,7 +51,7 @@ def _take(registry: Registry, write: Callable[[Operation], object], broker_id: i
             block = LatestProducerIdBlock(broker_id, 0, BLOCK_SIZE - 1)
             operation = Create(PRODUCER_ID_BLOCK_PATH, block.encode())
         else:
-            first = LatestProducerIdBlock.decode(data).last + 1
+            first = _last_of(data) + 1
             if first > INT64_MAX - BLOCK_SIZE:
                 raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids are used up.")
             block = LatestProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
@@ -77,7 +77,7 @@ def reserve_through(registry: Registry, broker_id: int, producer_id: int) -> Non
         except NoNodeError:
             operation = Create(PRODUCER_ID_BLOCK_PATH, reserved)
         else:
-            if LatestProducerIdBlock.decode(data).last >= producer_id:
+            if _last_of(data) >= producer_id:
                 return
             operation = SetData(PRODUCER_ID_BLOCK_PATH, reserved, stat.version)
         try:
@@ -85,3 +85,8 @@ def reserve_through(registry: Registry, broker_id: int, producer_id: int) -> Non
         except (BadVersionError, NodeExistsError, NoNodeError):
             continue
         return
+
+
+def _last_of(data: bytes) -> int:
+    """The last producer id that was given; -1 for the empty node that Kafka's brokers make. Raises ZnodeError."""
+    return LatestProducerIdBlock.decode(data).last if data else -1
