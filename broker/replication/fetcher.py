@@ -163,7 +163,8 @@ class Fetcher:
         elif verdict is Verdict.TRUNCATE:
             self._settle(followed, copying.cut_to_common_history(followed, part))
         elif verdict is Verdict.FAIL:
-            log.warning("epoch is over, awaiting the controller log=%s epoch=%d", followed.log, state.leader_epoch)
+            # The leader has heard of the next epoch before this broker: its order is under way.
+            log.info("epoch is over, awaiting the controller log=%s epoch=%d", followed.log, state.leader_epoch)
             self._settle(followed, Outcome.FAILED)
         else:
             log.info("fetch error log=%s error=%s", followed.log, known_code(part.error_code).name)

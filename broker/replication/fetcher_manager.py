@@ -1,7 +1,6 @@
 """The broker's fetchers: one for each broker that is copied from and each of `num.replica.fetchers` (Kafka's
 ReplicaFetcherManager)."""
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 SourceKey = tuple[int, int]
 """(the leader's broker id, the fetcher's number)"""
-
-log: Final = logging.getLogger(__name__)
 
 
 class Order(NamedTuple):
@@ -155,7 +152,6 @@ class FetcherManager:
 
     def _gave_up(self, followed: Followed) -> None:
         """Called by fetchers, which hold no lock then."""
-        log.error("follows no more until the controller's next order log=%s", followed.log)
         with self._lock:
             self._failed.add(followed.key)
 
