@@ -123,13 +123,18 @@ class Reading:
         asked = self.asked
         self.piece = None
         self.size_bytes = 0
+        self.leader_epoch = -1
         try:
             self._read(partition, asked, limits, max_bytes, nothing_yet, is_trial)
+            if self.leader_epoch >= 0:
+                self._check_still_led(partition)
         except BrokerError as failure:
             self.answer = refused(asked.partition, failure.code)
         except FileNotFoundError:
             # Deleted between the two looks: there is another answer by the time that the client asks again.
             self.answer = refused(asked.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        if self.leader_epoch >= 0 and self.failed:
+            self.leader_epoch = -1
 
     def _read(
         self,
@@ -143,6 +148,7 @@ class Reading:
         role = None
         if limits.replica_id >= 0:
             log, role = partition.check_follower(limits.replica_id, asked.current_leader_epoch)
+            self.leader_epoch = role.leader_epoch
         else:
             log = _copied_log(partition) if limits.reads_followers else partition.leader_log()
             partition.check_leader_epoch(asked.current_leader_epoch)
@@ -169,10 +175,8 @@ class Reading:
         limit = min(max_bytes, max(asked.partition_max_bytes, 0))
         min_one = nothing_yet and limits.honours_first_batch
         piece = log.read(asked.fetch_offset, limit, min_one=min_one, end_offset=end_offset)
-        if role is not None:
-            self.leader_epoch = role.leader_epoch
-            if limits.throttle is not None and _is_held_back(log, role, limits):
-                return
+        if role is not None and limits.throttle is not None and _is_held_back(log, role, limits):
+            return
         if (
             limits.honours_first_batch
             and not nothing_yet
@@ -191,6 +195,14 @@ class Reading:
             if not log.holds(piece):
                 # Compacted away between the two looks, with the aborted transactions that the slice still shows.
                 self.read(limits, max_bytes, nothing_yet=nothing_yet)
+
+    def _check_still_led(self, partition: Partition) -> None:
+        """High watermark, epochs and bytes are the leader's that was asked, not of one that is followed since."""
+        role = partition.role
+        if not role.is_leader or role.leader_epoch != self.leader_epoch:
+            self.piece = None
+            self.size_bytes = 0
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def refuse(self, code: ErrorCode) -> None:
         """Read nothing; the answer is the error."""

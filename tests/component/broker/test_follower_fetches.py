@@ -17,6 +17,7 @@ from kavka.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_core import BrokerCore
 from tests.support.broker_handlers import topic_id_of
 from tests.support.partition_logs import append
@@ -139,3 +140,31 @@ def test_a_fetch_from_before_a_restart_is_refused(core: BrokerCore) -> None:
 
     assert (answer.error_code, answer.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
     assert core.log("visits").high_watermark == 5
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [("read", {}), ("end_offset_for_epoch", {"last_fetched_epoch": 4})],
+    ids=["records", "divergence"],
+)
+def test_what_is_read_while_the_leadership_goes_is_not_answered(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch, method: str, fields: dict[str, int]
+) -> None:
+    """Its high watermark, or its epochs, may be another leader's by then."""
+    real = getattr(PartitionLog, method)
+
+    def lose_first(log: PartitionLog, *arguments: Any, **more: Any) -> Any:
+        if core.replicas.partitions["visits", 0].role.is_leader:
+            core.lose("visits", FOLLOWER, ("other.example", 9092), leader_epoch=6)
+        return real(log, *arguments, **more)
+
+    monkeypatch.setattr(PartitionLog, method, lose_first)
+
+    answer = ask(core, 5, current_leader_epoch=5, **fields)
+
+    assert (answer.error_code, answer.records, answer.diverging_epoch.end_offset) == (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        b"",
+        -1,
+    )
+    assert core.log("visits").high_watermark == 4
