@@ -314,6 +314,9 @@ class ReplicaManager:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:
             changed = partition.make_follower(state, controller_epoch, hosted_log)
+            if self._broker_id not in state.isr:
+                # Only a leader that it has caught up with adds it again.
+                partition.is_unproven = False
         if changed:
             self._tell(partition, partition.role.is_leader)
         return ErrorCode.NONE

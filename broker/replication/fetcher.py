@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.replication import copying
@@ -138,6 +138,9 @@ class Fetcher:
             return
         self._refusals = 0
         self.partitions.answered(answer.session_id)
+        unproven = self.partitions.unproven(plan)
+        if unproven:
+            _note_silence(unproven, {key for key, _ in _parts(answer, self.partitions)})
         out_of_range: list[Followed] = []
         for key, part in _parts(answer, self.partitions):
             asked = self.partitions.asked_for(key)
@@ -233,6 +236,13 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
+
+
+def _note_silence(asked: list[Followed], answered: Collection[Key]) -> None:
+    """Of whom a session's answer says nothing has all that its leader has."""
+    for followed in asked:
+        if followed.key not in answered:
+            followed.partition.note_caught_up(followed.state.leader_epoch)
 
 
 def _parts(answer: FetchResponse, partitions: FollowedPartitions) -> Iterator[tuple[Key, PartitionData]]:

@@ -127,6 +127,12 @@ class FollowedPartitions:
         known = self._topics.get(topic_id)
         return known[0] if known is not None else None
 
+    def unproven(self, plan: FetchPlan) -> list[Followed]:
+        """Of those that the fetch names, who lost its records with a disk, and has not caught up as far as is known."""
+        with self._lock:
+            named = [self._entries.get(key) for key, _ in plan.partitions]
+            return [followed for followed in named if followed is not None and followed.partition.is_unproven]
+
     def truncating(self) -> list[Followed]:
         """Those that have to be cut to their high watermarks before they are fetched."""
         with self._lock:

@@ -54,6 +54,7 @@ class Rig:
         index: int = 0,
         *,
         replicas: tuple[int, ...] = (ME, OTHER),
+        isr: tuple[int, ...] | None = None,
         recovery_state: int = RECOVERED,
         is_new: bool = False,
     ) -> ErrorCode:
@@ -63,7 +64,7 @@ class Rig:
             controller_epoch=1,
             leader=leader,
             leader_epoch=self.epoch,
-            isr=list(replicas),
+            isr=list(replicas if isr is None else isr),
             partition_epoch=self.epoch,
             replicas=list(replicas),
             is_new=is_new,
@@ -149,6 +150,13 @@ def test_who_follows_leads_again_only_when_it_has_caught_up(rig: Rig) -> None:
     rig.replicas.partitions["visits", 0].note_caught_up(rig.epoch - 2)
     assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
     rig.catch_up()
+
+    assert rig.order(ME) is ErrorCode.NONE
+
+
+def test_who_is_not_in_sync_may_lead_when_a_leader_has_added_it_again(rig: Rig) -> None:
+    rig.restart(replaced=0)
+    assert rig.order(OTHER, isr=(OTHER,)) is ErrorCode.NONE
 
     assert rig.order(ME) is ErrorCode.NONE
 
