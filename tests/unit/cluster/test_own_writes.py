@@ -105,3 +105,26 @@ def test_a_transaction_is_recognised_whole_by_its_one_zxid() -> None:
     assert tree.find(*operations) is None
     tree.nodes["/epoch"] = node(b"1", mzxid=90, version=1)
     assert tree.find(*operations) is None
+
+
+def test_one_node_tells_of_a_transaction_where_others_have_changed_the_rest_since() -> None:
+    operations: list[Operation] = [
+        Create("/gone", b"x"),
+        SetData("/count", b"2", 1),
+        SetData("/swept", b"1", 0),
+        Create("/notes/note_", b"mine", sequential=True),
+    ]
+    later = node(b"4", mzxid=110, version=4)
+    tree = Tree({"/count": later, "/notes/note_0000000007": made(b"mine", at=105)})
+    found = tree.find(*operations)
+    assert found is not None
+    assert (found.zxid, found.results[0], found.results[3]) == (105, "/gone", "/notes/note_0000000007")
+    assert found.results[1] == later[1]._replace(version=2, mzxid=105)
+    assert isinstance(found.results[2], Stat)
+    assert found.results[2].version == 1
+
+    del tree.nodes["/notes/note_0000000007"]
+    assert tree.find(*operations) is None
+    tree.nodes["/notes/note_0000000007"] = made(b"mine", at=105)
+    tree.nodes["/count"] = node(b"theirs", mzxid=110, version=2)
+    assert tree.find(*operations) is None
