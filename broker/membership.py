@@ -13,6 +13,7 @@ from kavka.broker.partitions.refused_orders import RETRY_MS
 from kavka.broker.registry_choice import registration_patience_s
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller import Controller
+from kavka.cluster.features import FinalizedFeatures, check_supported, read_features
 from kavka.cluster.ports import BrokerChannels, LocalChannels
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.topic_config import validate_topic_overrides
@@ -64,8 +65,13 @@ class Membership:
     def prepare(
         self, info: "BrokerInfo", notifications: "ConfigNotificationListener", links: "ClusterLinks | None"
     ) -> None:
-        """Make what requests need; `links` to the others of a cluster, None for a broker that stands alone."""
+        """Make what requests need; `links` to the others of a cluster, None for a broker that stands alone.
+
+        Raises BrokerError when the cluster has agreed on a feature that this broker lacks.
+        """
         services = self._services
+        services.features = read_features(services.registry)
+        check_supported(services.features)
         self._links = links
         registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
         local_broker = services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.epoch)
@@ -79,6 +85,7 @@ class Membership:
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
             config_notifications=notifications,
             registration=registration,
+            on_features=self._agreed,
         )
         if links is None:
             services.elected_controller = controller
@@ -105,6 +112,9 @@ class Membership:
         started.result(ELECTION_TIMEOUT_S)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
         self._scheduler.every("controller-term", lambda: RETRY_MS, self._controller.resume)
+        self._scheduler.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
+        self._services.config.on_topic_change(lambda topic, overrides: self._controller.settings_changed())
+        self._services.config.on_broker_change(self._controller.settings_changed)
 
     def hand_over(self) -> None:
         """Before the stop: have the controller move leaderships to others, while all that is led here is served.
@@ -159,6 +169,12 @@ class Membership:
         """A log directory is gone with its partitions: say so. Only after `prepare`."""
         self._services.replicas.directory_failed([path])
         self._disk_notices.tell()
+
+    def _agreed(self, features: FinalizedFeatures) -> None:
+        self._services.features = features
+
+    def _balance_interval_ms(self) -> float:
+        return 1000 * self._services.config.current.leader_imbalance_check_interval_seconds
 
     def _publish_disk_notice(self) -> None:
         services = self._services

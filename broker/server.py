@@ -43,7 +43,6 @@ from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.entity_configs import read_config, read_configs
-from kavka.cluster.features import finalize
 from kavka.cluster.registry.base import Registry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
@@ -199,7 +198,6 @@ class Broker:
             self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
             enter_topics(registry, self.broker_id, adopted)
         services.broker_id = self.broker_id
-        services.features = finalize(registry)
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         notifications = self._config_notifications = ConfigNotificationListener(

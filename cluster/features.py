@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kavka.cluster.registry.base import BadVersionError, NodeExistsError, NoNodeError, Registry
+from kavka.cluster.registry.base import Registry, Watch
+from kavka.cluster.znodes.broker import FeatureRange
 from kavka.cluster.znodes.feature import FEATURE_PATH, FeatureLevels
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 GROUP_VERSION: Final = "group.version"
 """1: the consumer protocol (KIP-848)."""
@@ -29,24 +31,29 @@ class FinalizedFeatures(NamedTuple):
         return self.levels.get(name, 0)
 
 
-def finalize(registry: Registry) -> FinalizedFeatures:
-    """Agree on the highest level of each feature that the cluster has not agreed on before. Raises ZnodeError."""
-    while True:
-        try:
-            data, stat = registry.get(FEATURE_PATH)
-        except NoNodeError:
-            levels = {name: highest for name, (_, highest) in SUPPORTED.items()}
-            try:
-                registry.create(FEATURE_PATH, FeatureLevels(levels).encode())
-            except NodeExistsError:
-                continue
-            return FinalizedFeatures(levels, 0)
-        known = FeatureLevels.decode(data).levels
-        missing = {name: highest for name, (_, highest) in SUPPORTED.items() if name not in known}
-        if not missing:
-            return FinalizedFeatures(known, stat.version)
-        try:
-            changed = registry.set(FEATURE_PATH, FeatureLevels(known | missing).encode(), stat.version)
-        except (BadVersionError, NoNodeError):
-            continue
-        return FinalizedFeatures(known | missing, changed.version)
+ADVERTISED: Final = tuple(
+    FeatureRange(name, max(1, lowest), highest) for name, (lowest, highest) in sorted(SUPPORTED.items())
+)
+"""For the broker's registration. Brokers before 3.9 cannot read one that begins at 0, which means not to be used."""
+
+
+def read_features(registry: Registry, watch: Watch | None = None) -> FinalizedFeatures:
+    """What is agreed on now; nothing, in epoch -1, while there is no node. Raises ZnodeError.
+
+    The watch hears of the next change.
+    """
+    if registry.exists(FEATURE_PATH, watch) is not None and (found := registry.get_many([FEATURE_PATH])[0]) is not None:
+        return FinalizedFeatures(FeatureLevels.decode(found[0]).levels, found[1].version)
+    return FinalizedFeatures({}, -1)
+
+
+def check_supported(features: FinalizedFeatures) -> None:
+    """Raise BrokerError(UNSUPPORTED_VERSION) when the cluster has agreed on what this broker lacks: it may not join."""
+    for name, level in features.levels.items():
+        lowest, highest = SUPPORTED.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            raise BrokerError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the cluster has agreed on level {level} of {name}, and this broker supports up to {highest}: "
+                "lower it there before (UpdateFeatures), or use a newer version here",
+            )

@@ -8,11 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "clusters with replication": (
-        "auto.leader.rebalance.enable",
-        "leader.imbalance.check.interval.seconds",
-        "leader.imbalance.per.broker.percentage",
-    ),
     "moves between log directories": (
         "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds",

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kavka.cluster.features import ADVERTISED
 from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
 
 if TYPE_CHECKING:
@@ -29,4 +30,4 @@ def broker_info(broker_id: int, config: "BrokerConfig", bound_port: Callable[[st
         host = shown.host if shown.host not in WILDCARDS else socket.gethostname()
         port = shown.port or bound_port(listener.name)
         endpoints.append(Endpoint(listener.name, host, port, listener.security_protocol))
-    return BrokerInfo(broker_id, tuple(endpoints), rack=config.broker_rack)
+    return BrokerInfo(broker_id, tuple(endpoints), rack=config.broker_rack, features=ADVERTISED)

@@ -62,7 +62,7 @@ class DynamicConfig:
     """Holds the current snapshot.
 
     Threads: `current`, `topic_overrides`, `topic_config` and `group_config` by any thread, lock-free (each is one read
-    of an attribute or a dictionary). Changes come one after another, under `_lock`; the parts and the topics' listeners
+    of an attribute or a dictionary). Changes come one after another, under `_lock`; the parts and all listeners
     run under it, on the thread that brought the change: they must be short and must not change the configuration.
     """
 
@@ -73,6 +73,7 @@ class DynamicConfig:
         self._stored_own: Mapping[str, str] = NONE_SET
         self._lock = threading.Lock()
         self._topic_listeners: list[TopicListener] = []
+        self._broker_listeners: list[Callable[[], object]] = []
         self._parts: ChangingParts | None = None
         self._pending: dict[PendingChange, BrokerConfig] = {}
         self._topic_overrides: dict[str, Mapping[str, str]] = {}
@@ -83,6 +84,10 @@ class DynamicConfig:
     def on_topic_change(self, listener: TopicListener) -> None:
         """Have `listener` called after every change of a topic's overrides."""
         self._topic_listeners.append(listener)
+
+    def on_broker_change(self, listener: Callable[[], object]) -> None:
+        """Have `listener` called after every change of the broker's settings."""
+        self._broker_listeners.append(listener)
 
     def follow(self, parts: ChangingParts) -> None:
         """Have `parts` changed with the broker's settings from now on."""
@@ -171,6 +176,8 @@ class DynamicConfig:
         log.info("settings changed names=%s", ",".join(sorted(changed)))
         if self._parts is not None:
             self._parts.changed(old, new, changed, list(self._pending.values()))
+        for listener in self._broker_listeners:
+            listener()
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
         """A topic's overrides are now `stored`; none, too, when the topic is deleted."""

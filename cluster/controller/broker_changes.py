@@ -74,6 +74,8 @@ def on_isr_changes(term: Term, watch: Watch) -> None:
     term.context.leaders.update(term.store.states(known))
     if known:
         term.batch.publish(known)
+    term.reassignments.isr_changed(known)
+    term.reassignments.finish()
     term.settle()
 
 
@@ -96,8 +98,9 @@ def shut_down(term: Term, broker: int, broker_epoch: int) -> list[TopicPartition
         if len(context.replicas_of(each.topic_partition)) > 1 and each.topic not in context.deleting
     ]
     led = [each.topic_partition for each in replicas if _leads(term, each.topic_partition, broker)]
-    term.partitions.to_online(led, term.partitions.for_shutdown)
     followed = [each for each in replicas if not _leads(term, each.topic_partition, broker)]
+    # What it hands over it follows until it is gone: it can still say to clients that it leads no more.
+    term.partitions.to_online(led, term.partitions.for_shutdown)
     term.replicas.to_offline(each for each in followed if each not in context.offline_replicas)
     term.settle()
     return [partition for partition in led if _leads(term, partition, broker)]
@@ -124,6 +127,7 @@ def _on_arrival(term: Term, brokers: Iterable[int]) -> None:
     replicas = context.replicas_on(new)
     term.replicas.to_online(each for each in replicas if each.topic not in context.deleting)
     term.partitions.retry_leaderless()
+    term.reassignments.resume(new)
     term.deletions.retry({each.topic for each in replicas if each.topic in context.deleting})
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kavka.cluster.topic_names import collision_key
 from kavka.cluster.znodes.broker import BrokerInfo
-from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
+from kavka.cluster.znodes.topic import PartitionAssignment, PartitionState, TopicAssignment
 
 TopicPartition = tuple[str, int]
 
@@ -102,6 +102,7 @@ class ClusterContext:
         "offline_partition_count",
         "offline_replicas",
         "partition_phases",
+        "reassigning",
         "replica_phases",
         "stopping",
         "unclean_election_count",
@@ -117,6 +118,7 @@ class ClusterContext:
         self.offline_replicas: set[Replica] = set()
         self.deleting: dict[str, None] = {}
         self.failed_deletions: set[str] = set()
+        self.reassigning: set[TopicPartition] = set()
         self.offline_partition_count = 0
         self.unclean_election_count = 0
         self._topics_by_id: dict[bytes, str] = {}
@@ -134,6 +136,10 @@ class ClusterContext:
 
     def put_topic(self, topic: str, assignment: TopicAssignment) -> None:
         """Add a topic, or replace its assignment."""
+        before = self.assignments.get(topic)
+        if before is not None:
+            self.reassigning.difference_update(_moving(topic, before))
+        self.reassigning |= _moving(topic, assignment)
         self.assignments[topic] = assignment
         if assignment.topic_id is not None:
             self._topics_by_id[assignment.topic_id] = topic
@@ -144,6 +150,7 @@ class ClusterContext:
         if assignment is None:
             return
         self._topics_by_id.pop(assignment.topic_id or b"", None)
+        self.reassigning -= _moving(topic, assignment)
         same_key = self._collision_keys[collision_key(topic)]
         del same_key[topic]
         if not same_key:
@@ -180,6 +187,11 @@ class ClusterContext:
         assignment = self.assignments.get(partition[0])
         return assignment.replicas.get(partition[1], ()) if assignment else ()
 
+    def assignment_of(self, partition: TopicPartition) -> PartitionAssignment | None:
+        """Its replicas, with those on the move; None if it does not exist."""
+        assignment = self.assignments.get(partition[0])
+        return assignment.of(partition[1]) if assignment and partition[1] in assignment.replicas else None
+
     def replicas_in(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         return [Replica(*partition, broker) for partition in partitions for broker in self.replicas_of(partition)]
 
@@ -204,6 +216,9 @@ class ClusterContext:
     def live_replicas(self, partition: TopicPartition) -> list[int]:
         return [broker for broker in self.replicas_of(partition) if self.is_online(partition, broker)]
 
+    def reachable_replicas(self, partition: TopicPartition) -> list[int]:
+        return [broker for broker in self.replicas_of(partition) if self.is_reachable(partition, broker)]
+
     def _has_directory(self, partition: TopicPartition, broker: int) -> bool:
         return not self.offline_replicas or (*partition, broker) not in self.offline_replicas
 
@@ -222,6 +237,16 @@ class ClusterContext:
 
     def replica_phase(self, replica: Replica) -> ReplicaPhase:
         return self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+
+
+def _moving(topic: str, assignment: TopicAssignment) -> set[TopicPartition]:
+    """Its partitions that are being reassigned."""
+    return {
+        (topic, partition)
+        for on_the_move in (assignment.adding, assignment.removing)
+        for partition, brokers in on_the_move.items()
+        if brokers and partition in assignment.replicas
+    }
 
 
 def _is_offline(phase: PartitionPhase | None) -> bool:

@@ -47,6 +47,16 @@ def elect_for_shutdown(
     return None
 
 
+def elect_for_reassignment(
+    target: Sequence[int], isr: Collection[int], live: Collection[int], leader: int
+) -> Elected | None:
+    """All that shall hold the partition are in sync: the others leave the ISR, and one of them leads no more."""
+    for broker in (leader, *target):
+        if broker in target and broker in live and broker in isr:
+            return Elected(broker, tuple(each for each in isr if each in target))
+    return None
+
+
 def elect_first(assignment: Sequence[int], live: Collection[int]) -> Elected | None:
     """A new partition: all its live replicas are in sync, the first of them leads."""
     isr = tuple(broker for broker in assignment if broker in live)

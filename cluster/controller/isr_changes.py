@@ -6,7 +6,7 @@ from kavka.cluster.controller.context import TopicPartition
 from kavka.cluster.controller.term import Term
 from kavka.cluster.registry.base import BadVersionError
 from kavka.cluster.topic_ids import ZERO_ID
-from kavka.cluster.znodes.topic import NO_LEADER, PartitionState
+from kavka.cluster.znodes.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -20,10 +20,13 @@ from kavka.protocol.messages.alter_partition import (
 def alter_partitions(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
     """One answer for each partition, with the state as it is now: INVALID_UPDATE_VERSION means try again on that.
 
+    A replica that may not join is INELIGIBLE_REPLICA (KIP-841); leaders that name topics (versions 0 and 1) do not know
+    that error and get OPERATION_NOT_ATTEMPTED. Reassignments that this completes are for the caller to finish.
+
     Raises BrokerError(STALE_BROKER_EPOCH) for a broker that is dead or was restarted since.
     """
     info = term.context.brokers.get(request.broker_id)
-    if info is None or request.broker_epoch not in (-1, info.epoch):
+    if info is None or request.broker_epoch != info.epoch:
         raise BrokerError(
             ErrorCode.STALE_BROKER_EPOCH, f"Broker {request.broker_id} is not alive with epoch {request.broker_epoch}."
         )
@@ -55,7 +58,8 @@ def alter_partitions(term: Term, request: AlterPartitionRequest) -> AlterPartiti
                 continue
             outcome = _decide(term, request.broker_id, partition, asked)
             if isinstance(outcome, ErrorCode):
-                answer.error_code = outcome
+                is_unknown = outcome is ErrorCode.INELIGIBLE_REPLICA and not by_id
+                answer.error_code = ErrorCode.OPERATION_NOT_ATTEMPTED if is_unknown else outcome
             elif outcome == term.context.leaders[partition]:
                 _fill(answer, outcome)
             else:
@@ -84,14 +88,15 @@ def _decide(
     if asked.partition_epoch > state.version:
         return ErrorCode.NOT_CONTROLLER
     isr = _wanted_isr(asked)
-    if isr == state.isr:
+    recovery = asked.leader_recovery_state
+    if (isr, recovery) == (state.isr, state.recovery):
         return state
     if asked.partition_epoch < state.version:
         return ErrorCode.INVALID_UPDATE_VERSION
     if broker not in isr or not set(isr) <= set(context.replicas_of(partition)) or len(set(isr)) != len(isr):
         return ErrorCode.INVALID_REQUEST
-    if asked.leader_recovery_state != 0:
-        # Recovering from an unclean election needs KRaft's records.
+    if recovery not in (RECOVERED, state.recovery) or (recovery == RECOVERING and len(isr) > 1):
+        # Only an election makes a leader recover, and until it has nobody can be in sync with it (KIP-704).
         return ErrorCode.INVALID_REQUEST
     for wanted in asked.new_isr_with_epochs:
         info = context.brokers.get(wanted.broker_id)
@@ -100,7 +105,7 @@ def _decide(
     joining = [each for each in isr if each not in state.isr]
     if not all(context.is_online(partition, each) for each in joining):
         return ErrorCode.INELIGIBLE_REPLICA
-    return state._replace(isr=isr, controller_epoch=term.store.epoch)
+    return state._replace(isr=isr, recovery=recovery, controller_epoch=term.store.epoch)
 
 
 def _write(
@@ -113,6 +118,7 @@ def _write(
         if isinstance(result, PartitionState):
             term.context.leaders[partition] = result
             term.batch.publish([partition])
+            term.reassignments.isr_changed([partition])
             _fill(answer, result)
         elif isinstance(result, BadVersionError):
             # Somebody wrote past us; know it before the leader asks again.
@@ -133,4 +139,5 @@ def _fill(answer: AlterPartitionResponsePartitionData, state: PartitionState) ->
     answer.leader_id = state.leader
     answer.leader_epoch = state.leader_epoch
     answer.isr = list(state.isr)
+    answer.leader_recovery_state = state.recovery
     answer.partition_epoch = state.version

@@ -6,7 +6,7 @@ A move that the table in `context` does not allow is a mistake of ours; it is lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kavka.cluster.controller.context import (
     PREVIOUS_PARTITION_PHASES,
@@ -18,19 +18,25 @@ from kavka.cluster.controller.elections import (
     Elected,
     elect_after_failure,
     elect_first,
+    elect_for_reassignment,
     elect_for_shutdown,
     elect_preferred,
 )
 from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
 from kavka.cluster.registry.base import BadVersionError
-from kavka.cluster.znodes.topic import PartitionState
+from kavka.cluster.znodes.topic import RECOVERING, PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
 
-Election = Callable[[TopicPartition, PartitionState], Elected | None]
+States = Mapping[TopicPartition, PartitionState]
+Decision = Callable[[TopicPartition, PartitionState], Elected | None]
+Election = Callable[[States], Decision]
+"""Given the states to decide on, the decision on each: what has to be read for it is read for all at once."""
 Failures = dict[TopicPartition, BrokerError]
+Change = Callable[[TopicPartition, PartitionState], PartitionState | None]
+"""What a state becomes, but for the epochs; None leaves it as it is."""
 
 
 class PartitionStateMachine:
@@ -39,20 +45,26 @@ class PartitionStateMachine:
     Threads: owned by the controller's thread.
     """
 
-    __slots__ = ("_allows_unclean", "_batch", "_context", "_store")
+    __slots__ = ("_batch", "_context", "_marks_recovery", "_store", "_unclean_topics")
 
     def __init__(
         self,
         context: ClusterContext,
         store: ControllerStore,
         batch: RequestBatch,
-        allows_unclean: Callable[[str], bool],
+        unclean_topics: Callable[[Collection[str]], Collection[str]],
+        *,
+        marks_recovery: bool = True,
     ) -> None:
-        """`allows_unclean` says of a topic whether a replica that is behind may lead it; it may read the registry."""
+        """`unclean_topics` gives those topics that a replica which is behind may lead; it may read the registry.
+
+        `marks_recovery` says whether all brokers know what a recovering leader is (KIP-704, since 3.2).
+        """
         self._context = context
         self._store = store
         self._batch = batch
-        self._allows_unclean = allows_unclean
+        self._unclean_topics = unclean_topics
+        self._marks_recovery = marks_recovery
 
     def start(self) -> None:
         """Find out where every partition stands, and lead those that nobody leads."""
@@ -100,26 +112,77 @@ class PartitionStateMachine:
         failures |= self._elect([each for each in allowed if each not in is_new], election)
         return failures
 
+    def rewrite(self, partitions: Iterable[TopicPartition], change: Change) -> dict[TopicPartition, PartitionState]:
+        """Give partitions another state with the next leader epoch, on which `change` decides; tell their replicas.
+
+        Gives the states written. Those of partitions that have none, or that `change` leaves, are not among them.
+        """
+        context = self._context
+        changed: dict[TopicPartition, PartitionState] = {}
+        waiting = list(partitions)
+        while waiting:
+            decided = {}
+            for partition, state in self._store.states(waiting).items():
+                context.leaders[partition] = state
+                wanted = change(partition, state)
+                if wanted is not None:
+                    decided[partition] = wanted
+            written, failures, waiting = self._write(decided)
+            changed |= written
+            for partition, failure in failures.items():
+                log.error("the state of %s-%d stays as it is: %s", *partition, failure)
+        for partition, state in changed.items():
+            context.leaders[partition] = state
+            self._batch.lead_and_follow(context.reachable_replicas(partition), partition)
+        return changed
+
     # Elections for `to_online`
 
-    def after_failure(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
-        live = self._context.live_replicas(partition)
-        may_be_unclean = not any(broker in live for broker in state.isr) and self._allows_unclean(partition[0])
-        return elect_after_failure(self._context.replicas_of(partition), state.isr, live, may_be_unclean)
+    def after_failure(self, states: States) -> Decision:
+        live = {partition: self._context.live_replicas(partition) for partition in states}
+        lost = {
+            partition[0]
+            for partition, state in states.items()
+            if live[partition] and not any(broker in live[partition] for broker in state.isr)
+        }
+        unclean = self._unclean_topics(lost) if lost else ()
 
-    def unclean(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
+        def decide(partition: TopicPartition, state: PartitionState) -> Elected | None:
+            replicas = self._context.replicas_of(partition)
+            return elect_after_failure(replicas, state.isr, live[partition], partition[0] in unclean)
+
+        return decide
+
+    def unclean(self, states: States) -> Decision:
         """An operator takes the loss."""
+        return self._unclean
+
+    def preferred(self, states: States) -> Decision:
+        return self._preferred
+
+    def for_shutdown(self, states: States) -> Decision:
+        return self._for_shutdown
+
+    def for_reassignment(self, states: States) -> Decision:
+        """Among the replicas as they are assigned now, those before them left out."""
+        return self._for_reassignment
+
+    def _unclean(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
         live = self._context.live_replicas(partition)
         return elect_after_failure(self._context.replicas_of(partition), state.isr, live, allow_unclean=True)
 
-    def preferred(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
+    def _preferred(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
         live = self._context.live_replicas(partition)
         return elect_preferred(self._context.replicas_of(partition), state.isr, live)
 
-    def for_shutdown(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
-        context = self._context
-        reachable = [each for each in context.replicas_of(partition) if context.is_reachable(partition, each)]
-        return elect_for_shutdown(context.replicas_of(partition), state.isr, reachable, context.stopping)
+    def _for_shutdown(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
+        replicas = self._context.replicas_of(partition)
+        reachable = self._context.reachable_replicas(partition)
+        return elect_for_shutdown(replicas, state.isr, reachable, self._context.stopping)
+
+    def _for_reassignment(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
+        live = self._context.live_replicas(partition)
+        return elect_for_reassignment(self._context.replicas_of(partition), state.isr, live, state.leader)
 
     # Doing it
 
@@ -144,41 +207,57 @@ class PartitionStateMachine:
     def _elect(self, partitions: Sequence[TopicPartition], election: Election) -> Failures:
         """Read the states as they are now, decide, write; who was overtaken decides again."""
         failures: Failures = {}
-        waiting = list(partitions)
+        waiting = partitions
         while waiting:
-            decided: dict[TopicPartition, PartitionState] = {}
             found = self._store.states(waiting)
+            decide = election(found)
+            decided: dict[TopicPartition, PartitionState] = {}
             for partition in waiting:
                 state = found.get(partition)
-                elected = election(partition, state) if state is not None else None
+                elected = decide(partition, state) if state is not None else None
                 if state is None or elected is None:
                     failures[partition] = _no_leader(partition, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
-                    continue
-                if elected.is_unclean:
-                    self._context.unclean_election_count += 1
-                    log.warning("%s-%d is led by %d, which is behind: messages may be lost", *partition, elected.leader)
-                decided[partition] = state._replace(
-                    leader=elected.leader,
-                    isr=elected.isr,
-                    leader_epoch=state.leader_epoch + 1,
-                    controller_epoch=self._store.epoch,
-                )
-            waiting = []
-            for partition, result in self._store.update_states(decided).items():
-                if isinstance(result, PartitionState):
-                    self._take_over(partition, result)
-                elif isinstance(result, BadVersionError):
-                    waiting.append(partition)
                 else:
-                    failures[partition] = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(result))
+                    decided[partition] = self._elected(partition, state, elected)
+            written, refused, waiting = self._write(decided)
+            failures |= refused
+            for partition, state in written.items():
+                self._take_over(partition, state)
         return failures
+
+    def _elected(self, partition: TopicPartition, state: PartitionState, elected: Elected) -> PartitionState:
+        recovery = state.recovery
+        if elected.is_unclean:
+            self._context.unclean_election_count += 1
+            log.warning("%s-%d is led by %d, which is behind: messages may be lost", *partition, elected.leader)
+            recovery = RECOVERING if self._marks_recovery else recovery
+        return state._replace(leader=elected.leader, isr=elected.isr, recovery=recovery)
+
+    def _write(
+        self, states: Mapping[TopicPartition, PartitionState]
+    ) -> tuple[dict[TopicPartition, PartitionState], Failures, list[TopicPartition]]:
+        """Store the states, each with the next leader epoch. Gives those written, those refused, those overtaken."""
+        written: dict[TopicPartition, PartitionState] = {}
+        failures: Failures = {}
+        overtaken: list[TopicPartition] = []
+        next_states = {
+            partition: state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=self._store.epoch)
+            for partition, state in states.items()
+        }
+        for partition, result in self._store.update_states(next_states).items():
+            if isinstance(result, PartitionState):
+                written[partition] = result
+            elif isinstance(result, BadVersionError):
+                overtaken.append(partition)
+            else:
+                failures[partition] = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(result))
+        return written, failures, overtaken
 
     def _take_over(self, partition: TopicPartition, state: PartitionState, *, is_new: bool = False) -> None:
         context = self._context
         context.leaders[partition] = state
         context.set_partition_phase(partition, PartitionPhase.ONLINE)
-        reachable = [each for each in context.replicas_of(partition) if context.is_reachable(partition, each)]
-        self._batch.lead_and_follow(reachable, partition, is_new=is_new)
+        self._batch.lead_and_follow(context.reachable_replicas(partition), partition, is_new=is_new)
 
     def _move(self, partitions: Iterable[TopicPartition], phase: PartitionPhase) -> None:
         for partition in self._allowed(partitions, phase):

@@ -101,6 +101,16 @@ class ReplicaStateMachine:
         for replica in self._allowed(replicas, ReplicaPhase.NON_EXISTENT):
             self._context.replica_phases.pop(replica, None)
 
+    def remove(self, replicas: Iterable[Replica]) -> None:
+        """These are not assigned any more: stopped and deleted, whatever became of them before.
+
+        Nobody waits for it, as in Kafka: a broker that is gone, or whose disk refuses, keeps the folder.
+        """
+        for replica in replicas:
+            self._batch.stop(replica, delete=True)
+            self._context.replica_phases.pop(replica, None)
+            self._context.offline_replicas.discard(replica)
+
     def _leave_isr(self, broker: int, partitions: Sequence[TopicPartition]) -> None:
         """Write the ISR without `broker`; the last one stays in it, as the only one that has all messages."""
         context = self._context
@@ -123,11 +133,7 @@ class ReplicaStateMachine:
             for partition, result in self._store.update_states(decided).items():
                 if isinstance(result, PartitionState):
                     context.leaders[partition] = result
-                    reachable = [
-                        each
-                        for each in context.replicas_of(partition)
-                        if each != broker and context.is_reachable(partition, each)
-                    ]
+                    reachable = [each for each in context.reachable_replicas(partition) if each != broker]
                     self._batch.lead_and_follow(reachable, partition)
                 elif isinstance(result, BadVersionError):
                     waiting.append(partition)

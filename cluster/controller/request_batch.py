@@ -147,6 +147,7 @@ class RequestBatch:
                     adding_replicas=list(assignment.adding.get(partition, ())),
                     removing_replicas=list(assignment.removing.get(partition, ())),
                     is_new=is_new,
+                    leader_recovery_state=state.recovery,
                 )
             )
         return LeaderAndIsrRequest(

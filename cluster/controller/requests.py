@@ -59,6 +59,23 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
+class UpgradeType(IntEnum):
+    """As in UpdateFeatures; a downgrade may be the end of what newer levels have stored."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """The level of a feature that the cluster shall agree on; below 1, none."""
+
+    name: str
+    level: int
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE
+
+
 class ProducerIdBlock(NamedTuple):
     """Producer ids from `first` to `last`, both included, for one broker's use."""
 

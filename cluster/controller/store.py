@@ -6,7 +6,7 @@ Raises ControllerMovedError when another controller was elected since: the calle
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kavka.cluster.controller.context import TopicPartition
 from kavka.cluster.registry.base import (
@@ -80,10 +80,7 @@ class ControllerStore:
         The watch hears of brokers that come and go, and of those that announce other endpoints.
         """
         ids = sorted(int(name) for name in self._registry.children(BROKERS_PATH, watch) if name.isdigit())
-        if watch is not None:
-            for broker_id in ids:
-                self._registry.exists(BrokerInfo.path(broker_id), watch)
-        found = self._registry.get_many([BrokerInfo.path(broker_id) for broker_id in ids])
+        found = self._registry.get_many([BrokerInfo.path(broker_id) for broker_id in ids], watch)
         brokers = {}
         for broker_id, node in zip(ids, found, strict=True):
             if node is None:
@@ -99,9 +96,9 @@ class ControllerStore:
     def topic_names(self, watch: Watch | None) -> list[str]:
         return self._registry.children(TOPICS_PATH, watch)
 
-    def assignments(self, topics: Sequence[str]) -> dict[str, TopicAssignment]:
+    def assignments(self, topics: Sequence[str], watch: Watch | None = None) -> dict[str, TopicAssignment]:
         """Those that exist and can be read; the others are logged and left alone."""
-        found = self._registry.get_many([TopicAssignment.path(topic) for topic in topics])
+        found = self._registry.get_many([TopicAssignment.path(topic) for topic in topics], watch)
         assignments = {}
         for topic, node in zip(topics, found, strict=True):
             if node is None:
@@ -111,6 +108,37 @@ class ControllerStore:
             except ZnodeError as error:
                 log.error("topic %s is left out: %s", topic, error)
         return assignments
+
+    def amend_assignments(
+        self, changes: Mapping[str, Callable[[TopicAssignment], TopicAssignment]]
+    ) -> dict[str, TopicAssignment | RegistryError]:
+        """Make of each topic's assignment as it is stored what `changes` makes of it; what is stored then, or why not.
+
+        Others may write a topic's node too, to give it more partitions: who is overtaken starts from what they wrote.
+        """
+        outcomes: dict[str, TopicAssignment | RegistryError] = {}
+        waiting = list(changes)
+        while waiting:
+            wanted: dict[str, TopicAssignment] = {}
+            writes: list[Operation] = []
+            paths = [TopicAssignment.path(topic) for topic in waiting]
+            for topic, path, node in zip(waiting, paths, self._registry.get_many(paths), strict=True):
+                if node is None:
+                    outcomes[topic] = NoNodeError(path)
+                    continue
+                try:
+                    wanted[topic] = changes[topic](TopicAssignment.decode(topic, node[0]))
+                except ZnodeError as error:
+                    outcomes[topic] = RegistryError(str(error), path)
+                    continue
+                writes.append(SetData(path, wanted[topic].encode(), node[1].version))
+            waiting = []
+            for (topic, assignment), result in zip(wanted.items(), self.write(writes), strict=True):
+                if isinstance(result, BadVersionError):
+                    waiting.append(topic)
+                else:
+                    outcomes[topic] = result if isinstance(result, RegistryError) else assignment
+        return outcomes
 
     def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionState]:
         """Those that exist. A state that cannot be read is logged; its partition gets no leader."""
@@ -152,25 +180,19 @@ class ControllerStore:
             for (partition, state), result in zip(states.items(), results, strict=True)
         }
 
-    def rewrite_assignments(self, assignments: Mapping[str, TopicAssignment]) -> dict[str, RegistryError | None]:
-        """Replace the assignments of topics that exist; the error of each that failed."""
-        writes = [SetData(TopicAssignment.path(topic), each.encode()) for topic, each in assignments.items()]
-        results = self.write(writes)
-        return {
-            topic: result if isinstance(result, RegistryError) else None
-            for topic, result in zip(assignments, results, strict=True)
-        }
-
-    def topic_config(self, topic: str) -> dict[str, str]:
-        """The topic's own settings; empty if there are none or they cannot be read."""
-        entity_path = f"topics/{topic}"
-        try:
-            return EntityConfig.decode(entity_path, self._registry.get(EntityConfig.path(entity_path))[0])
-        except NoNodeError:
-            return {}
-        except ZnodeError as error:
-            log.error("topic %s counts as having no configuration: %s", topic, error)
-            return {}
+    def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+        """The topics' own settings; none for those that have none or whose cannot be read."""
+        entity_paths = [f"topics/{topic}" for topic in topics]
+        found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])
+        configs: dict[str, dict[str, str]] = {}
+        for topic, entity_path, node in zip(topics, entity_paths, found, strict=True):
+            configs[topic] = {}
+            try:
+                if node is not None:
+                    configs[topic] = EntityConfig.decode(entity_path, node[0])
+            except ZnodeError as error:
+                log.error("topic %s counts as having no configuration: %s", topic, error)
+        return configs
 
     def existing(self, paths: Sequence[str]) -> set[str]:
         found = self._registry.get_many(paths)
@@ -198,6 +220,24 @@ class ControllerStore:
             raise self._moved(error) from error
         configs = [EntityConfig.path(f"topics/{topic}") for topic in topics]
         self._delete_quietly([*configs, *(TopicDeletion.path(topic) for topic in topics)])
+
+    # Single nodes
+
+    def node(self, path: str, watch: Watch | None = None) -> tuple[bytes, int] | None:
+        """The node's data and version, None if it is not there; the watch hears of it being made or changed."""
+        if self._registry.exists(path, watch) is None:
+            return None
+        found = self._registry.get_many([path])[0]
+        return None if found is None else (found[0], found[1].version)
+
+    def replace_node(self, path: str, data: bytes | None, version: int) -> bool:
+        """Write the node, or with None remove it; False when somebody else was faster."""
+        [result] = self.write([Delete(path, version) if data is None else SetData(path, data, version)])
+        if isinstance(result, BadVersionError | NoNodeError):
+            return False
+        if isinstance(result, RegistryError):
+            raise result
+        return True
 
     # Notices
 

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from kavka.cluster.controller.context import ClusterContext, Replica, TopicPartition
 from kavka.cluster.controller.partition_states import PartitionStateMachine
+from kavka.cluster.controller.reassignments import Reassignments
 from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.request_batch import Answer, RequestBatch
 from kavka.cluster.controller.store import ControllerStore
 from kavka.cluster.controller.topic_deletion import ConfigsChanged, TopicDeletions
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.topic_ids import new_topic_id
+from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 log = logging.getLogger(__name__)
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+RECOVERY_SINCE: Final = (3, 2)
+"""The inter.broker.protocol.version from which LeaderAndIsr and AlterPartition tell of recovering leaders (KIP-704)."""
 
 
 class Term:
@@ -42,6 +49,7 @@ class Term:
         "context",
         "deletions",
         "partitions",
+        "reassignments",
         "replicas",
         "store",
     )
@@ -65,10 +73,17 @@ class Term:
         self.context = ClusterContext()
         listener_name = settings.current.inter_broker_listener_name
         self.batch = RequestBatch(self.context, channels, broker_id, listener_name, self._on_answer)
-        self.partitions = PartitionStateMachine(self.context, store, self.batch, self._allows_unclean)
+        self.partitions = PartitionStateMachine(
+            self.context,
+            store,
+            self.batch,
+            self._unclean_topics,
+            marks_recovery=_release(settings.current.inter_broker_protocol_version) >= RECOVERY_SINCE,
+        )
         self.replicas = ReplicaStateMachine(self.context, store, self.batch)
+        self.reassignments = Reassignments(self.context, store, self.batch, self.partitions, self.replicas)
         self.deletions = TopicDeletions(
-            self.context, store, self.batch, self.partitions, self.replicas, configs_changed
+            self.context, store, self.batch, self.partitions, self.replicas, self.reassignments, configs_changed
         )
 
     @property
@@ -84,20 +99,17 @@ class Term:
                 self.deletions.resume()
                 self.batch.flush(self.store.epoch)
 
-    def load_topics(self, topics: list[str]) -> list[TopicPartition]:
-        """Read topics with their leaders into memory; those from before topic ids get one (KIP-516)."""
-        assignments = self.store.assignments(topics)
-        without_id = {
-            topic: assignment._replace(topic_id=new_topic_id())
-            for topic, assignment in assignments.items()
-            if assignment.topic_id is None
+    def load_topics(self, assignments: Mapping[str, TopicAssignment]) -> list[TopicPartition]:
+        """Take topics with their leaders into memory; those from before topic ids get one (KIP-516)."""
+        without_id = [topic for topic, assignment in assignments.items() if assignment.topic_id is None]
+        outcomes = self.store.amend_assignments(dict.fromkeys(without_id, _with_id))
+        loaded = {
+            **assignments,
+            **{topic: each for topic, each in outcomes.items() if isinstance(each, TopicAssignment)},
         }
-        if without_id:
-            self.store.rewrite_assignments(without_id)
-            assignments |= without_id
-        for topic, assignment in assignments.items():
+        for topic, assignment in loaded.items():
             self.context.put_topic(topic, assignment)
-        partitions = [each for topic in assignments for each in self.context.partitions_of(topic)]
+        partitions = [each for topic in loaded for each in self.context.partitions_of(topic)]
         self.context.leaders.update(self.store.states(partitions))
         return partitions
 
@@ -124,9 +136,10 @@ class Term:
         self.replicas.to_offline([each for each in replicas if each.topic not in context.deleting])
         self.deletions.fail([each for each in replicas if each.topic in context.deleting])
 
-    def _allows_unclean(self, topic: str) -> bool:
-        text = self.store.topic_config(topic).get("unclean.leader.election.enable")
-        return text == "true" if text is not None else self._settings.current.unclean_leader_election_enable
+    def _unclean_topics(self, topics: Collection[str]) -> set[str]:
+        default = "true" if self._settings.current.unclean_leader_election_enable else "false"
+        configs = self.store.topic_configs(topics)
+        return {topic for topic in topics if configs[topic].get(UNCLEAN_ELECTION, default) == "true"}
 
     def _on_answer(self, answer: Answer) -> None:
         self._answers.append(answer)
@@ -189,3 +202,12 @@ class Term:
             }.intersection(deleted)
         self.deletions.succeed([each for each in deleted if each not in failed])
         self.deletions.fail(sorted(failed))
+
+
+def _with_id(stored: TopicAssignment) -> TopicAssignment:
+    return stored if stored.topic_id is not None else stored._replace(topic_id=new_topic_id())
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """(3, 9) of 3.9-IV0 or 3.9.1."""
+    return tuple(map(int, version.partition("-")[0].split(".")[:2]))

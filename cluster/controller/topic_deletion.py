@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kavka.cluster.controller.context import ClusterContext, Replica, ReplicaPhase
 from kavka.cluster.controller.partition_states import PartitionStateMachine
+from kavka.cluster.controller.reassignments import Reassignments
 from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
@@ -29,7 +30,7 @@ class TopicDeletions:
     Threads: owned by the controller's thread.
     """
 
-    __slots__ = ("_batch", "_configs_changed", "_context", "_partitions", "_replicas", "_store")
+    __slots__ = ("_batch", "_configs_changed", "_context", "_partitions", "_reassignments", "_replicas", "_store")
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class TopicDeletions:
         batch: RequestBatch,
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
+        reassignments: Reassignments,
         configs_changed: ConfigsChanged,
     ) -> None:
         """`configs_changed` hears of topics whose configurations went with them."""
@@ -46,12 +48,17 @@ class TopicDeletions:
         self._batch = batch
         self._partitions = partitions
         self._replicas = replicas
+        self._reassignments = reassignments
         self._configs_changed = configs_changed
 
     def begin(self, topics: Sequence[str]) -> None:
-        """Take topics out of everyone's metadata and start deleting their replicas. The wish is in the tree already."""
+        """Take topics out of everyone's metadata and start deleting their replicas. The wish is in the tree already.
+
+        Unlike in Kafka a deletion waits for no reassignment: it ends it, and the replicas on the move go with the rest.
+        """
         context = self._context
         new = [topic for topic in topics if topic in context.assignments and topic not in context.deleting]
+        self._reassignments.abandon(new)
         context.deleting.update(dict.fromkeys(new))
         for topic in new:
             self._batch.publish(context.partitions_of(topic))

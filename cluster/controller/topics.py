@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from kavka.cluster.assignment import assign_replicas, validate_assignment
 from kavka.cluster.controller.context import PartitionPhase, TopicPartition
@@ -85,13 +86,14 @@ class TopicChanges:
         if validate_only or not grown:
             return results
         partitions: list[TopicPartition] = []
-        for name, failure in term.store.rewrite_assignments(grown).items():
-            if failure is not None:
-                results[name] = _not_written(failure)
+        added = {name: partial(_grown, replicas=each.replicas) for name, each in grown.items()}
+        for name, outcome in term.store.amend_assignments(added).items():
+            if isinstance(outcome, RegistryError):
+                results[name] = _not_written(outcome)
                 continue
             before = term.context.assignments[name].replicas
-            term.context.put_topic(name, grown[name])
-            partitions += [(name, partition) for partition in grown[name].replicas if partition not in before]
+            term.context.put_topic(name, outcome)
+            partitions += [(name, partition) for partition in outcome.replicas if partition not in before]
         term.found(partitions)
         term.settle()
         for name in grown:
@@ -114,16 +116,6 @@ class TopicChanges:
         term.deletions.begin(going)
         term.settle()
         return results
-
-    def look_for_changes(self, term: Term, watch: Watch) -> None:
-        """Topics that a tool wrote into the tree, or took out of it."""
-        names = term.store.topic_names(watch)
-        known = term.context.assignments
-        removed = known.keys() - set(names) - term.context.deleting.keys()
-        for name in removed:
-            term.context.remove_topic(name)
-        term.found(term.load_topics([name for name in names if name not in known]))
-        term.settle()
 
     def take_deletion_wishes(self, term: Term, watch: Watch) -> None:
         """What tools asked for, and what an earlier controller could not finish."""
@@ -194,12 +186,14 @@ class TopicChanges:
             added = {count + each: tuple(replicas) for each, replicas in enumerate(growth.assignments)}
             validate_assignment(added, brokers, first_partition=count, replication_factor=len(first))
         else:
+            # Where partition 0 began, as Kafka's AdminUtils has it: the new ones go on with its round.
+            start = next((index for index, broker in enumerate(sorted(brokers)) if broker >= first[0]), 0)
             added = assign_replicas(
                 {broker: info.rack for broker, info in brokers.items()},
                 total - count,
                 len(first),
-                start_index=sorted(brokers).index(first[0]) if first[0] in brokers else 0,
-                start_shift=self._random.randrange(1 << 16),
+                start_index=start,
+                start_shift=start,
                 first_partition=count,
             )
         return assignment._replace(replicas={**assignment.replicas, **added})
@@ -245,6 +239,11 @@ class TopicChanges:
         if result.name in refused:
             return TopicResult(result.name, ZERO_ID, refused[result.name])
         return result._replace(error=_unled(term, term.context.partitions_of(result.name)))
+
+
+def _grown(stored: TopicAssignment, replicas: Mapping[int, tuple[int, ...]]) -> TopicAssignment:
+    """A partition that somebody else made meanwhile stays where it was put."""
+    return stored._replace(replicas={**replicas, **stored.replicas})
 
 
 def _result(topic: NewTopic, assignment: TopicAssignment) -> TopicResult:

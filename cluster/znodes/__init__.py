@@ -8,6 +8,9 @@
     /controller                        (E)      ControllerLease
     /controller_epoch                           ControllerEpoch
     /admin/delete_topics/T                      empty: a wish to delete
+    /admin/reassign_partitions                  PartitionReassignments: wishes of old tools
+    /admin/preferred_replica_election           PreferredElections: likewise
+    /feature                                    FeatureLevels
     /config/KIND/NAME                           EntityConfig
     /config/changes/config_change_     (S)      ConfigChange
     /isr_change_notification/isr_change_  (S)   IsrChange

@@ -29,6 +29,14 @@ class Endpoint(NamedTuple):
         return f"{self.listener_name}://{host}:{self.port}"
 
 
+class FeatureRange(NamedTuple):
+    """The levels of a feature that a broker can do (KIP-584)."""
+
+    name: str
+    lowest: int
+    highest: int
+
+
 class BrokerInfo(NamedTuple):
     """A broker as registered. `epoch` is -1 until the node exists; it is not part of the data."""
 
@@ -38,6 +46,7 @@ class BrokerInfo(NamedTuple):
     timestamp_ms: int = 0
     jmx_port: int = -1
     epoch: int = -1
+    features: tuple[FeatureRange, ...] = ()
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -50,7 +59,9 @@ class BrokerInfo(NamedTuple):
     def encode(self) -> bytes:
         plain = next((each for each in self.endpoints if each.security_protocol == "PLAINTEXT"), None)
         fields: dict[str, object] = {
-            "features": {},
+            "features": {
+                each.name: {"min_version": each.lowest, "max_version": each.highest} for each in self.features
+            },
             "listener_security_protocol_map": {each.listener_name: each.security_protocol for each in self.endpoints},
             "endpoints": [str(each) for each in self.endpoints],
             "jmx_port": self.jmx_port,
@@ -82,7 +93,17 @@ class BrokerInfo(NamedTuple):
             timestamp_ms=fields.quoted_integer("timestamp", low=-1) if "timestamp" in fields else -1,
             jmx_port=fields.integer("jmx_port", low=-1, high=INT64_MAX, default=-1),
             epoch=epoch,
+            features=_features(fields.object("features")) if "features" in fields else (),
         )
+
+
+def _features(fields: Fields) -> tuple[FeatureRange, ...]:
+    ranges = []
+    for name in fields.names():
+        levels = fields.object(name)
+        lowest, highest = levels.integer("min_version"), levels.integer("max_version")
+        ranges.append(FeatureRange(name, lowest, highest))
+    return tuple(ranges)
 
 
 def _endpoint(fields: Fields, text: str, protocols: dict[str, str]) -> Endpoint:

@@ -22,6 +22,11 @@ class FeatureLevels(NamedTuple):
         return encode_json({"features": self.levels, "version": 2, "status": ENABLED})
 
     @staticmethod
+    def is_enabled(data: bytes) -> bool:
+        """Whether features count at all: brokers with an inter.broker.protocol.version below 2.7 say that not."""
+        return Fields.parse(FEATURE_PATH, data).integer("status") == ENABLED
+
+    @staticmethod
     def decode(data: bytes) -> FeatureLevels:
         fields = Fields.parse(FEATURE_PATH, data)
         if fields.integer("status") != ENABLED:

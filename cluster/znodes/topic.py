@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kavka.cluster.znodes.json_data import Fields, ZnodeError, encode_json
@@ -13,12 +13,49 @@ TOPICS_PATH: Final = "/brokers/topics"
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
 """In UpdateMetadata and LeaderAndIsr: the topic is on its way out."""
+RECOVERED: Final = 0
+RECOVERING: Final = 1
 
 _STATE_AS_WRITTEN: Final = re.compile(
     rb'\{"controller_epoch":(\d{1,9}),"leader":(-1|\d{1,9}),"version":1,"leader_epoch":(\d{1,9}),'
     rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\]\}'
 )
 """The one form that brokers write, read without a JSON parser: a start reads one for each partition."""
+
+
+class PartitionAssignment(NamedTuple):
+    """The replicas of one partition, and which of them come and go while it is reassigned (KIP-455).
+
+    `replicas` holds all of them, those that stay in the end first.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before: what a cancellation goes back to, but for the order where the two overlap."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas to come, the preferred leader first."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    def towards(self, target: Sequence[int]) -> PartitionAssignment:
+        """The way from the replicas before to `target`, whatever way was begun."""
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return PartitionAssignment(
+            replicas,
+            adding=tuple(broker for broker in replicas if broker not in origin),
+            removing=tuple(broker for broker in replicas if broker not in target),
+        )
 
 
 class TopicAssignment(NamedTuple):
@@ -32,6 +69,20 @@ class TopicAssignment(NamedTuple):
     topic_id: bytes | None
     adding: Mapping[int, tuple[int, ...]] = {}
     removing: Mapping[int, tuple[int, ...]] = {}
+
+    def of(self, partition: int) -> PartitionAssignment:
+        """Raises KeyError for a partition that is not there."""
+        return PartitionAssignment(
+            self.replicas[partition], self.adding.get(partition, ()), self.removing.get(partition, ())
+        )
+
+    def moved(self, changes: Mapping[int, PartitionAssignment]) -> TopicAssignment:
+        """With these partitions' replicas in place of those that they had."""
+        return self._replace(
+            replicas={**self.replicas, **{partition: each.replicas for partition, each in changes.items()}},
+            adding=_changed(self.adding, {partition: each.adding for partition, each in changes.items()}),
+            removing=_changed(self.removing, {partition: each.removing for partition, each in changes.items()}),
+        )
 
     @staticmethod
     def path(topic: str) -> str:
@@ -73,6 +124,8 @@ class PartitionState(NamedTuple):
     """`/brokers/topics/T/partitions/P/state`: the leader, its epoch, and the replicas that are in sync.
 
     `version` is the node's version, which every write names (KIP-497 calls it partition epoch); -1 before the first.
+    `recovery` is 1 from an unclean election until its leader says that it has recovered (KIP-704); messages call it the
+    leader recovery state. The node has it only then, so that older brokers read what they always did.
     """
 
     leader: int
@@ -80,21 +133,23 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     controller_epoch: int
     version: int = -1
+    recovery: int = RECOVERED
 
     @staticmethod
     def path(topic: str, partition: int) -> str:
         return f"{TOPICS_PATH}/{topic}/partitions/{partition}/state"
 
     def encode(self) -> bytes:
-        return encode_json(
-            {
-                "controller_epoch": self.controller_epoch,
-                "leader": self.leader,
-                "version": 1,
-                "leader_epoch": self.leader_epoch,
-                "isr": self.isr,
-            }
-        )
+        fields: dict[str, object] = {
+            "controller_epoch": self.controller_epoch,
+            "leader": self.leader,
+            "version": 1,
+            "leader_epoch": self.leader_epoch,
+            "isr": self.isr,
+        }
+        if self.recovery != RECOVERED:
+            fields["leader_recovery_state"] = self.recovery
+        return encode_json(fields)
 
     @staticmethod
     def decode(topic: str, partition: int, data: bytes, version: int) -> PartitionState:
@@ -111,6 +166,7 @@ class PartitionState(NamedTuple):
             isr=fields.integers("isr"),
             controller_epoch=fields.integer("controller_epoch", low=0),
             version=version,
+            recovery=fields.integer("leader_recovery_state", high=RECOVERING, default=RECOVERED),
         )
 
 
@@ -122,6 +178,13 @@ class TopicDeletion:
     @staticmethod
     def path(topic: str) -> str:
         return f"{TopicDeletion.PARENT}/{topic}"
+
+
+def _changed(
+    before: Mapping[int, tuple[int, ...]], changes: Mapping[int, tuple[int, ...]]
+) -> Mapping[int, tuple[int, ...]]:
+    """Partitions that have none on the move are not named."""
+    return {partition: brokers for partition, brokers in {**before, **changes}.items() if brokers}
 
 
 def _by_text(replicas: Mapping[int, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

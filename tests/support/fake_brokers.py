@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kavka.cluster.ports import ControlRequest, OnResponse, call
 from kavka.cluster.registry.base import Registry
-from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
+from kavka.cluster.znodes.broker import BrokerInfo, Endpoint, FeatureRange
 from kavka.cluster.znodes.topic import LEADER_DURING_DELETE
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
@@ -102,12 +102,11 @@ class FakeCluster:
         for broker_id in broker_ids:
             self.add(broker_id)
 
-    def add(self, broker_id: int) -> FakeBroker:
+    def add(self, broker_id: int, features: tuple[FeatureRange, ...] = ()) -> FakeBroker:
         """A broker starts, with nothing in memory."""
         self.brokers[broker_id] = FakeBroker(broker_id)
-        self._registry.create(
-            BrokerInfo.path(broker_id), broker_info(broker_id, self._racks.get(broker_id)).encode(), ephemeral=True
-        )
+        info = broker_info(broker_id, self._racks.get(broker_id))._replace(features=features)
+        self._registry.create(BrokerInfo.path(broker_id), info.encode(), ephemeral=True)
         return self.brokers[broker_id]
 
     def kill(self, broker_id: int) -> None:

@@ -1,10 +1,12 @@
 """Several brokers: elections of leaders and of the controller, ISR changes, failures, orderly stops."""
 
 import threading
+from functools import partial
 
 import pytest
 
 from kavka.cluster.controller.requests import ConfigEntity, ElectionType, NewTopic, ProducerIdBlock
+from kavka.cluster.topic_ids import ZERO_ID
 from kavka.cluster.znodes.controller import ControllerLease
 from kavka.cluster.znodes.notifications import IsrChange, LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
@@ -117,12 +119,15 @@ def test_a_replica_behind_leads_only_where_it_is_allowed(stage: Stage, by_topic:
 def test_a_stopping_broker_hands_over_what_others_can_lead(stage: Stage) -> None:
     cluster = stage.brokers(1, 2, 3)
     controller = stage.controller(2)
-    wait(controller.create_topics([three_replicas(), NewTopic("alone", assignments={0: [1]})]))
+    followed = NewTopic("followed", assignments={0: [2, 1]})
+    wait(controller.create_topics([three_replicas(), followed, NewTopic("alone", assignments={0: [1]})]))
     assert wait(controller.controlled_shutdown(1, cluster.epoch(1))) == []
     assert leader_and_isr(stage) == (2, (2, 3))
+    assert (state(stage, "followed").leader, state(stage, "followed").isr) == (2, (2,))
     assert state(stage, "alone").leader == 1
-    assert ("t", 0) not in cluster.brokers[1].hosted
-    assert wait(controller.controlled_shutdown(2, -1)) == []
+    assert cluster.brokers[1].hosted[("t", 0)].leader == 2, "it can tell clients where to go"
+    assert ("followed", 0) not in cluster.brokers[1].hosted
+    assert wait(controller.controlled_shutdown(2, -1)) == [("followed", 0)]
     assert wait(controller.controlled_shutdown(3, -1)) == [("t", 0)]
     for broker_id, epoch, error in ((1, 5, ErrorCode.STALE_BROKER_EPOCH), (9, -1, ErrorCode.BROKER_NOT_AVAILABLE)):
         with pytest.raises(BrokerError) as raised:
@@ -154,7 +159,7 @@ def test_leadership_goes_back_to_the_preferred_replica_on_request(stage: Stage) 
 
 
 def alter(
-    stage: Stage, *, leader: int, isr: list[int], leader_epoch: int, version: int
+    stage: Stage, *, leader: int, isr: list[int], leader_epoch: int, version: int, topic_id: bytes = ZERO_ID
 ) -> AlterPartitionResponsePartitionData:
     request = AlterPartitionRequest(
         broker_id=leader,
@@ -162,6 +167,7 @@ def alter(
         topics=[
             AlterPartitionRequestTopicData(
                 topic_name="t",
+                topic_id=topic_id,
                 partitions=[
                     AlterPartitionRequestPartitionData(
                         partition_index=0, leader_epoch=leader_epoch, new_isr=isr, partition_epoch=version
@@ -211,15 +217,17 @@ def test_an_isr_that_cannot_be_is_refused(
 def test_a_dead_replica_may_not_join_the_isr_and_a_dead_leader_may_not_ask(stage: Stage) -> None:
     cluster = stage.brokers(1, 2, 3)
     controller = stage.controller()
-    wait(controller.create_topics([three_replicas()]))
+    topic_id = wait(controller.create_topics([three_replicas()]))[0].topic_id
     cluster.kill(3)
     stage.settle(controller)
     now = state(stage)
-    answer = alter(stage, leader=1, isr=[1, 2, 3], leader_epoch=now.leader_epoch, version=now.version)
-    assert answer.error_code == ErrorCode.INELIGIBLE_REPLICA
-    with pytest.raises(BrokerError) as raised:
-        wait(controller.alter_partition(AlterPartitionRequest(broker_id=3, broker_epoch=1, topics=[])))
-    assert raised.value.code is ErrorCode.STALE_BROKER_EPOCH
+    ask = partial(alter, stage, leader=1, isr=[1, 2, 3], leader_epoch=now.leader_epoch, version=now.version)
+    assert ask(topic_id=topic_id).error_code == ErrorCode.INELIGIBLE_REPLICA
+    assert ask().error_code == ErrorCode.OPERATION_NOT_ATTEMPTED, "versions 0 and 1 name the topic"
+    for broker, epoch in ((3, 1), (1, -1), (1, cluster.epoch(1) - 1)):
+        with pytest.raises(BrokerError) as raised:
+            wait(controller.alter_partition(AlterPartitionRequest(broker_id=broker, broker_epoch=epoch, topics=[])))
+        assert raised.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_an_isr_written_past_the_controller_is_read_and_published(stage: Stage) -> None:

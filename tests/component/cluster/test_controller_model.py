@@ -62,6 +62,16 @@ class ControllerMachine(RuleBasedStateMachine):
             self.stage.cluster.add(broker)
             self.agree()
 
+    @rule(name=names, wanted=st.permutations(BROKERS), factor=st.integers(1, 3))
+    def move(self, name: str, wanted: list[int], factor: int) -> None:
+        wait(self.controller.alter_reassignments({(name, 0): wanted[:factor]}))
+        self.agree()
+
+    @rule(name=names)
+    def stay(self, name: str) -> None:
+        wait(self.controller.alter_reassignments({(name, 0): None}))
+        self.agree()
+
     @rule()
     def prefer(self) -> None:
         wait(self.controller.elect_leaders(ElectionType.PREFERRED, None))
@@ -80,9 +90,12 @@ class ControllerMachine(RuleBasedStateMachine):
                 partition_epoch=state.version,
             )
             topic = AlterPartitionRequestTopicData(topic_name=name, partitions=[asked])
-            request = AlterPartitionRequest(broker_id=state.leader, broker_epoch=-1, topics=[topic])
+            request = AlterPartitionRequest(
+                broker_id=state.leader, broker_epoch=self.stage.cluster.epoch(state.leader), topics=[topic]
+            )
             answer = wait(self.controller.alter_partition(request)).topics[0].partitions[0]
             assert (answer.error_code, answer.isr) == (0, list(assignment.replicas[partition]))
+        self.agree()
 
     @rule(broker=brokers)
     def elect_anew(self, broker: int) -> None:
@@ -119,6 +132,12 @@ class ControllerMachine(RuleBasedStateMachine):
             assert set(state.isr) <= live.keys()
             known = live[state.leader].hosted[name, partition]
             assert (known.leader, known.leader_epoch) == (state.leader, state.leader_epoch)
+        for name, partition in states:
+            replicas = self.stage.assignment(name).of(partition)
+            assert set(states[name, partition].isr) <= set(replicas.replicas)
+            assert replicas.target
+            hosting = {each for each, broker in live.items() if (name, partition) in broker.hosted}
+            assert hosting <= set(replicas.replicas), "who is not assigned any more was told to delete it"
         hosted = {partition for broker in live.values() for partition in broker.hosted}
         deleting = set(self.stage.registry.children("/admin/delete_topics"))
         assert {name for name, _ in hosted} <= {name for name, _ in states} | deleting

@@ -111,6 +111,15 @@ def test_a_topic_grows_by_new_partitions_alone(stage: Stage) -> None:
     assert assignment == TopicAssignment({0: (1,), 1: (1,), 2: (1,)}, topic_id)
 
 
+def test_growth_goes_on_with_the_round_that_partition_0_began(stage: Stage) -> None:
+    """What Kafka's AdminUtils gives for these brokers, from the second on with its shift."""
+    stage.brokers(1, 2, 3)
+    controller = stage.controller()
+    wait(controller.create_topics([NewTopic("t", assignments={0: [2, 3]})]))
+    assert wait(controller.create_partitions([NewPartitions("t", 4)])) == {"t": None}
+    assert stage.assignment().replicas == {0: (2, 3), 1: (3, 2), 2: (1, 3), 3: (2, 3)}
+
+
 @pytest.mark.parametrize(
     ("growth", "error"),
     [

@@ -5,7 +5,7 @@ import pytest
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import NewTopic
 from kavka.cluster.topic_ids import ZERO_ID
-from kavka.cluster.znodes.topic import PartitionState
+from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -75,7 +75,7 @@ def test_of_two_changes_to_one_state_the_later_is_refused_and_may_try_again(stag
     [again] = alter(stage, wanted(1, 3, 2, version=first.partition_epoch))
 
     assert (again.error_code, again.isr, again.partition_epoch) == (ErrorCode.NONE, [1, 3, 2], 2)
-    assert stored(stage)[2:] == ((1, 3, 2), 1, 2)
+    assert stored(stage) == PartitionState(1, 0, (1, 3, 2), 1, version=2)
 
 
 @pytest.mark.usefixtures("controller")
@@ -131,8 +131,10 @@ def test_replicas_come_in_by_the_epochs_that_their_leader_saw(stage: Stage, cont
     now = stored(stage)
     assert (now.leader, now.leader_epoch, now.isr) == (1, 0, (1,))
 
-    [restarted] = alter(stage, wanted(version=now.version, epochs=seen))
-    assert restarted.error_code == ErrorCode.INELIGIBLE_REPLICA
+    topic_id = TopicAssignment.decode("t", stage.registry.get("/brokers/topics/t")[0]).topic_id
+    assert topic_id is not None
+    response = ask(stage, wanted(version=now.version, epochs=seen), name="", topic_id=topic_id)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
     [unknown] = alter(stage, wanted(version=now.version, epochs={1: seen[1], 9: 1}))
     assert unknown.error_code == ErrorCode.INVALID_REQUEST
     assert stored(stage) == now

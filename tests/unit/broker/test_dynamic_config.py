@@ -149,6 +149,17 @@ def test_topics_have_their_own_settings_over_the_brokers(config: DynamicConfig) 
     assert heard == [("visits", {"retention.ms": "7"}), ("visits", {})]
 
 
+def test_a_change_of_the_brokers_settings_is_heard_once_it_counts(config: DynamicConfig) -> None:
+    heard: list[int] = []
+    config.on_broker_change(lambda: heard.append(config.current.log_retention_ms or 0))
+
+    config.broker_changed(None, {"log.retention.ms": "42"})
+    config.broker_changed(None, {"log.retention.ms": "42"})
+    config.broker_changed(7, {"log.retention.ms": "43"})
+
+    assert heard == [42]
+
+
 def test_a_topic_follows_the_brokers_settings_where_it_has_none(config: DynamicConfig) -> None:
     config.topic_changed("visits", {"segment.bytes": "2048"})
     assert config.topic_config("visits").retention_ms == 1000

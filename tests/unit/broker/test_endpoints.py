@@ -43,3 +43,4 @@ def test_a_broker_registers_what_can_be_reached(settings: dict[str, str], host: 
 
     endpoint = info.endpoints[0]
     assert (info.broker_id, info.rack, endpoint.host, endpoint.port) == (5, "r1", host, port)
+    assert [each.name for each in info.features] == ["group.version", "transaction.version"]

@@ -64,6 +64,21 @@ def test_racks_are_not_looked_at_when_one_broker_has_none() -> None:
     assert with_none == without
 
 
+def test_racks_alternate_as_in_kafkas_own_example() -> None:
+    """Six brokers on three racks, two replicas each: its AdminUtils says the same."""
+    racks = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
+    assigned = assign_replicas(racks, 7, 3, start_index=0, start_shift=0)
+    assert list(assigned.values()) == [
+        (0, 1, 3),
+        (1, 3, 5),
+        (3, 5, 2),
+        (5, 2, 4),
+        (2, 4, 0),
+        (4, 0, 1),
+        (0, 2, 4),
+    ]
+
+
 def test_growth_numbers_partitions_on() -> None:
     assert list(assign_replicas({1: None}, 2, 1, start_index=0, start_shift=0, first_partition=3)) == [3, 4]
 

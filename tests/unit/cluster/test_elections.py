@@ -7,6 +7,7 @@ from kavka.cluster.controller.elections import (
     Elected,
     elect_after_failure,
     elect_first,
+    elect_for_reassignment,
     elect_for_shutdown,
     elect_preferred,
 )
@@ -63,6 +64,19 @@ def test_a_broker_that_stops_neither_leads_nor_stays_in_sync(
         assert not live.intersection(isr) - stopping
     else:
         assert not stopping.intersection(elected.isr)
+
+
+@given(situations(), sets, st.integers(-1, 5))
+def test_a_reassigned_partition_is_led_and_in_sync_on_its_new_replicas_alone(
+    situation: tuple[list[int], list[int], set[int]], live: set[int], leader: int
+) -> None:
+    target, isr, strangers = situation
+    elected = elect_for_reassignment(target, [*isr, *(each + 10 for each in strangers)], live, leader)
+    able = [each for each in target if each in isr and each in live]
+    if elected is None:
+        assert able == []
+    else:
+        assert elected == Elected(leader if leader in able else able[0], tuple(isr))
 
 
 def test_the_preferred_replica_leads_only_in_sync() -> None:

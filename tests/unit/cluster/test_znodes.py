@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
+from kavka.cluster.znodes.admin import PartitionReassignments, PreferredElections
+from kavka.cluster.znodes.broker import BrokerInfo, Endpoint, FeatureRange
 from kavka.cluster.znodes.cluster_id import ClusterId
 from kavka.cluster.znodes.config import ConfigChange, EntityConfig
 from kavka.cluster.znodes.controller import ControllerEpoch, ControllerLease
@@ -17,7 +18,7 @@ from kavka.cluster.znodes.feature import FeatureLevels
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import IsrChange, LogDirEvent
 from kavka.cluster.znodes.producer_id_block import LatestProducerIdBlock
-from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
+from kavka.cluster.znodes.topic import RECOVERED, RECOVERING, PartitionAssignment, PartitionState, TopicAssignment
 from kavka.protocol.schema import text_to_uuid
 
 PLAIN = Endpoint("PLAINTEXT", "127.0.0.1", 9192, "PLAINTEXT")
@@ -43,6 +44,18 @@ WRITTEN_BY_KAFKA = {
         PartitionState(1, 0, (1,), 1).encode(),
         b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}',
     ),
+    "recovering state": (
+        PartitionState(2, 1, (2,), 3, recovery=1).encode(),
+        (b'{"controller_epoch":3,"leader":2,"version":1,"leader_epoch":1,"isr":[2],"leader_recovery_state":1}'),
+    ),
+    "reassignment": (
+        PartitionReassignments.encode({("t", 0): (1, 2)}),
+        b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}',
+    ),
+    "preferred election": (
+        PreferredElections.encode([("t", 0)]),
+        b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+    ),
     "controller": (
         ControllerLease(1, 1795252571332).encode(),
         b'{"version":2,"brokerid":1,"timestamp":"1795252571332","kraftControllerEpoch":-1}',
@@ -67,6 +80,9 @@ DECODERS: dict[str, Callable[[bytes], Any]] = {
     "broker": lambda data: BrokerInfo.decode(1, data, 7),
     "topic": lambda data: TopicAssignment.decode("t", data),
     "state": lambda data: PartitionState.decode("t", 0, data, 3),
+    "recovering state": lambda data: PartitionState.decode("t", 0, data, 3),
+    "reassignment": PartitionReassignments.decode,
+    "preferred election": PreferredElections.decode,
     "controller": ControllerLease.decode,
     "controller epoch": ControllerEpoch.decode,
     "config": lambda data: EntityConfig.decode("topics/t", data),
@@ -129,9 +145,17 @@ def test_hostile_json_is_refused(data: bytes) -> None:
         TopicAssignment.decode("t", data)
 
 
-@given(leader=st.integers(-1, 2**31 - 1), epoch=broker_ids, isr=replica_lists, controller_epoch=broker_ids)
-def test_a_state_comes_back_as_written(leader: int, epoch: int, isr: tuple[int, ...], controller_epoch: int) -> None:
-    state = PartitionState(leader, epoch, isr, controller_epoch, version=5)
+@given(
+    leader=st.integers(-1, 2**31 - 1),
+    epoch=broker_ids,
+    isr=replica_lists,
+    controller_epoch=broker_ids,
+    recovery=st.sampled_from([RECOVERED, RECOVERING]),
+)
+def test_a_state_comes_back_as_written(
+    leader: int, epoch: int, isr: tuple[int, ...], controller_epoch: int, recovery: int
+) -> None:
+    state = PartitionState(leader, epoch, isr, controller_epoch, version=5, recovery=recovery)
     assert PartitionState.decode("t", 0, state.encode(), 5) == state
     spaced = json.dumps(json.loads(state.encode()), sort_keys=True).encode()
     assert PartitionState.decode("t", 0, spaced, 5) == state
@@ -154,6 +178,20 @@ def test_an_assignment_comes_back_as_written(
     assert TopicAssignment.decode("t", assignment.encode()) == assignment
 
 
+@given(replicas=replica_lists, first=replica_lists, second=replica_lists)
+def test_a_reassignment_knows_where_it_came_from_and_where_it_goes(
+    replicas: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    moving = PartitionAssignment(replicas).towards(first)
+    assert moving.target == first
+    assert sorted(moving.origin) == sorted(replicas)
+    assert moving.is_moving is (set(first) != set(replicas))
+    again = moving.towards(second)
+    assert (again.target, sorted(again.origin)) == (second, sorted(replicas))
+    assert set(again.replicas) == {*replicas, *second}
+    assert not moving.towards(moving.origin).is_moving
+
+
 def test_a_topic_of_kafka_0_8_has_no_id() -> None:
     assert TopicAssignment.decode("t", b'{"version":1,"partitions":{"0":[1]}}') == TopicAssignment({0: (1,)}, None)
 
@@ -167,10 +205,11 @@ def test_a_broker_of_kafka_0_8_has_one_plaintext_endpoint() -> None:
 
 def test_a_broker_comes_back_with_named_listeners_ipv6_and_rack() -> None:
     endpoints = (Endpoint("INSIDE", "::1", 9093, "SASL_SSL"), PLAIN)
-    broker = BrokerInfo(2, endpoints, "r1", 5, epoch=9)
+    broker = BrokerInfo(2, endpoints, "r1", 5, epoch=9, features=(FeatureRange("f", 1, 3),))
     assert BrokerInfo.decode(2, broker.encode(), 9) == broker
     assert json.loads(broker.encode())["endpoints"][0] == "INSIDE://[::1]:9093"
     assert json.loads(broker.encode())["host"] == "127.0.0.1"
+    assert json.loads(broker.encode())["features"] == {"f": {"min_version": 1, "max_version": 3}}
 
 
 def test_a_broker_without_plaintext_has_no_host_for_old_readers() -> None:

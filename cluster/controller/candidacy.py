@@ -1,0 +1,360 @@
+"""One broker's part in the election of the controller, the thread that acts for it, and the terms that it wins.
+
+Elected through the ephemeral `/controller`; every election counts up `/controller_epoch` in the same transaction, and
+all writes of a term are conditional on it. When something fails half way (the registry's disk is full, say), memory may
+have gone ahead of the tree: the term ends, and the next request, or `resume`, begins a new one that reads everything
+again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from kavka.cluster.broker_registration import BrokerRegistration
+from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events
+from kavka.cluster.controller.election import ControllerElection
+from kavka.cluster.controller.event_queue import EventQueue
+from kavka.cluster.controller.feature_levels import agree
+from kavka.cluster.controller.leader_elections import balance_leaders, take_election_wishes
+from kavka.cluster.controller.looks import Look
+from kavka.cluster.controller.own_registration import OwnRegistration
+from kavka.cluster.controller.reassignment_requests import take_reassignments
+from kavka.cluster.controller.requests import ControllerStats
+from kavka.cluster.controller.store import ControllerMovedError
+from kavka.cluster.controller.term import Term
+from kavka.cluster.controller.topic_nodes import TopicNodes
+from kavka.cluster.features import FinalizedFeatures, read_features
+from kavka.cluster.ports import BrokerChannels, ConfigHolder
+from kavka.cluster.promise import Promise
+from kavka.cluster.registry.base import (
+    InvalidNodeError,
+    OutOfReachError,
+    Registry,
+    RegistryError,
+    SessionEvent,
+    Watch,
+    WatchEvent,
+)
+from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class Candidacy:
+    """Runs events one by one, for the term that this broker has, if it has one.
+
+    Threads: its own runs all events, and writes `_term`, `_controller_id`, `_features` and `_is_balanced`; any thread
+    may read these and call the public methods.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        broker_id: int,
+        channels: BrokerChannels,
+        settings: ConfigHolder,
+        now_ms: Callable[[], int],
+        *,
+        take_deletion_wishes: Callable[[Term, Watch], None],
+        configs_changed: Callable[[Sequence[str]], None],
+        registration: BrokerRegistration | None,
+        on_features: Callable[[FinalizedFeatures], object],
+    ) -> None:
+        """See `Controller`, which has these from its maker, or gives them."""
+        self._registry = registry
+        self._channels = channels
+        self._settings = settings
+        self._configs_changed = configs_changed
+        self._registration = OwnRegistration(registry, registration)
+        self._on_features = on_features
+        self._election = ControllerElection(registry, broker_id, now_ms, self._registration.is_current)
+        self._events = EventQueue()
+        self._topic_nodes = TopicNodes(self._events, self.look_at)
+        self._brokers = Look(self._events, self.look_at, on_broker_change)
+        self._looks = tuple(
+            Look(self._events, self.look_at, look)
+            for look in (
+                take_reassignments,
+                take_deletion_wishes,
+                take_election_wishes,
+                on_isr_changes,
+                on_log_dir_events,
+            )
+        )
+        self._term: Term | None = None
+        self._is_balanced = False
+        self._features: FinalizedFeatures | None = None
+        self._broker_id = broker_id
+        self._controller_id = -1
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="kavka-controller", daemon=True)
+
+    def start(self) -> Promise[None]:
+        """Join the election; see `Controller.start`."""
+        self._registry.on_session_event(self._on_session_event)
+        started = self.submit(self._join)
+        self._events.notice(self._on_session)  # may have ended before there was a listener
+        self._thread.start()
+        return started
+
+    def stop(self) -> None:
+        """Resign if elected, fail what waits, join the thread."""
+        self._is_stopping = True
+        self._events.close()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def is_active(self) -> bool:
+        return self._controller_id == self._broker_id
+
+    @property
+    def controller_id(self) -> int:
+        return self._controller_id
+
+    def stats(self) -> ControllerStats:
+        term = self._term
+        if term is None:
+            return ControllerStats(False, 0, 0, 0, 0)
+        context = term.context
+        return ControllerStats(
+            True,
+            context.topic_count,
+            context.partition_count,
+            context.offline_partition_count,
+            context.unclean_election_count,
+        )
+
+    def resume(self) -> None:
+        """See `Controller.resume`."""
+        if self._term is None and self.is_active:
+            self._events.notice(self._on_lost_term)
+        elif self._term is not None and not self._is_balanced:
+            self.balance_leaders()
+        if not self._registration.is_current():
+            self._events.notice(self._on_session)
+
+    def balance_leaders(self) -> None:
+        """See `Controller.balance_leaders`."""
+        if self._term is not None:
+            self._events.notice(self._on_imbalance)
+
+    def settings_changed(self) -> None:
+        """See `Controller.settings_changed`."""
+        term = self._term
+        if term is not None and term.context.offline_partition_count:
+            self._events.notice(self._on_leaderless)
+
+    def replicas_arrived(self) -> None:
+        """Partitions on the move may be complete now."""
+        self._events.notice(self._on_replicas_arrived)
+
+    # The queue
+
+    def in_term(self, work: Callable[[Term], _T]) -> Promise[_T]:
+        """What `work` gives, if this broker is the controller; else NOT_CONTROLLER."""
+        return self.submit(lambda: work(self._required_term()))
+
+    def submit(self, work: Callable[[], _T]) -> Promise[_T]:
+        """What `work` gives, run on the controller's thread behind what waits there."""
+        promise: Promise[_T] = Promise()
+        if not self._events.request(partial(promise.settle_by, partial(self._attempt, work))):
+            error = (
+                self._stopped()
+                if self._is_stopping
+                else BrokerError(ErrorCode.REQUEST_TIMED_OUT, "The controller has too much to do; try again.")
+            )
+            promise.fail(error)
+        return promise
+
+    def _run(self) -> None:
+        while (event := self._events.next()) is not None:
+            event()
+        self._resign()
+        self._channels.close()
+
+    def _attempt(self, work: Callable[[], _T]) -> _T:
+        """Do it; whatever fails comes out as a BrokerError, and a term that may be out of step ends."""
+        try:
+            if self._is_stopping:
+                raise self._stopped()
+            return work()
+        except BrokerError:
+            raise
+        except ControllerMovedError as error:
+            log.info("another controller was elected: %s", error)
+            self._drop_term()
+            self._controller_id = -1
+            self._events.notice(self._on_controller_change)
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        except InvalidNodeError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        except RegistryError as error:
+            level = logging.WARNING if isinstance(error, OutOfReachError) else logging.ERROR
+            log.log(level, "the controller cannot go on: %s", error)
+            self._drop_term()
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        except Exception as error:
+            # The thread has to outlive any mistake.
+            log.exception("the controller failed")
+            self._drop_term()
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error
+
+    def look_at(self, handle: Callable[[Term], None]) -> None:
+        """Serve a notice: nothing to do for who is not the controller."""
+        try:
+            self._attempt(lambda: handle(self._term) if self._term is not None else None)
+        except BrokerError as error:
+            log.warning("the controller could not act: %s", error)
+
+    # Being elected
+
+    def _required_term(self) -> Term:
+        if self._term is None and self._controller_id in (-1, self._broker_id):
+            self._take_part()
+        if self._term is None:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"The controller is broker {self._controller_id}.")
+        return self._term
+
+    def _take_part(self) -> None:
+        """Find out who is the controller, and become it if nobody is, and this broker is registered."""
+        store = self._election.take_part(self._watch_controller, has_term=self._term is not None)
+        self._controller_id = self._election.controller_id
+        if not self.is_active:
+            self._drop_term()
+        if store is None:
+            return
+        term = Term(store, self._channels, self._broker_id, self._settings, self._wake, self._configs_changed)
+        context = term.context
+        context.brokers = store.live_brokers(self._brokers.changed)
+        term.channels.update_brokers(context.brokers.values())
+        agree(term)
+        self._topic_nodes.load(term)
+        term.batch.publish(())
+        term.replicas.start()
+        term.partitions.start()
+        self._term = term
+        self._is_balanced = False
+        term.settle()
+        for look in self._looks:
+            look.look(term)
+        log.info(
+            "controller elected, epoch=%d brokers=%d topics=%d partitions=%d",
+            store.epoch,
+            len(context.brokers),
+            context.topic_count,
+            context.partition_count,
+        )
+
+    def _join(self) -> None:
+        self._take_part()
+        self.look_at_features()
+
+    def _drop_term(self) -> None:
+        """Stop acting; should `/controller` still be ours, the next request elects again."""
+        self._term = None
+
+    def _resign(self) -> None:
+        self._drop_term()
+        if self.is_active:
+            self._controller_id = -1
+            self._election.resign()
+
+    def _stopped(self) -> BrokerError:
+        return BrokerError(ErrorCode.NOT_CONTROLLER, "The controller stops.")
+
+    # Notices: each looks at one thing and sets the watch anew
+
+    def _on_controller_change(self) -> None:
+        try:
+            self._attempt(self._take_part)
+        except BrokerError as error:
+            log.warning("no part taken in the election: %s", error)
+
+    def _on_lost_term(self) -> None:
+        if self._term is None and self.is_active:
+            self._on_controller_change()
+
+    def _on_session(self) -> None:
+        """The session was lost: the term is over, and the broker's epoch. With another one, appear and stand again."""
+        if self._registration.is_current():
+            return
+        self._drop_term()
+        self._controller_id = -1
+        if not self._registration.end():
+            return
+
+        def rejoin() -> None:
+            self._registration.renew()
+            self._join()
+
+        try:
+            self._attempt(rejoin)
+        except BrokerError as error:
+            log.error("the broker could not rejoin the cluster: %s", error)
+
+    def _on_answers(self) -> None:
+        self.look_at(lambda term: term.settle())
+
+    def _on_leaderless(self) -> None:
+        def retry(term: Term) -> None:
+            term.partitions.retry_leaderless()
+            term.settle()
+
+        self.look_at(retry)
+
+    def _on_imbalance(self) -> None:
+        self._is_balanced = True
+        settings = self._settings.current
+        if settings.auto_leader_rebalance_enable:
+            self.look_at(lambda term: balance_leaders(term, settings.leader_imbalance_per_broker_percentage))
+
+    def _on_replicas_arrived(self) -> None:
+        def finish(term: Term) -> None:
+            term.reassignments.finish()
+            term.settle()
+
+        self.look_at(finish)
+
+    # Features: every broker follows them, the controller or not
+
+    def look_at_features(self) -> None:
+        """On the controller's thread: go by what is agreed on now."""
+        try:
+            features = read_features(self._registry, self._watch_features)
+        except ZnodeError as error:
+            log.error("what was agreed on before stays: %s", error)
+            return
+        if features != self._features:
+            self._features = features
+            self._on_features(features)
+
+    def _on_other_features(self) -> None:
+        try:
+            self._attempt(self.look_at_features)
+        except BrokerError as error:
+            log.warning("what the cluster agrees on is not known: %s", error)
+
+    # On the registry's thread, which they must not hold
+
+    def _watch_controller(self, event: WatchEvent) -> None:
+        self._events.notice(self._on_controller_change)
+
+    def _watch_features(self, event: WatchEvent) -> None:
+        self._events.notice(self._on_other_features)
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        self._registration.heard(event)
+        self._events.notice(self._on_session)
+
+    def _wake(self) -> None:
+        """Answers came; on the controller's own thread whoever sent is about to look."""
+        if threading.current_thread() is not self._thread:
+            self._events.notice(self._on_answers)
