@@ -197,6 +197,7 @@ VERSIONS: Final[dict[int, VersionRange]] = {
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, 0),
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0, 0),
         ApiKey.ALTER_PARTITION: (0, 3, 0),
+        ApiKey.UPDATE_FEATURES: (0, 2, 0),
         ApiKey.DESCRIBE_CLUSTER: (0, 2, 0),
         ApiKey.DESCRIBE_PRODUCERS: (0, 0, 0),
         ApiKey.DESCRIBE_TRANSACTIONS: (0, 0, 0),

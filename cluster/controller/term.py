@@ -21,6 +21,7 @@ from kavka.cluster.controller.topic_deletion import ConfigsChanged, TopicDeletio
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.topic_ids import new_topic_id
 from kavka.cluster.znodes.topic import TopicAssignment
+from kavka.config.checks import Release
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -28,7 +29,7 @@ from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplica
 log = logging.getLogger(__name__)
 
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
-RECOVERY_SINCE: Final = (3, 2)
+RECOVERY_SINCE: Final = "3.2-IV0"
 """The inter.broker.protocol.version from which LeaderAndIsr and AlterPartition tell of recovering leaders (KIP-704)."""
 
 
@@ -78,7 +79,7 @@ class Term:
             store,
             self.batch,
             self._unclean_topics,
-            marks_recovery=_release(settings.current.inter_broker_protocol_version) >= RECOVERY_SINCE,
+            marks_recovery=Release.step(settings.current.inter_broker_protocol_version) >= Release.step(RECOVERY_SINCE),
         )
         self.replicas = ReplicaStateMachine(self.context, store, self.batch)
         self.reassignments = Reassignments(self.context, store, self.batch, self.partitions, self.replicas)
@@ -206,8 +207,3 @@ class Term:
 
 def _with_id(stored: TopicAssignment) -> TopicAssignment:
     return stored if stored.topic_id is not None else stored._replace(topic_id=new_topic_id())
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """(3, 9) of 3.9-IV0 or 3.9.1."""
-    return tuple(map(int, version.partition("-")[0].split(".")[:2]))

@@ -1,4 +1,4 @@
-"""The small APIs: epochs, producer ids, DeleteRecords, the cluster, log directories, reassignments."""
+"""The small APIs: epochs, producer ids, DeleteRecords, the cluster, log directories."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +11,6 @@ from kavka.broker.handlers import (
     describe_cluster,
     describe_log_dirs,
     init_producer_id,
-    list_partition_reassignments,
     offset_for_leader_epoch,
 )
 from kavka.broker.security.acl import Operation
@@ -20,7 +19,6 @@ from kavka.protocol.messages.delete_records import DeleteRecordsPartition, Delet
 from kavka.protocol.messages.describe_cluster import DescribeClusterRequest
 from kavka.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
-from kavka.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kavka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -33,7 +31,6 @@ HANDLERS = (
     describe_cluster,
     describe_log_dirs,
     init_producer_id,
-    list_partition_reassignments,
     offset_for_leader_epoch,
 )
 
@@ -195,14 +192,3 @@ def test_who_may_not_describe_the_cluster_sees_no_directories(tmp_path: Path) ->
 
     assert (response.error_code, response.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
     assert broker.ask(DescribeLogDirsRequest(topics=None), 2, authorizer=forbids).results == []
-
-
-def test_no_reassignment_goes_on_and_only_the_controller_says_so() -> None:
-    broker = Broker()
-    asked = ListPartitionReassignmentsRequest()
-
-    assert (broker.ask(asked, 0).error_code, broker.ask(asked, 0).topics) == (ErrorCode.NONE, [])
-    forbids = Denying((Operation.DESCRIBE, "kafka-cluster"))
-    assert broker.ask(asked, 0, authorizer=forbids).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    broker.controller.is_active = False
-    assert broker.ask(asked, 0).error_code == ErrorCode.NOT_CONTROLLER
