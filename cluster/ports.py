@@ -45,7 +45,10 @@ class BrokerChannels(Protocol):
     """The controller's ways to all live brokers."""
 
     def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
-        """These are the live brokers now: open ways to new ones, close those to brokers that are gone."""
+        """These are the live brokers now: open ways to new ones, close those to brokers that are gone.
+
+        None at all: this broker is not the controller any more, and what was not sent is void.
+        """
 
     def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
         """Deliver in order per broker; `on_response` is called once, on any thread, with the answer or the failure.

@@ -260,6 +260,8 @@ class Candidacy:
     def _drop_term(self) -> None:
         """Stop acting; should `/controller` still be ours, the next request elects again."""
         self._term = None
+        # What brokers were still to be told is void, and nobody says any more which of them are gone.
+        self._channels.update_brokers(())
 
     def _resign(self) -> None:
         self._drop_term()

@@ -98,6 +98,7 @@ class FakeCluster:
         self._racks = racks or {}
         self.brokers: dict[int, FakeBroker] = {}
         self.known: set[int] = set()
+        self.was_let_go = False
         self.on_send: Callable[[int, ControlRequest], None] = lambda broker, request: None
         for broker_id in broker_ids:
             self.add(broker_id)
@@ -119,7 +120,12 @@ class FakeCluster:
     # BrokerChannels
 
     def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
-        self.known = {broker.broker_id for broker in brokers}
+        """All controllers of a test share these channels: one that is deposed takes nothing from the others."""
+        live = {broker.broker_id for broker in brokers}
+        if live:
+            self.known = live
+        else:
+            self.was_let_go = True
 
     def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
         self.on_send(broker_id, request)

@@ -287,9 +287,10 @@ def test_writes_are_fenced_by_the_controller_epoch(stage: Stage) -> None:
     assert stage.registry.get("/controller_epoch")[0] == b"10"
 
 
-def test_a_deposed_controller_writes_nothing(stage: Stage) -> None:
-    stage.brokers(1)
+def test_a_deposed_controller_writes_nothing_and_tells_nobody_anything_more(stage: Stage) -> None:
+    cluster = stage.brokers(1)
     controller = stage.controller(1)
+    cluster.was_let_go = False
     stage.registry.set("/controller_epoch", b"9")
     stage.registry.set("/controller", ControllerLease(2, 5).encode())
     with pytest.raises(BrokerError) as raised:
@@ -298,6 +299,7 @@ def test_a_deposed_controller_writes_nothing(stage: Stage) -> None:
     assert stage.registry.children("/brokers/topics") == []
     assert not controller.is_active
     assert controller.controller_id == 2
+    assert cluster.was_let_go
 
 
 def test_a_term_that_failed_half_way_starts_over_with_the_next_request(
