@@ -237,7 +237,9 @@ class Candidacy:
         term.channels.update_brokers(context.brokers.values())
         agree(term)
         self._topic_nodes.load(term)
+        # Before any order: nobody follows a leader that it has not heard of.
         term.batch.publish(())
+        term.batch.flush(store.epoch)
         term.replicas.start()
         term.partitions.start()
         self._term = term

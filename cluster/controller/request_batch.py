@@ -1,7 +1,8 @@
 """What one decision of the controller has to tell the brokers, gathered and sent at once.
 
 A broker gets at most one LeaderAndIsr, one UpdateMetadata and one StopReplica, in that order: it leads before clients
-are told so. Structures that are the same for all brokers are built once and shared; nobody changes them.
+are told so. Who lives is told before, by a batch of its own. Structures that are the same for all brokers are built
+once and shared; nobody changes them.
 """
 
 from __future__ import annotations
