@@ -32,13 +32,7 @@ from kavka.broker.requests.topic_shape import (
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
-from kavka.protocol.records.header import (
-    ATTRIBUTE_BITS_POSITION,
-    HEADER_SIZE_BYTES,
-    PRODUCER_POSITION,
-    TRANSACTIONAL_BIT,
-    unpack_producer,
-)
+from kavka.protocol.records.header import PRODUCER_POSITION, is_transactional, unpack_producer
 from kavka.storage.appending import AppendResult, UnflushedError
 
 if TYPE_CHECKING:
@@ -166,9 +160,7 @@ class PreparedProduces(Prepared):
             return None
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None
-        if len(records) < HEADER_SIZE_BYTES:
-            return None
-        if records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT and not (
+        if is_transactional(records) and not (
             shape.is_transactional and log.producers.has_open_transaction(*unpack_producer(records, PRODUCER_POSITION))
         ):
             return None
@@ -182,7 +174,7 @@ class PreparedProduces(Prepared):
             return None
         topic_cells = cells.topic(partition.topic)
         topic_cells.produce_requests += 1
-        topic_cells.bytes_in += len(records)
+        topic_cells.bytes_in += records.nbytes
         if not duplicate:
             topic_cells.messages_in += last_offset - first_offset + 1
         # A repeated batch may have been flushed, and so be seen, only now.
@@ -219,9 +211,9 @@ class PreparedProduces(Prepared):
         if batches is None or results is None:
             return None
         topic_cells = cells.topic(shape.topic)
-        topic_cells.produce_requests += len(batches)
         for (partition, records), (first_offset, last_offset, _, _, duplicate) in zip(batches, results, strict=True):
-            topic_cells.bytes_in += len(records)
+            topic_cells.produce_requests += 1
+            topic_cells.bytes_in += records.nbytes
             if not duplicate:
                 topic_cells.messages_in += last_offset - first_offset + 1
             if partition.data_arrived.operations or partition.high_watermark_moved.operations:
@@ -310,7 +302,7 @@ def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:
 
 def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
     """The records behind their size at `position`, if nothing but empty tagged fields comes after them."""
-    length = len(frame)
+    length = frame.nbytes
     if not is_flexible:
         if length < position + 4:
             return None

@@ -17,7 +17,7 @@ from kavka.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka.protocol.records.header import ATTRIBUTE_BITS_POSITION, HEADER_SIZE_BYTES, TRANSACTIONAL_BIT
+from kavka.protocol.records.header import HEADER_SIZE_BYTES, is_transactional
 from kavka.protocol.varint import read_varint
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class TopicShape:
 
     def _read(self, frame: memoryview, position: int) -> dict[int, memoryview] | None:
         """Records by partition, in the request's order; None if something is unusual. Raises where the frame ends."""
-        length, is_flexible = len(frame), self._is_flexible
+        length, is_flexible = frame.nbytes, self._is_flexible
         if is_flexible:
             count = frame[position] - 1
             position += 1
@@ -135,9 +135,9 @@ class TopicShape:
             position = start + size
             if size < HEADER_SIZE_BYTES or position > length or index in found:
                 return None
-            if frame[start + ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT:
+            found[index] = records = frame[start:position]
+            if is_transactional(records):
                 return None
-            found[index] = frame[start:position]
             if is_flexible:
                 if frame[position]:
                     return None
