@@ -314,7 +314,7 @@ class Broker:
         self._is_serving = True
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
-        from kavka.broker.metrics.families import Exposition
+        from kavka.broker.metrics.exposition import Exposition
         from kavka.broker.metrics.http_server import MetricsServer
 
         exposition = Exposition(self.metrics, {key: api.spec(key).name for key in registered_handlers()})

@@ -21,7 +21,7 @@ from kavka.protocol.records.header import (
     MAGIC_POSITION,
     TRANSACTIONAL_BIT,
 )
-from kavka.storage.appending import AppendError, MalformedRequestError, Origin
+from kavka.storage.append_result import AppendError, MalformedRequestError, Origin
 
 NO_BOUND: Final = (1 << 63) - 1
 

@@ -44,7 +44,7 @@ from kavka.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kavka.protocol.records.header import is_transactional
-from kavka.storage.appending import AppendResult, MalformedRequestError, UnflushedError
+from kavka.storage.append_result import AppendResult, MalformedRequestError, UnflushedError
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 if TYPE_CHECKING:
-    from kavka.storage.appending import AppendResult
+    from kavka.storage.append_result import AppendResult
     from kavka.storage.log_validator import CheckedBatch
     from kavka.storage.partition_log import PartitionLog
 

@@ -33,7 +33,7 @@ from kavka.protocol.codec import encode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from kavka.protocol.records.header import PRODUCER_POSITION, is_transactional, unpack_producer
-from kavka.storage.appending import AppendResult, UnflushedError
+from kavka.storage.append_result import AppendResult, UnflushedError
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells

@@ -22,7 +22,7 @@ from kavka.protocol.varint import read_varint
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
-    from kavka.storage.appending import AppendResult
+    from kavka.storage.append_result import AppendResult
 
 FLEXIBLE_SINCE: Final = VERSIONS[ApiKey.PRODUCE].flexible_since
 TOPIC_IDS_SINCE: Final = 13

@@ -134,7 +134,10 @@ def _checked(
 def _checked_broker_change(
     broker_id: int | None, new_settings: ConfigUpdate, services: "Services", pending: PendingChange | None
 ) -> ConfigUpdate:
-    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at."""
+    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at.
+
+    Names that may not change at run time are refused by `check_broker_change`: see kavka/config/dynamic_names.py.
+    """
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)

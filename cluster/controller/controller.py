@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events, shut_down
-from kavka.cluster.controller.election import ControllerElection
+from kavka.cluster.controller.candidacy import Candidacy
+from kavka.cluster.controller.elect_leaders import elect_leaders
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.isr_changes import alter_partitions
-from kavka.cluster.controller.leader_elections import elect_leaders
 from kavka.cluster.controller.producer_id_blocks import allocate_block
 from kavka.cluster.controller.requests import (
     ConfigEntity,
@@ -79,7 +79,7 @@ class Controller:
         self._config_notifications = config_notifications
         self._check_topic_config = check_topic_config
         self._reregister = reregister
-        self._election = ControllerElection(registry, broker_id, now_ms)
+        self._candidacy = Candidacy(registry, broker_id, now_ms)
         self._topics = TopicChanges(check_topic_config, placement_seed)
         self._events = EventQueue()
         self._term: Term | None = None
@@ -241,8 +241,8 @@ class Controller:
 
     def _take_part(self) -> None:
         """Find out who is the controller, and become it if nobody is."""
-        store = self._election.take_part(self._watch_controller, has_term=self._term is not None)
-        self._controller_id = self._election.controller_id
+        store = self._candidacy.take_part(self._watch_controller, has_term=self._term is not None)
+        self._controller_id = self._candidacy.controller_id
         if not self.is_active:
             self._drop_term()
         if store is None:
@@ -276,7 +276,7 @@ class Controller:
         self._drop_term()
         if self.is_active:
             self._controller_id = -1
-            self._election.resign()
+            self._candidacy.resign()
 
     def _stopped(self) -> BrokerError:
         return BrokerError(ErrorCode.NOT_CONTROLLER, "The controller stops.")

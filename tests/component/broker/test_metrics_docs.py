@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from kavka.broker.metrics.families import Exposition
+from kavka.broker.metrics.exposition import Exposition
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.storage.cleaner.log_cleaner import LogCleaner

@@ -29,8 +29,8 @@ from kavka.cluster.znodes.controller import (
 log = logging.getLogger(__name__)
 
 
-class ControllerElection:
-    """This broker's candidacy.
+class Candidacy:
+    """This broker, as one that may become the controller.
 
     Threads: owned by the controller's thread.
     """
