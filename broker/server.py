@@ -299,7 +299,7 @@ class Broker:
         register_gauges(
             self.metrics,
             services,
-            request_queue_size=lambda: self._sockets.queue.depth,
+            request_queue_size=lambda: self._sockets.waiting_count,
             connection_count=lambda: self._sockets.connection_count,
         )
         config = services.config.current

@@ -51,16 +51,11 @@ Run = tuple[memoryview, int, int, int]
 
 
 class RequestRunner:
-    """Runs requests; one a thread, which alone calls `run_turn`.
-
-    Threads: `finished_count` is written by that one, and read by any.
-    """
+    """Runs requests; one a thread, which alone calls `run_turn`."""
 
     def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher") -> None:
         self._queue = queue
         self._dispatcher = dispatcher
-        self.finished_count = 0
-        """How many were run."""
 
     def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, inline_bytes: int = 0) -> int:
         """Run requests of a connection until there are none or its turn is over, and hand on what is left: how many.
@@ -95,7 +90,6 @@ class RequestRunner:
             count += 1
             size += frame.nbytes
             connection.taken_bytes += frame.nbytes
-            self.finished_count += 1
             if prepared is not None and answer is not None:
                 done_ns = now_ns()
                 runs += [(frame, received_ns, started_ns, done_ns)]
@@ -181,21 +175,20 @@ class InlineRequests(RequestRunner):
         self._bulk_until_ns = 0
         self._crowded_until_ns = 0
 
-    def run(self, connection: "Connection", received_ns: int, cells: "ThreadCells") -> int:
-        """Run the leading requests that may be run here, and hand on the others: how many were run.
+    def run(self, connection: "Connection", received_ns: int, cells: "ThreadCells") -> None:
+        """Run the leading requests that may be run here, and hand on the others.
 
         The caller holds the connection's `running`, which it gives away; nothing of it waits to be answered.
         """
         is_large = connection.pending[0][0].nbytes > MAX_INLINE_BYTES
         if received_ns < self._resting_until_ns or (is_large and not self._sends_alone(connection.id, received_ns)):
             self._queue.put(connection)
-            return 0
+            return
         count = self.run_turn(connection, cells, received_ns, MAX_ALONE_BYTES if is_large else MAX_INLINE_BYTES)
         if count:
             ended_ns = now_ns()
             if ended_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
                 self._watch_pace(ended_ns, ended_ns - received_ns, count)
-        return count
 
     def _sends_alone(self, connection_id: int, now_ns: int) -> bool:
         """Whether no other connection has sent large requests of late."""

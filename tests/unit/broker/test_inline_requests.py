@@ -96,14 +96,14 @@ class Rig:
         return connection
 
     def run(self, *frames: bytes) -> int:
+        """How many were run."""
         connection = self.connection
         connection.has_turn = True
         connection.pending.clear()
         connection.pending.extend((memoryview(frame), self.now_ns, 0) for frame in frames)
         self.queued.clear()
-        count = self.inline.run(connection, self.now_ns, self.cells)
-        assert len(connection.pending) == len(frames) - count
-        return count
+        self.inline.run(connection, self.now_ns, self.cells)
+        return len(frames) - len(connection.pending)
 
     @property
     def handed_on(self) -> bool:
