@@ -77,6 +77,9 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
     operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
     connection.parked[operation] = None
+    if context.is_inline:
+        # What came with it, behind it, waits as long: for minutes, maybe.
+        connection.keep_pending_apart()
     watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     services.purgatory.park(operation, watching, request.max_wait_ms)
     if connection.closed:

@@ -121,10 +121,7 @@ class RequestRunner:
         """
         context = Context(connection, *received)
         context.started_ns = started_ns
-        if is_inline:
-            context.is_inline = True
-            # Behind a fetch that waits, for minutes maybe.
-            connection.keep_pending_apart()
+        context.is_inline = is_inline
         if not self._dispatcher.execute(context):
             return HELD
         answer = context.answer

@@ -132,6 +132,28 @@ def test_a_connection_that_leaves_the_tail_is_answered_by_an_io_thread(tmp_path:
     core.close()
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_is_read_together_is_taken_apart_behind_a_fetch_that_waits_only(tmp_path: Path, waits: bool) -> None:
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("visits", 1)
+    core.create("empty", 1)
+    core.ask(produce_frame(9, 1, {("visits", 0): BATCH}))
+    core.connect()
+    core.ask(fetch_frame(2, 12, topic="empty"))
+    core.purgatory.expire_all()
+    assert core.connection.session.prepared[1] is TAILING
+
+    for number in (3, 4):
+        frame = fetch_frame(number, 12, topic="empty" if waits else "visits")
+        core.socket.input += len(frame).to_bytes(4, "big") + frame
+    core.stage.loop.settle()
+
+    ((behind, _, _),) = core.connection.pending
+    assert behind == frame
+    assert (len(core.connection.parked), memoryview(behind.obj).nbytes == behind.nbytes) == (waits, waits)
+    core.close()
+
+
 @pytest.mark.parametrize("min_bytes", [1, 100_000])
 def test_an_append_looks_at_its_own_partition_of_a_fetch_that_waits(
     core: BrokerCore, min_bytes: int, monkeypatch: pytest.MonkeyPatch

@@ -67,9 +67,6 @@ class FakeConnection:
     def flush(self) -> None:
         self.flushes += 1
 
-    def keep_pending_apart(self) -> None:
-        """There is no arena."""
-
     def close_answered(self, reason: str) -> None:
         assert reason == Echo.closing_reason
         self.last_words = list(self.written)
