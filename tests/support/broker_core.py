@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kavka.broker.metadata.metadata_cache import MetadataCache
+from kavka.broker.metadata.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
@@ -128,6 +128,11 @@ class BrokerCore:
         self.replicas.leader_and_isr(request)
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
+
+    def forget(self, topic: str) -> None:
+        """The controller has said that the topic is gone; its log is still there."""
+        partitions = len(self._topics.pop(topic))
+        self.services.metadata.apply(update_metadata({topic: [LEADER_DURING_DELETE] * partitions}))
 
     def lose(self, topic: str, leader: int, address: tuple[str, int], *, leader_epoch: int) -> None:
         """Another broker leads the topic's first partition from now on, and this one follows."""

@@ -234,26 +234,34 @@ def test_what_was_answered_is_not_left_to_the_garbage_collector(is_settled: bool
         gc.enable()
 
 
+def lose(kept: Response, *_: object) -> Response:
+    raise ValueError("lost")
+
+
+def keep(kept: Response, *_: object) -> Response:
+    return kept
+
+
 def fail_then(promise: Promise[Response], response: Response) -> Promise[Any]:
-    later = promise.then(lambda _, kept=response: refuse(kept))
+    later = promise.then(partial(lose, response))
     promise.complete(response)
     return later
 
 
 def hand_on(promise: Promise[Response], response: Response) -> Promise[Any]:
-    later = promise.then(lambda _, kept=response: kept)
-    promise.settle_by(lambda: refuse(response))
+    later = promise.then(partial(keep, response))
+    promise.settle_by(partial(lose, response))
     return later
 
 
 def fail_gathered(promise: Promise[Response], response: Response) -> Promise[Any]:
     promise.complete(response)
-    return gather([promise], lambda found, kept=response: refuse(kept))
+    return gather([promise], partial(lose, response))
 
 
 def gather_failed(promise: Promise[Response], response: Response) -> Promise[Any]:
-    promise.settle_by(lambda: refuse(response))
-    return gather([promise], lambda found, kept=response: kept)
+    promise.settle_by(partial(lose, response))
+    return gather([promise], partial(keep, response))
 
 
 def fail_for_a_cause(promise: Promise[Response], response: Response) -> Promise[Any]:
