@@ -49,7 +49,10 @@ MAX_SHAPES: Final = 256
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
 LONG_BYTES: Final = 16 * 1024
-"""Others should not wait while the records of a longer request are walked, at microseconds each."""
+"""Others should not wait while the records of a longer request are walked, at microseconds each.
+
+Nor while those of a compressed batch are, however short it is: it may unpack to a thousand times its size.
+"""
 
 Begun = dict[int, AppendResult | UnflushedError]
 """What has become of the leading batches of a request, by partition: they were appended."""
@@ -156,9 +159,12 @@ class PreparedProduces(Prepared):
         log = partition.log
         if log is None:
             return None
-        if not may_wait and (log.flushes_by_count or (frame.nbytes > LONG_BYTES and log.rules.looks_closer)):
-            return None
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
+            return None
+        if not may_wait and (
+            log.flushes_by_count
+            or (log.rules.looks_closer and (frame.nbytes > LONG_BYTES or log.rules.unpacks(records)))
+        ):
             return None
         if is_transactional(records) and not (
             shape.is_transactional and log.producers.has_open_transaction(*unpack_producer(records, PRODUCER_POSITION))

@@ -131,6 +131,15 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return rig
 
 
+def test_a_turn_that_has_become_slow_is_handed_on(rig: Rig) -> None:
+    rig.takes_ns = SLOW_TURN_NS // 2
+
+    assert rig.run(*[frame(b"a")] * 10) == 3
+
+    assert rig.connection.written == [b"<a>"] * 3
+    assert rig.handed_on
+
+
 def test_prepared_requests_are_run_and_answered_together(rig: Rig) -> None:
     assert rig.run(frame(b"a"), frame(b"b")) == 2
 
