@@ -46,6 +46,12 @@ OLDEST_VERSION: Final = 5
 EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
 MAX_SHAPES: Final = 256
+"""So many partitions some clients (librdkafka's) write to by requests for one each."""
+MAX_FRONT_BYTES: Final = 1024
+"""Of a request without its records: client id, transactional id and topic have 250 characters each, mostly fewer.
+
+A shape is as long at the most, and each connection keeps its own: those of longer requests are not remembered.
+"""
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
 LONG_BYTES: Final = 16 * 1024
@@ -113,7 +119,10 @@ class PreparedProduces(Prepared):
         version = context.api_version
         if frame is None or len(request.topic_data) != 1:
             return
-        if len(request.topic_data[0].partition_data) == 1:
+        partitions = request.topic_data[0].partition_data
+        if frame.nbytes - sum([len(data.records or b"") for data in partitions]) > MAX_FRONT_BYTES:
+            return
+        if len(partitions) == 1:
             end = _shape_end(request, frame, version)
             if end:
                 self._make_room()

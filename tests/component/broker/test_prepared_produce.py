@@ -122,6 +122,19 @@ def test_what_walks_many_records_is_left_by_the_network_thread(
         core.close()
 
 
+@pytest.mark.parametrize(("length", "is_short"), [(500, True), (1024, False), (30_000, False)])
+@pytest.mark.parametrize("indexes", [[0], [0, 1]])
+def test_what_a_connection_remembers_is_short(
+    pair: Pair, short_ways: list[bool], length: int, is_short: bool, indexes: list[int]
+) -> None:
+    batches: dict[tuple[str, int], bytes | None] = {("visits", index): one(index) for index in indexes}
+    for number in range(3):
+        pair.ask(produce_frame(9, number, batches, client_id="c" * length))
+
+    assert short_ways.count(True) == (2 if is_short else 0)
+    pair.check_logs()
+
+
 @pytest.mark.parametrize(("topic", "codec", "is_short"), UNPACKED_ON_THE_NETWORK_THREAD)
 @pytest.mark.parametrize("indexes", [[0], [0, 1]])
 def test_what_is_unpacked_is_left_by_the_network_thread_however_short_it_is(
