@@ -53,6 +53,14 @@ LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 @handles(FetchRequest, versions="0-18")
 def fetch(request: FetchRequest, context: Context, services: Services) -> FetchResponse | Promise[FetchResponse]:
     connection = context.connection
+    if context.is_inline and _partition_count(request, services) > FEW_PARTITIONS:
+        # Only the connection's last fetch was a small one.
+        context.is_inline = False
+        context.session.prepare(FETCH_KEY, None)
+        begun: Promise[None] = Promise()
+        answer = begun.then(lambda _: fetch(request, context, services))
+        connection.thread.defer(connection, partial(begun.settle_by, lambda: None))
+        return answer
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
     # More than it may get it need not wait for.
@@ -263,6 +271,15 @@ class _Fetch:
                 knows_epoch = reading.asked.current_leader_epoch >= 0
                 is_stranger = failure.code is ErrorCode.UNKNOWN_LEADER_EPOCH and not knows_epoch
                 reading.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_stranger else failure.code)
+
+
+def _partition_count(request: FetchRequest, services: Services) -> int:
+    """How many partitions a request changes, or has to read: known without looking at each."""
+    return (
+        sum([len(each.partitions) for each in request.topics])
+        + sum([len(each.partitions) for each in request.forgotten_topics_data])
+        + services.fetch_sessions.partition_count_of(request)
+    )
 
 
 def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:
