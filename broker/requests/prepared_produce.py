@@ -100,13 +100,12 @@ class ProduceShape:
 class PreparedProduces(Prepared):
     """The shapes of one connection's produce requests."""
 
-    __slots__ = ("_begun", "_hosted", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
+    __slots__ = ("_begun", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
 
     closing_reason = "a produce with acks=0 failed, and no answer can say so"
 
     def __init__(self, services: "Services") -> None:
         self._services = services
-        self._hosted: object = None
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
         self._topic_lengths: tuple[int, ...] = ()
@@ -151,9 +150,6 @@ class PreparedProduces(Prepared):
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
-        services = self._services
-        if self._hosted is not services.replicas.partitions:
-            return None
         for end in self._lengths:
             shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
             if shape is not None:
@@ -166,7 +162,9 @@ class PreparedProduces(Prepared):
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
         log = partition.log
-        if log is None:
+        if log is None or not partition.is_leader:
+            # It has gone, or is another by that name now: those that are led by others have gone as well, mostly.
+            self.forget()
             return None
         if records is None or (shape.acks == -1 and len(partition.isr) != 1):
             return None
@@ -181,7 +179,7 @@ class PreparedProduces(Prepared):
             return None
         try:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
-                records, shape.acks, shape.version, services.now_ms()
+                records, shape.acks, shape.version, self._services.now_ms()
             )
         except UnflushedError as failure:
             return self._unflushed(shape, correlation_id, failure, cells)
@@ -253,12 +251,9 @@ class PreparedProduces(Prepared):
         return None
 
     def _make_room(self) -> None:
-        """Forget the shapes if partitions have changed, or there are too many."""
-        hosted = self._services.replicas.partitions
-        if self._hosted is not hosted or len(self._shapes) + len(self._topic_shapes) >= MAX_SHAPES:
-            self._shapes.clear()
-            self._topic_shapes.clear()
-            self._hosted = hosted
+        """Forget the shapes if there are too many."""
+        if len(self._shapes) + len(self._topic_shapes) >= MAX_SHAPES:
+            self.forget()
 
     def _unflushed(
         self, shape: ProduceShape, correlation_id: int, failure: UnflushedError, cells: "ThreadCells"

@@ -24,6 +24,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import BROKER_ID, topic_id_of, update_metadata
@@ -128,6 +129,23 @@ class BrokerCore:
         self.replicas.leader_and_isr(request)
         self._topics[topic] = [BROKER_ID] * partitions
         self.services.metadata.apply(update_metadata(self._topics))
+
+    def replace(self, topic: str) -> None:
+        """The topic is deleted with its logs, and created anew, as it was."""
+        partitions = range(len(self._topics[topic]))
+        doomed = [
+            StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
+            for index in partitions
+        ]
+        self.replicas.stop_replica(
+            StopReplicaRequest(
+                controller_id=BROKER_ID,
+                controller_epoch=1,
+                broker_epoch=1,
+                topic_states=[StopReplicaTopicState(topic_name=topic, partition_states=doomed)],
+            )
+        )
+        self.create(topic, len(partitions))
 
     def forget(self, topic: str) -> None:
         """The controller has said that the topic is gone; its log is still there."""

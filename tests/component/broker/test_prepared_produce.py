@@ -301,17 +301,20 @@ def test_a_size_written_longer_than_it_must_be_is_read_alike(pair: Pair) -> None
     pair.check_logs()
 
 
-def test_shapes_are_forgotten_when_partitions_change_hands(pair: Pair, short_ways: list[bool]) -> None:
+def test_shapes_outlive_other_partitions_and_no_partition_of_their_own(pair: Pair, short_ways: list[bool]) -> None:
     frame = produce_frame(9, 0, {("visits", 0): one(0)})
-    for _ in range(2):
-        pair.ask(frame)
+    pair.ask(frame)
     for core in pair.both:
         core.create("late")
-
     pair.ask(frame)
-    pair.ask(frame)
+    assert short_ways == [True]
 
-    assert (short_ways[0], short_ways[1], short_ways[-1], short_ways.count(True)) == (True, False, True, 2)
+    for core in pair.both:
+        core.replace("visits")
+    for _ in range(2):
+        pair.ask(frame)
+
+    assert short_ways == [True, False, False, True], "by neither thread until it is learnt again"
     pair.check_logs()
 
 
