@@ -301,7 +301,7 @@ class Broker:
         register_gauges(
             self.metrics,
             services,
-            request_queue_size=lambda: self._sockets.queue.depth,
+            request_queue_size=lambda: self._sockets.waiting_count,
             connection_count=lambda: self._sockets.connection_count,
         )
         config = services.config.current
@@ -314,7 +314,7 @@ class Broker:
             raise refused_listening(failure, self._metrics_port, ports) from failure
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
-        from kavka.broker.metrics.families import Exposition
+        from kavka.broker.metrics.exposition import Exposition
         from kavka.broker.metrics.http_server import MetricsServer
 
         exposition = Exposition(self.metrics, {key: api.spec(key).name for key in self.services.served_versions})

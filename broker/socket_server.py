@@ -190,6 +190,11 @@ class SocketServer:
         """How many connections there are."""
         return self.limits.total
 
+    @property
+    def waiting_count(self) -> int:
+        """How many requests have been read and not been run. Any thread."""
+        return sum([thread.waiting_count for thread in (*self.network_threads, *self._retired)])
+
     def _overrides_of(self, config: "BrokerConfig") -> Mapping[str, int]:
         """Limits by address. Raises OSError for a host that has none.
 
@@ -261,11 +266,9 @@ class SocketServer:
                 self._on_death,
                 self._plane.prefix,
             )
-            self.queue.receivers.append(thread)
             try:
                 thread.start()
             except RuntimeError as failure:
-                self.queue.forget_receiver(thread)
                 thread.stop()
                 raise _no_thread(failure, "num.network.threads", config.num_network_threads) from failure
             self.network_threads = [*self.network_threads, thread]
@@ -273,11 +276,9 @@ class SocketServer:
             runner = IoThread(
                 self._io_count, self.queue, self._dispatcher, self._metrics, self._on_death, self._plane.prefix
             )
-            self.queue.finishers.append(runner)
             try:
                 runner.start()
             except RuntimeError as failure:
-                self.queue.forget_finisher(runner)
                 raise _no_thread(failure, "num.io.threads", config.num_io_threads) from failure
             self._io_threads.append(runner)
             self._io_count += 1
@@ -306,11 +307,8 @@ class SocketServer:
         """Let go of the threads that have ended since the last change."""
         for thread in [thread for thread in self._retired if not thread.is_alive]:
             thread.stop()
-            self.queue.forget_receiver(thread)
             self._retired.remove(thread)
-        for runner in [runner for runner in self._io_threads if not runner.is_alive]:
-            self.queue.forget_finisher(runner)
-            self._io_threads.remove(runner)
+        self._io_threads = [runner for runner in self._io_threads if runner.is_alive]
 
     def _rejected(self, connection: Connection, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_requests")

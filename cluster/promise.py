@@ -5,14 +5,20 @@ Who cannot answer yet, a handler or the controller, returns a `Promise`; whoever
 
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
+
+from kavka.protocol.errors import BrokerError
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 log = logging.getLogger(__name__)
+
+MOST_CAUSES: Final = 16
+"""A chain of causes may be a circle."""
 
 
 class Promise(Generic[T]):
@@ -23,7 +29,8 @@ class Promise(Generic[T]):
 
     Threads: settled by any thread, and the first one counts; watched by any. Watchers run in their order on the thread
     that settles it, or at once on theirs if it is settled already, with no lock held: they must be short. What they
-    raise is logged when another thread's work would suffer. `_gate` guards outcome and watchers.
+    raise is logged when another thread's work would suffer. `_gate` guards outcome and watchers. An error is kept
+    without the frames it came through (`without_frames`).
     """
 
     __slots__ = ("_error", "_gate", "_response", "_watchers", "done", "effects_complete")
@@ -56,6 +63,8 @@ class Promise(Generic[T]):
 
     def settle(self, response: T | None, error: BaseException | None) -> bool:
         """Settle as another one was, whose watcher this may be; False when it was settled before."""
+        if error is not None:
+            without_frames(error)
         with self._gate:
             if self.done:
                 return False
@@ -100,7 +109,8 @@ class Promise(Generic[T]):
                 elif otherwise is not None:
                     made = otherwise(error)
                 else:
-                    raise error
+                    later.fail(error)
+                    return
             except Exception as failure:  # noqa: BLE001 - handed on to the one who answers
                 later.fail(failure)
                 return
@@ -130,6 +140,22 @@ class Promise(Generic[T]):
         if self._error is not None:
             raise self._error
         return self._response  # type: ignore[no-any-return]  # a T, as there is no error
+
+
+def without_frames(error: BaseException) -> None:
+    """Have an error let go of the frames that it came through.
+
+    Their variables hold the request, its bytes and mostly the error itself, which only the garbage collector would find
+    then, at its leisure: it counts objects, not bytes. What is no BrokerError keeps its traceback as text, for the log.
+    """
+    if error.__traceback__ is not None and not isinstance(error, BrokerError) and not hasattr(error, "__notes__"):
+        error.add_note("".join(traceback.format_exception(error)))
+    each: BaseException | None = error
+    for _ in range(MOST_CAUSES):
+        if each is None:
+            return
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
 
 
 def gather(

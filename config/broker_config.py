@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from kavka.config import ignored
 from kavka.config.broker_values import BrokerValues
 from kavka.config.cross_checks import check_together
-from kavka.config.dynamic import check_dynamic_names
+from kavka.config.dynamic_names import check_dynamic_names
 from kavka.config.listener_prefix import base_row, split_prefix
 from kavka.config.resolved import resolve
 from kavka.config.setting import Setting

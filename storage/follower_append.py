@@ -6,7 +6,7 @@ that it was fetched from (KAFKA-18723: such an answer was under way while the le
 
 from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.records.batch import BatchHeader, iter_batch_headers, verify_crc
-from kavka.storage.appending import AppendError, AppendResult
+from kavka.storage.append_result import AppendError, AppendResult
 from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.leader_append import LeaderLog
 from kavka.storage.log_answers import AbortedTransaction

@@ -16,7 +16,7 @@ from typing import Final
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import exchange_head, patch_offsets, read_header
 from kavka.protocol.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
-from kavka.storage.appending import AppendError, AppendResult, Origin, UnflushedError
+from kavka.storage.append_result import AppendError, AppendResult, Origin, UnflushedError
 from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.log_answers import AbortedTransaction
 from kavka.storage.log_state import NO_EPOCH

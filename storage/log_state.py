@@ -11,7 +11,7 @@ from kavka.config.topic_config import TopicConfig
 from kavka.config.values import LONG_MAX
 from kavka.protocol.errors import ErrorCode
 from kavka.storage import leader_epochs, partition_metadata
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import PASSING, Files, FinalDiskError, unlink_all
 from kavka.storage.leader_epochs import EpochStart, LeaderEpochs

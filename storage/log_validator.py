@@ -14,14 +14,16 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BATCH_HEADER, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, Codec
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
+    ATTRIBUTE_BITS_POSITION,
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     MAGIC_POSITION,
     TRANSACTIONAL_BIT,
+    BytesLike,
 )
-from kavka.storage.appending import AppendError, MalformedRequestError, Origin
+from kavka.storage.append_result import AppendError, MalformedRequestError, Origin
 
 NO_BOUND: Final = (1 << 63) - 1
 
@@ -82,6 +84,13 @@ class AppendRules:
         self.level = _level_of(config)
         self.walks_records = validate_all_records or self.is_compacted or self.before_max_ms != NO_BOUND
         self.looks_closer = self.walks_records or self.log_append_time or self.codec >= 0
+
+    def unpacks(self, records: BytesLike) -> bool:
+        """Whether `rewrite.fit` decompresses this batch, to whatever that comes to; looks at two of its bytes alone."""
+        if len(records) < HEADER_SIZE_BYTES:
+            return False
+        codec = records[ATTRIBUTE_BITS_POSITION] & CODEC_MASK
+        return codec != 0 and (self.walks_records or 0 <= self.codec != codec)
 
 
 def check_batch(

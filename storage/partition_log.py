@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kavka.config.topic_config import TopicConfig
 from kavka.storage import partition_metadata
-from kavka.storage.appending import AppendResult, Origin
+from kavka.storage.append_result import AppendResult, Origin
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.follower_append import append_copied
 from kavka.storage.leader_append import LeaderLog

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.log_answers import ProducerStatus
 from kavka.storage.verification_guards import (
     NEEDS_NO_VERIFICATION,
@@ -85,7 +85,8 @@ class ProducerStates:
     """The producers of one log.
 
     `map_end_offset`: everything below is accounted for. `first_unstable_offset`: where the earliest transaction began
-    that is open, or ended at or above the high watermark; -1 when there is none.
+    that is open, or ended at or above the high watermark; -1 when there is none. It may lie beyond the high watermark:
+    what readers are told, `ManagedLog.last_stable_offset`, is bounded by that.
     """
 
     __slots__ = ("_ongoing", "_producers", "first_unstable_offset", "map_end_offset", "unreplicated", "verifications")

@@ -21,7 +21,7 @@ from kavka.protocol.records.batch import (
 from kavka.protocol.records.errors import CompressionLimitError, UnsupportedCodecError
 from kavka.protocol.records.legacy import to_v2
 from kavka.protocol.records.validation import RecordsValidation
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.log_validator import AppendRules
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 from kavka.storage.log_validator import CheckedBatch
 
 if TYPE_CHECKING:

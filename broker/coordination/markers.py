@@ -30,7 +30,7 @@ from kavka.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kavka.protocol.records.builder import ControlType, build_control_batch
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.groups import GroupCoordination

@@ -15,7 +15,13 @@ Versions
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each
+from kavka.broker.settings.config_alteration import (
+    ResourceOutcome,
+    alter_config,
+    alter_each,
+    entries_of,
+    refuse_all,
+)
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_configs import (
@@ -30,8 +36,7 @@ if TYPE_CHECKING:
 
 
 def _refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None) -> AlterConfigsResponse:
-    error = BrokerError(code, message)
-    return _response([ResourceOutcome(each.resource_type, each.resource_name, error) for each in request.resources])
+    return _response(refuse_all(request.resources, code, message))
 
 
 @handles(AlterConfigsRequest, versions="0-2", error_answer=_refused)
@@ -56,13 +61,4 @@ def _replace(each: AlterConfigsResource, services: "Services", *, validate_only:
 
 
 def _response(outcomes: list[ResourceOutcome]) -> AlterConfigsResponse:
-    responses = [
-        AlterConfigsResourceResponse(
-            error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message or error.code.message,
-            resource_type=resource_type,
-            resource_name=name,
-        )
-        for resource_type, name, error in outcomes
-    ]
-    return AlterConfigsResponse(throttle_time_ms=0, responses=responses)
+    return AlterConfigsResponse(throttle_time_ms=0, responses=entries_of(outcomes, AlterConfigsResourceResponse))

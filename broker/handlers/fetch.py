@@ -68,6 +68,14 @@ LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 @handles(FetchRequest, versions="0-18")
 def fetch(request: FetchRequest, context: Context, services: Services) -> FetchResponse | Promise[FetchResponse]:
     connection = context.connection
+    if context.is_inline and _partition_count(request, services) > FEW_PARTITIONS:
+        # Only the connection's last fetch was a small one.
+        context.is_inline = False
+        context.session.prepare(FETCH_KEY, None)
+        begun: Promise[None] = Promise()
+        answer = begun.then(lambda _: fetch(request, context, services))
+        connection.thread.defer(connection, partial(begun.settle_by, lambda: None))
+        return answer
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
     if run.limits.is_follower:
@@ -102,6 +110,9 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         run.put_back(watched)
         operation = watched.wait(run.limits, min_bytes, connection, run.read_and_answer)
     connection.parked[operation] = None
+    if context.is_inline:
+        # What came with it, behind it, waits as long: for minutes, maybe.
+        connection.keep_pending_apart()
     services.purgatory.park(operation, watching, request.max_wait_ms)
     if connection.closed:
         operation.cancel()
@@ -344,6 +355,15 @@ class _Fetch:
         if endpoint is not None:
             rack = snapshot.brokers[leader_id].rack
             endpoints[leader_id] = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack)
+
+
+def _partition_count(request: FetchRequest, services: Services) -> int:
+    """How many partitions a request changes, or has to read: known without looking at each."""
+    return (
+        sum([len(each.partitions) for each in request.topics])
+        + sum([len(each.partitions) for each in request.forgotten_topics_data])
+        + services.fetch_sessions.partition_count_of(request)
+    )
 
 
 def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:

@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.settings import logger_levels
-from kavka.broker.settings.config_alteration import ResourceOutcome, alter_config, alter_each, setting_row
+from kavka.broker.settings.config_alteration import (
+    ResourceOutcome,
+    alter_config,
+    alter_each,
+    entries_of,
+    refuse_all,
+    setting_row,
+)
 from kavka.broker.settings.config_answers import BROKER_LOGGER, own_broker_id
 from kavka.cluster.promise import Promise
 from kavka.config.values import Type
@@ -49,8 +56,7 @@ SUBTRACT: Final = 3
 def _refused(
     request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
 ) -> IncrementalAlterConfigsResponse:
-    error = BrokerError(code, message)
-    return _response([ResourceOutcome(each.resource_type, each.resource_name, error) for each in request.resources])
+    return _response(refuse_all(request.resources, code, message))
 
 
 @handles(IncrementalAlterConfigsRequest, versions="0-1", error_answer=_refused)
@@ -131,13 +137,5 @@ def _alter_loggers(each: AlterConfigsResource, services: "Services", *, validate
 
 
 def _response(outcomes: list[ResourceOutcome]) -> IncrementalAlterConfigsResponse:
-    responses = [
-        AlterConfigsResourceResponse(
-            error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message or error.code.message,
-            resource_type=resource_type,
-            resource_name=name,
-        )
-        for resource_type, name, error in outcomes
-    ]
-    return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=responses)
+    entries = entries_of(outcomes, AlterConfigsResourceResponse)
+    return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=entries)

@@ -74,7 +74,7 @@ def offset_commit(
     services.groups.run(request.group_id, lambda shard: shard.commit(request, client, answer), refused)
     answered = promise.or_response()
     if isinstance(answered, OffsetCommitResponse) and is_faultless(answered):
-        prepare_commit(request, answered, context, services)
+        prepare_commit(request, answered, context, services, snapshot)
     return answered
 
 

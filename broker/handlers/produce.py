@@ -23,12 +23,7 @@ from typing import Final, TypeAlias
 
 from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
 from kavka.broker.partitions.partition import Partition
-from kavka.broker.partitions.transaction_verification import (
-    WORDS,
-    ProduceVerification,
-    UnverifiedBatch,
-    is_transactional,
-)
+from kavka.broker.partitions.transaction_verification import WORDS, ProduceVerification, UnverifiedBatch
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared_produce import OLDEST_VERSION, PRODUCE_KEY, Begun, begun_of, prepare_produce
@@ -48,7 +43,8 @@ from kavka.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kavka.storage.appending import AppendResult, MalformedRequestError, UnflushedError
+from kavka.protocol.records.header import is_transactional
+from kavka.storage.append_result import AppendResult, MalformedRequestError, UnflushedError
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"

@@ -112,7 +112,8 @@ class MetadataSnapshot:
     """The cluster at one moment; immutable but for `encoded`.
 
     `encoded` keeps answers that were made from this snapshot, by a key of the maker's choice, so that they go when the
-    snapshot does. Threads: any; entries are put and got whole, its maker bounds their number.
+    snapshot does. Threads: any; entries are put and got whole, its maker bounds their number. `token` stands for it
+    with those who only want to know whether it is still the same: to keep the snapshot itself would keep all of that.
     """
 
     __slots__ = (
@@ -123,6 +124,7 @@ class MetadataSnapshot:
         "names_by_id",
         "own_broker_id",
         "sorted_names_memo",
+        "token",
         "topics",
         "unadvertised",
     )
@@ -145,6 +147,7 @@ class MetadataSnapshot:
         self.controller_epoch: Final = controller_epoch
         self.own_broker_id: Final = own_broker_id
         self.unadvertised: Final = unadvertised
+        self.token: Final = object()
         self.encoded: dict[object, bytes] = {}
         self.sorted_names_memo: list[str] | None = None
 

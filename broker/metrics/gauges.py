@@ -1,4 +1,7 @@
-"""The values that are read when somebody asks: partitions, logs, the cluster, queues. Names as in docs/metrics.md."""
+"""The values that are read when somebody asks: partitions, logs, the cluster, queues. Names as in docs/metrics.md.
+
+Not here: the idle shares of threads, which are counted (`exposition.py`).
+"""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """What the broker counts while it works, at the price of an integer addition.
 
 Each thread counts in cells of its own (`ThreadCells`), so that no addition takes a lock or is lost; `Metrics` adds the
-cells up when somebody asks. Names and forms for Prometheus are made in `families.py`, never on a request's way.
+cells up when somebody asks. Names and forms for Prometheus are made in `exposition.py`, never on a request's way.
 
 Of each API the times of its last requests are kept, as Kafka's own histograms keep a sample of recent ones: storing six
 numbers costs a third of sorting six durations into buckets, and quantiles over a broker's whole life say nothing.

@@ -300,18 +300,17 @@ class Connection:
             pending.clear()
             pending.extend(zip(apart(frames), received_ns, charged, strict=True))
 
-    def drop_pending(self) -> tuple[int, int]:
-        """Forget the requests that have not run: how many, and the bytes that were charged for them."""
-        count = charged = 0
+    def drop_pending(self) -> int:
+        """Forget the requests that have not run: how much of the memory pool they were charged."""
+        charged = 0
         while self.pending:
             try:
                 _, _, charged_size_bytes = self.pending.popleft()
             except IndexError:
                 # The I/O thread that runs the connection took the last one.
                 break
-            count += 1
             charged += charged_size_bytes
-        return count, charged
+        return charged
 
     def _write_ready(self) -> None:
         done: list[Slot] = []

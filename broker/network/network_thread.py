@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 READ_BUDGET_BYTES: Final = 1024 * 1024
 
-RunInline = Callable[[Connection, int, "ThreadCells"], int]
-"""Runs the leading requests that need no I/O thread, and hands on what is left: how many it ran.
+RunInline = Callable[[Connection, int, "ThreadCells"], None]
+"""Runs the leading requests that need no I/O thread, and hands on what is left.
 
 Given the connection, whose `running` the caller holds and gives away, and when its requests were received (ns). Here
 `InlineRequests.run`, of broker/requests/request_runner.py; `SocketServer` makes one for each thread.
@@ -43,9 +43,8 @@ log = logging.getLogger(__name__)
 class NetworkThread(LoopThread):
     """Owns a loop and the connections dealt to it. Started by `start`, joined by `stop`.
 
-    Threads: everything runs on the loop's thread but `call`, `adopt`, `answered`, `start` and `stop`. The counters are
-    written by this thread only (`answered_count` under each connection's write lock: a rare lost count is accepted)
-    and read by any. `_gate` guards `_stopped`.
+    Threads: everything runs on the loop's thread but `call`, `adopt`, `answered`, `waiting_count`, `start` and `stop`.
+    `_gate` guards `_stopped`.
     """
 
     def __init__(
@@ -88,7 +87,11 @@ class NetworkThread(LoopThread):
         self._departure = Departure(self._pause, self._close_or_log, self._call_later)
         self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self._call_later)
         self._next_id = 0
-        self.received_count = 0
+
+    @property
+    def waiting_count(self) -> int:
+        """How many requests of its connections have been read and not been run. Any thread."""
+        return sum([len(connection.pending) for connection in list(self.connections.values())])
 
     def retire(self) -> None:
         """Take no more connections, let those there are go with their answers, and end. `stop` it later. Any thread."""
@@ -175,9 +178,7 @@ class NetworkThread(LoopThread):
         self._loop.call_later(delay_s, function, *arguments)
 
     def _drop_pending(self, connection: Connection) -> None:
-        count, charged_size_bytes = connection.drop_pending()
-        self._queue.discard(count)
-        self._queue.release(charged_size_bytes)
+        self._queue.release(connection.drop_pending())
 
     def _begin(self) -> None:
         self._cells = self._metrics.enlist("network")
@@ -320,13 +321,11 @@ class NetworkThread(LoopThread):
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes
         if has_turn and is_at_rest and not charged and answers.backlog_size_bytes < MAX_UNSENT_BYTES:
-            self.received_count += len(frames) - self._run_inline(connection, now_ns, self._cells)
+            self._run_inline(connection, now_ns, self._cells)
             if not pending:
                 return
-        else:
-            self.received_count += len(frames)
-            if has_turn or connection.running.acquire(False):
-                self._queue.put(connection)
+        elif has_turn or connection.running.acquire(False):
+            self._queue.put(connection)
         if (
             len(pending) + len(answers.slots) >= MAX_UNANSWERED
             or answers.backlog_size_bytes + answers.held_up_size_bytes >= MAX_UNSENT_BYTES

@@ -13,7 +13,7 @@ of its turns is bounded by its own limits (`connection.py`).
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
@@ -22,23 +22,10 @@ LARGE_FRAME_BYTES: Final = 64 * 1024
 """Frames above this are charged to the memory pool; smaller ones are bounded by their number."""
 
 
-class Received(Protocol):
-    """A network thread's count of requests."""
-
-    received_count: int
-
-
-class Finished(Protocol):
-    """An I/O thread's count of requests."""
-
-    finished_count: int
-
-
 class RequestQueue:
     """The shared queue and its bounds.
 
-    Threads: any. The counts are kept by the threads that make them, each its own, and only added up here.
-    `_lock` guards the memory pool and the connections that wait for it.
+    Threads: any. `_lock` guards the memory pool and the connections that wait for it.
     """
 
     def __init__(self, max_requests: int, max_bytes: int) -> None:
@@ -50,20 +37,10 @@ class RequestQueue:
         self.max_requests = max_requests
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self.receivers: list[Received] = []
-        self.finishers: list[Finished] = []
-        self._discarded_count = 0
         self.is_abandoned = False
         """Set when the last I/O thread has ended: whoever has work does it himself."""
         self._charged_bytes = 0
         self._waiting_for_memory: dict[Connection, None] = {}
-
-    @property
-    def depth(self) -> int:
-        """How many requests have been received and not been run."""
-        received = sum([receiver.received_count for receiver in self.receivers])
-        finished = sum([finisher.finished_count for finisher in self.finishers])
-        return received - finished - self._discarded_count
 
     def has_room_for(self, connection: "Connection") -> bool:
         """Whether a connection may bring more requests. If not, the end of its own next turn is when to ask again."""
@@ -87,25 +64,6 @@ class RequestQueue:
         """Queue a connection if it has requests, may run them, and nobody runs it."""
         if connection.pending and not connection.congested and connection.running.acquire(blocking=False):
             self.put(connection)
-
-    def forget_receiver(self, receiver: Received) -> None:
-        """A network thread has ended: what it counted stays."""
-        with self._lock:
-            self.receivers = [each for each in self.receivers if each is not receiver]
-            self._discarded_count -= receiver.received_count
-
-    def forget_finisher(self, finisher: Finished) -> None:
-        """An I/O thread has ended: what it counted stays."""
-        with self._lock:
-            # In this order, and the other way round above: a depth that is seen in between is too small, never too
-            # large, which would have somebody wait for room that there is.
-            self._discarded_count += finisher.finished_count
-            self.finishers = [each for each in self.finishers if each is not finisher]
-
-    def discard(self, count: int) -> None:
-        """Requests of a closed connection that will never run."""
-        with self._lock:
-            self._discarded_count += count
 
     def is_chargeable(self, connection: "Connection", frame_size_bytes: int) -> bool:
         """Whether the pool has a limit, and the frame that a connection receives is large and not yet accounted for."""

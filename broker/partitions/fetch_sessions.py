@@ -174,6 +174,14 @@ class FetchSessions:
         with self._lock:
             return sum(len(session.partitions) for session in self._sessions.values())
 
+    def partition_count_of(self, request: FetchRequest) -> int:
+        """How many partitions the session holds that the request goes on with, if it does."""
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return 0
+        with self._lock:
+            session = self._sessions.get(request.session_id)
+        return 0 if session is None else len(session.partitions)
+
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, changes: Changes
     ) -> tuple[FetchSession | None, Asked]:

@@ -25,12 +25,12 @@ from kavka.broker.partitions.role import NO_EPOCH, NO_ROLE, RECOVERING, GrantedI
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 from kavka.storage.log_state import NOBODYS_EPOCH
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 if TYPE_CHECKING:
-    from kavka.storage.appending import AppendResult
+    from kavka.storage.append_result import AppendResult
     from kavka.storage.log_validator import CheckedBatch
     from kavka.storage.partition_log import PartitionLog
 

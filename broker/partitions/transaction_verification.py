@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kavka.broker.coordination.transactions import Codes, told_to_producer
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.header import (
-    ATTRIBUTE_BITS_POSITION,
-    HEADER_SIZE_BYTES,
-    MAGIC_POSITION,
     PRODUCER_POSITION,
-    TRANSACTIONAL_BIT,
+    is_transactional,
     unpack_producer,
     unpack_producer_and_sequence,
 )
@@ -43,16 +40,6 @@ WORDS: Final = {
     ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator cannot say now whether the partition takes part",
 }
 """Where the code alone would mislead."""
-
-
-def is_transactional(records: memoryview | None) -> bool:
-    """Whether the batch belongs to a transaction; looks at one byte of its attributes."""
-    return (
-        records is not None
-        and len(records) >= HEADER_SIZE_BYTES
-        and records[MAGIC_POSITION] == 2
-        and records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT != 0
-    )
 
 
 class UnverifiedBatch(NamedTuple):

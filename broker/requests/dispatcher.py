@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kavka.broker.network.answers import NO_ANSWER, Answer, Part
 from kavka.broker.requests.handling import Context, Handler
-from kavka.cluster.promise import Promise
+from kavka.cluster.promise import Promise, without_frames
 from kavka.protocol import api
 from kavka.protocol.codec import decoder, encode_parts, encoder
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -180,6 +180,7 @@ class Dispatcher:
     def _put_error(self, context: Context, route: Route, request: Any, failure: BaseException) -> bool:
         """Fill the slot with the error. False if nothing can carry it: the slot stays open, the connection must go."""
         response = self._error_response(route, request, failure, context)
+        without_frames(failure)
         if response is None:
             return False
         self._put_answer(context, route, response)

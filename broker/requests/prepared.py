@@ -41,7 +41,7 @@ class Prepared:
 
         CLOSES if it failed and has no answer that could say so: the caller writes the answers before it and closes.
         Unless `may_wait`, whatever would wait for a disk is left to the ordinary way, and so is a request above 16 KiB
-        that costs more than writing its bytes. Raises nothing.
+        that costs more than writing its bytes, or one that would be unpacked. Raises nothing.
         """
         return None
 

@@ -20,6 +20,7 @@ from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCom
 from kavka.protocol.records.batch import Codec
 
 if TYPE_CHECKING:
+    from kavka.broker.metadata.metadata_cache import MetadataSnapshot
     from kavka.broker.metrics.registry import ThreadCells
     from kavka.broker.requests.handling import Context
     from kavka.broker.services import Services
@@ -34,6 +35,9 @@ OFFSET_SIZE_BYTES: Final = 8
 MAX_PARTITIONS: Final = 32
 MAX_SIZE_BYTES: Final = 4096
 """What a connection may have remembered is bounded by this."""
+WORTH_USES: Final = 4
+"""To remember a commit costs more than so many that are remembered save."""
+MOST_UNUSED: Final = 6
 MARK: Final = 0x4B61766B61204A00
 
 _OFFSET: Final = struct.Struct(">q").unpack_from
@@ -43,22 +47,38 @@ _MARK: Final = struct.Struct(">q").pack
 class PreparedCommits(Prepared):
     """What one connection remembers of its commits."""
 
-    __slots__ = ("_last_size_bytes", "_services", "_shape")
+    __slots__ = ("_last_size_bytes", "_rest", "_services", "_shape", "_unused")
 
     def __init__(self, services: "Services") -> None:
         self._services = services
         self._shape: CommitShape | None = None
         self._last_size_bytes = 0
+        self._unused = 0
+        self._rest = 0
 
-    def learn(self, request: OffsetCommitRequest, response: OffsetCommitResponse, context: "Context") -> None:
-        """A commit was answered well: remember it, if the one before was as long."""
+    def learn(
+        self,
+        request: OffsetCommitRequest,
+        response: OffsetCommitResponse,
+        context: "Context",
+        snapshot: "MetadataSnapshot",
+    ) -> None:
+        """A commit was answered well: remember it, if the one before was as long.
+
+        More and more seldom while nothing that was remembered comes again, as of who commits for partitions in turn.
+        """
         frame = context.frame
         if not frame or len(frame) > MAX_SIZE_BYTES or context.api_version < OLDEST_VERSION:
             return
         if len(frame) != self._last_size_bytes:
             self._last_size_bytes = len(frame)
+        elif self._rest:
+            self._rest -= 1
         else:
-            self._shape = _shape_of(request, response, context, frame, self._services)
+            shape = self._shape
+            self._unused = 0 if shape is None or shape.uses >= WORTH_USES else min(self._unused + 1, MOST_UNUSED)
+            self._rest = (1 << self._unused) - 1
+            self._shape = _shape_of(request, response, context, frame, self._services, snapshot)
 
     def is_small(self, frame: memoryview) -> bool:
         return True
@@ -71,12 +91,13 @@ class PreparedCommits(Prepared):
         if shape is None or frame.nbytes != shape.size_bytes:
             return None
         services = self._services
-        if shape.snapshot is not services.metadata.current or shape.hosted is not services.replicas.partitions:
-            # The topic may have gone, or the group be coordinated elsewhere.
+        if shape.snapshot_token is not services.metadata.current.token:
+            # The topic may have gone.
             self._shape = None
             return None
         answer = shape.commit(frame)
         if answer is not None:
+            shape.uses += 1
             cells.event(shape.counter, shape.offset_count)
         return answer
 
@@ -95,10 +116,10 @@ class CommitShape:
         "_repeated",
         "_run_at_once",
         "counter",
-        "hosted",
         "offset_count",
         "size_bytes",
-        "snapshot",
+        "snapshot_token",
+        "uses",
     )
 
     def __init__(
@@ -110,12 +131,14 @@ class CommitShape:
         answer: bytes,
         counter: str,
         services: "Services",
+        snapshot: "MetadataSnapshot",
     ) -> None:
         self.size_bytes = len(frame)
-        self.snapshot = services.metadata.current
-        self.hosted = services.replicas.partitions
+        self.snapshot_token = snapshot.token
+        self.uses = 0
         groups = services.groups
-        self._coordinated = self.hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
+        hosted = services.replicas.partitions
+        self._coordinated = hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
         (self._key_version, _) = read_head(frame)
         starts = [HEAD_SIZE_BYTES, *(position + OFFSET_SIZE_BYTES for position in positions)]
         ends = [*positions, len(frame)]
@@ -143,6 +166,7 @@ class CommitShape:
                 return None
         coordinated = self._coordinated
         if coordinated is None or not coordinated.role.is_sole:
+            # Coordinated elsewhere, maybe, or to be answered when others have it.
             return None
         source = coordinated.log
         if source is None or source.flushes_by_count:
@@ -161,9 +185,16 @@ class CommitShape:
 
 
 def prepare_commit(
-    request: OffsetCommitRequest, response: OffsetCommitResponse, context: "Context", services: "Services"
+    request: OffsetCommitRequest,
+    response: OffsetCommitResponse,
+    context: "Context",
+    services: "Services",
+    snapshot: "MetadataSnapshot",
 ) -> None:
-    """Have commits like this one, which stands, take the short way, unless each has to be authorised."""
+    """Have commits like this one, which stands, take the short way, unless each has to be authorised.
+
+    `snapshot`: that in which its topics were found.
+    """
     session = context.session
     if session.authorizer is not None:
         return
@@ -171,7 +202,7 @@ def prepare_commit(
     if not isinstance(prepared, PreparedCommits):
         prepared = PreparedCommits(services)
         session.prepare(OFFSET_COMMIT_KEY, prepared)
-    prepared.learn(request, response, context)
+    prepared.learn(request, response, context, snapshot)
 
 
 def is_faultless(response: OffsetCommitResponse) -> bool:
@@ -185,6 +216,7 @@ def _shape_of(
     context: "Context",
     frame: memoryview,
     services: "Services",
+    snapshot: "MetadataSnapshot",
 ) -> CommitShape | None:
     """None for a request that was not written the plain way, or has too many partitions.
 
@@ -221,4 +253,4 @@ def _shape_of(
     except ValueError:
         return None
     head = ResponseHead(OFFSET_COMMIT_KEY, version)
-    return CommitShape(repeated, frame, positions, head, encode(response, version), COMMITS, services)
+    return CommitShape(repeated, frame, positions, head, encode(response, version), COMMITS, services, snapshot)

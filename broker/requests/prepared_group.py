@@ -7,7 +7,8 @@ another thread, all the more as its members ask all at once.
 
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared
+from kavka.protocol.headers import decode_request_header
 
 if TYPE_CHECKING:
     from kavka.broker.coordination.groups import GroupCoordination
@@ -17,28 +18,41 @@ if TYPE_CHECKING:
 JOIN_GROUP_KEY: Final = 11
 SYNC_GROUP_KEY: Final = 14
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
-MAX_ID_CHARACTERS: Final = 256
+MAX_FRONT_BYTES: Final = 1024
 """What a connection may have remembered is bounded by this."""
+MAX_LENGTH_BYTES: Final = 3
+"""Of the group id's length: an int16, or a varint."""
 
 
 class OfGroup(Prepared):
-    """Of a connection whose last request of the API was about that group, and the next will be."""
+    """Of a connection whose last request of the API was about that group."""
 
-    __slots__ = ("_groups", "group_id")
+    __slots__ = ("_front", "_groups", "group_id")
 
-    def __init__(self, group_id: str, groups: "GroupCoordination") -> None:
+    def __init__(self, group_id: str, front: bytes, groups: "GroupCoordination") -> None:
+        """`front`: the bytes between correlation id and the group's, and that: all three APIs name the group first."""
         self.group_id = group_id
+        self._front = front
         self._groups = groups
 
     def is_small(self, frame: memoryview) -> bool:
-        return self._groups.is_small(self.group_id)
+        return self.fits(frame) and self._groups.is_small(self.group_id)
+
+    def fits(self, frame: memoryview) -> bool:
+        """Whether a request is about that group, and by the same client id."""
+        front = self._front
+        return frame[HEAD_SIZE_BYTES : HEAD_SIZE_BYTES + len(front)] == front
 
 
 def prepare_for_group(api_key: int, group_id: str, context: "Context", services: "Services") -> None:
     """Have requests like this one, about that group, run by network threads while it is small."""
-    if len(group_id) > MAX_ID_CHARACTERS:
-        return
     session = context.session
+    frame = context.frame
     known = session.prepared.get(api_key)
-    if not isinstance(known, OfGroup) or known.group_id != group_id:
-        session.prepare(api_key, OfGroup(group_id, services.groups))
+    if not frame or (isinstance(known, OfGroup) and known.fits(frame)):
+        return
+    name = group_id.encode()
+    body_offset = decode_request_header(frame).body_offset
+    end = bytes(frame[: body_offset + MAX_LENGTH_BYTES + len(name)]).find(name, body_offset) + len(name)
+    if len(name) <= end <= MAX_FRONT_BYTES:
+        session.prepare(api_key, OfGroup(group_id, bytes(frame[HEAD_SIZE_BYTES:end]), services.groups))

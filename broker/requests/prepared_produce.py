@@ -32,14 +32,8 @@ from kavka.broker.requests.topic_shape import (
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
-from kavka.protocol.records.header import (
-    ATTRIBUTE_BITS_POSITION,
-    HEADER_SIZE_BYTES,
-    PRODUCER_POSITION,
-    TRANSACTIONAL_BIT,
-    unpack_producer,
-)
-from kavka.storage.appending import AppendResult, UnflushedError
+from kavka.protocol.records.header import PRODUCER_POSITION, is_transactional, unpack_producer
+from kavka.storage.append_result import AppendResult, UnflushedError
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
@@ -52,10 +46,19 @@ OLDEST_VERSION: Final = 5
 EMPTY_TAGS: Final = b"\0\0\0"
 """No tagged fields of the partition, the topic and the request."""
 MAX_SHAPES: Final = 256
+"""So many partitions some clients (librdkafka's) write to by requests for one each."""
+MAX_FRONT_BYTES: Final = 1024
+"""Of a request without its records: client id, transactional id and topic have 250 characters each, mostly fewer.
+
+A shape is as long at the most, and each connection keeps its own: those of longer requests are not remembered.
+"""
 MAX_LENGTHS: Final = 4
 PRODUCE_KEY: Final = 0
 LONG_BYTES: Final = 16 * 1024
-"""Others should not wait while the records of a longer request are walked, at microseconds each."""
+"""Others should not wait while the records of a longer request are walked, at microseconds each.
+
+Nor while those of a compressed batch are, however short it is: it may unpack to a thousand times its size.
+"""
 
 Begun = dict[int, AppendResult | UnflushedError]
 """What has become of the leading batches of a request, by partition: they were appended."""
@@ -97,13 +100,12 @@ class ProduceShape:
 class PreparedProduces(Prepared):
     """The shapes of one connection's produce requests."""
 
-    __slots__ = ("_begun", "_hosted", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
+    __slots__ = ("_begun", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
 
     closing_reason = "a produce with acks=0 failed, and no answer can say so"
 
     def __init__(self, services: "Services") -> None:
         self._services = services
-        self._hosted: object = None
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
         self._topic_lengths: tuple[int, ...] = ()
@@ -116,7 +118,10 @@ class PreparedProduces(Prepared):
         version = context.api_version
         if frame is None or len(request.topic_data) != 1:
             return
-        if len(request.topic_data[0].partition_data) == 1:
+        partitions = request.topic_data[0].partition_data
+        if frame.nbytes - sum([len(data.records or b"") for data in partitions]) > MAX_FRONT_BYTES:
+            return
+        if len(partitions) == 1:
             end = _shape_end(request, frame, version)
             if end:
                 self._make_room()
@@ -145,9 +150,6 @@ class PreparedProduces(Prepared):
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
-        services = self._services
-        if self._hosted is not services.replicas.partitions:
-            return None
         for end in self._lengths:
             shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
             if shape is not None:
@@ -160,21 +162,24 @@ class PreparedProduces(Prepared):
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
         log = partition.log
-        if log is None:
-            return None
-        if not may_wait and (log.flushes_by_count or (frame.nbytes > LONG_BYTES and log.rules.looks_closer)):
+        if log is None or not partition.role.is_leader:
+            # It has gone, or is another by that name now: those that are led by others have gone as well, mostly.
+            self.forget()
             return None
         if records is None or (shape.acks == -1 and not partition.role.is_sole):
             return None
-        if len(records) < HEADER_SIZE_BYTES:
+        if not may_wait and (
+            log.flushes_by_count
+            or (log.rules.looks_closer and (frame.nbytes > LONG_BYTES or log.rules.unpacks(records)))
+        ):
             return None
-        if records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT and not (
+        if is_transactional(records) and not (
             shape.is_transactional and log.producers.has_open_transaction(*unpack_producer(records, PRODUCER_POSITION))
         ):
             return None
         try:
             first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = partition.append(
-                records, shape.acks, shape.version, services.now_ms()
+                records, shape.acks, shape.version, self._services.now_ms()
             )
         except UnflushedError as failure:
             return self._unflushed(shape, correlation_id, failure, cells)
@@ -182,7 +187,7 @@ class PreparedProduces(Prepared):
             return None
         topic_cells = cells.topic(partition.topic)
         topic_cells.produce_requests += 1
-        topic_cells.bytes_in += len(records)
+        topic_cells.bytes_in += records.nbytes
         if not duplicate:
             topic_cells.messages_in += last_offset - first_offset + 1
         # A repeated batch may have been flushed, and so be seen, only now.
@@ -219,9 +224,9 @@ class PreparedProduces(Prepared):
         if batches is None or results is None:
             return None
         topic_cells = cells.topic(shape.topic)
-        topic_cells.produce_requests += len(batches)
         for (partition, records), (first_offset, last_offset, _, _, duplicate) in zip(batches, results, strict=True):
-            topic_cells.bytes_in += len(records)
+            topic_cells.produce_requests += 1
+            topic_cells.bytes_in += records.nbytes
             if not duplicate:
                 topic_cells.messages_in += last_offset - first_offset + 1
             if partition.data_arrived.operations or partition.high_watermark_moved.operations:
@@ -246,12 +251,9 @@ class PreparedProduces(Prepared):
         return None
 
     def _make_room(self) -> None:
-        """Forget the shapes if partitions have changed, or there are too many."""
-        hosted = self._services.replicas.partitions
-        if self._hosted is not hosted or len(self._shapes) + len(self._topic_shapes) >= MAX_SHAPES:
-            self._shapes.clear()
-            self._topic_shapes.clear()
-            self._hosted = hosted
+        """Forget the shapes if there are too many."""
+        if len(self._shapes) + len(self._topic_shapes) >= MAX_SHAPES:
+            self.forget()
 
     def _unflushed(
         self, shape: ProduceShape, correlation_id: int, failure: UnflushedError, cells: "ThreadCells"
@@ -310,7 +312,7 @@ def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:
 
 def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
     """The records behind their size at `position`, if nothing but empty tagged fields comes after them."""
-    length = len(frame)
+    length = frame.nbytes
     if not is_flexible:
         if length < position + 4:
             return None

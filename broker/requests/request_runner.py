@@ -38,9 +38,12 @@ MAX_INLINE_BYTES: Final = 16 * 1024
 MAX_ALONE_BYTES: Final = TURN_BYTES
 """But where one connection alone sends such, prepared ones up to this."""
 ANY_SIZE: Final = 1 << 62
+ANY_TIME_NS: Final = 1 << 62
 HELD: Final = -1
 SLOW_TURN_NS: Final = 25_000_000
 """For a network thread, which is to rest from running requests then."""
+USUAL_NS: Final = 20_000
+"""What one request may take beside that: many quick ones are no slow turn."""
 FIRST_REST_NS: Final = 250_000_000
 LONGEST_REST_NS: Final = 4_000_000_000
 BULK_NS: Final = 100_000_000
@@ -51,16 +54,16 @@ Run = tuple[memoryview, int, int, int]
 
 
 class RequestRunner:
-    """Runs requests; one a thread, which alone calls `run_turn`.
+    """Runs requests; one a thread, which alone calls `run_turn`."""
 
-    Threads: `finished_count` is written by that one, and read by any.
-    """
+    def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher", longest_turn_ns: int = ANY_TIME_NS) -> None:
+        """A turn ends behind the prepared request with which it has taken longer than `longest_turn_ns`.
 
-    def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher") -> None:
+        Beside that, each request may take `USUAL_NS`.
+        """
         self._queue = queue
         self._dispatcher = dispatcher
-        self.finished_count = 0
-        """How many were run."""
+        self._longest_turn_ns = longest_turn_ns
 
     def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, inline_bytes: int = 0) -> int:
         """Run requests of a connection until there are none or its turn is over, and hand on what is left: how many.
@@ -74,10 +77,11 @@ class RequestRunner:
         slots = answers.slots
         is_inline, most_bytes = inline_bytes > 0, inline_bytes or ANY_SIZE
         most_requests = MAX_INLINE_REQUESTS if is_inline else TURN_REQUESTS
+        turn_ends_ns = started_ns + self._longest_turn_ns
         count = size = 0
         ready: list[bytes] = []
         runs: list[Run] = []
-        while pending and count < most_requests and size < TURN_BYTES:
+        while pending and count < most_requests and size < TURN_BYTES and started_ns <= turn_ends_ns:
             if (slots or answers.backlog) and connection.congested:
                 break
             try:
@@ -93,9 +97,9 @@ class RequestRunner:
                 pending.appendleft(received)
                 break
             count += 1
+            turn_ends_ns += USUAL_NS
             size += frame.nbytes
             connection.taken_bytes += frame.nbytes
-            self.finished_count += 1
             if prepared is not None and answer is not None:
                 done_ns = now_ns()
                 runs += [(frame, received_ns, started_ns, done_ns)]
@@ -127,10 +131,7 @@ class RequestRunner:
         """
         context = Context(connection, *received)
         context.started_ns = started_ns
-        if is_inline:
-            context.is_inline = True
-            # Behind a fetch that waits, for minutes maybe.
-            connection.keep_pending_apart()
+        context.is_inline = is_inline
         if not self._dispatcher.execute(context):
             return HELD
         answer = context.answer
@@ -172,8 +173,8 @@ class InlineRequests(RequestRunner):
     """What one network thread runs itself. Threads: that network thread alone."""
 
     def __init__(self, queue: "RequestQueue", dispatcher: "Dispatcher", slow_ns: int = SLOW_TURN_NS) -> None:
-        """A turn that takes longer than `slow_ns` sends requests to the I/O threads for a while."""
-        super().__init__(queue, dispatcher)
+        """A turn that takes longer than `slow_ns` ends, and sends requests to the I/O threads for a while."""
+        super().__init__(queue, dispatcher, longest_turn_ns=slow_ns)
         self._slow_ns = slow_ns
         self._rest_ns = FIRST_REST_NS
         self._resting_until_ns = 0
@@ -181,21 +182,20 @@ class InlineRequests(RequestRunner):
         self._bulk_until_ns = 0
         self._crowded_until_ns = 0
 
-    def run(self, connection: "Connection", received_ns: int, cells: "ThreadCells") -> int:
-        """Run the leading requests that may be run here, and hand on the others: how many were run.
+    def run(self, connection: "Connection", received_ns: int, cells: "ThreadCells") -> None:
+        """Run the leading requests that may be run here, and hand on the others.
 
         The caller holds the connection's `running`, which it gives away; nothing of it waits to be answered.
         """
         is_large = connection.pending[0][0].nbytes > MAX_INLINE_BYTES
         if received_ns < self._resting_until_ns or (is_large and not self._sends_alone(connection.id, received_ns)):
             self._queue.put(connection)
-            return 0
+            return
         count = self.run_turn(connection, cells, received_ns, MAX_ALONE_BYTES if is_large else MAX_INLINE_BYTES)
         if count:
             ended_ns = now_ns()
             if ended_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
                 self._watch_pace(ended_ns, ended_ns - received_ns, count)
-        return count
 
     def _sends_alone(self, connection_id: int, now_ns: int) -> bool:
         """Whether no other connection has sent large requests of late."""
@@ -207,7 +207,7 @@ class InlineRequests(RequestRunner):
         return now_ns >= self._crowded_until_ns
 
     def _watch_pace(self, ended_ns: int, taken_ns: int, count: int) -> None:
-        if taken_ns > self._slow_ns + count * 20_000:
+        if taken_ns > self._slow_ns + count * USUAL_NS:
             self._resting_until_ns = ended_ns + self._rest_ns
             self._rest_ns = min(2 * self._rest_ns, LONGEST_REST_NS)
         elif self._rest_ns > FIRST_REST_NS and ended_ns - self._resting_until_ns > LONGEST_REST_NS:

@@ -17,12 +17,12 @@ from kavka.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka.protocol.records.header import ATTRIBUTE_BITS_POSITION, HEADER_SIZE_BYTES, TRANSACTIONAL_BIT
+from kavka.protocol.records.header import HEADER_SIZE_BYTES, is_transactional
 from kavka.protocol.varint import read_varint
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
-    from kavka.storage.appending import AppendResult
+    from kavka.storage.append_result import AppendResult
 
 FLEXIBLE_SINCE: Final = VERSIONS[ApiKey.PRODUCE].flexible_since
 TOPIC_IDS_SINCE: Final = 13
@@ -96,7 +96,9 @@ class TopicShape:
             log = partition.log
             if log is None or (self.version >= TOPIC_IDS_SINCE and partition.topic_id != self._topic_id):
                 return None
-            if not may_wait and (log.flushes_by_count or (is_long and log.rules.looks_closer)):
+            if not may_wait and (
+                log.flushes_by_count or (log.rules.looks_closer and (is_long or log.rules.unpacks(records)))
+            ):
                 return None
             batches += [(partition, records)]
         return batches
@@ -115,7 +117,7 @@ class TopicShape:
 
     def _read(self, frame: memoryview, position: int) -> dict[int, memoryview] | None:
         """Records by partition, in the request's order; None if something is unusual. Raises where the frame ends."""
-        length, is_flexible = len(frame), self._is_flexible
+        length, is_flexible = frame.nbytes, self._is_flexible
         if is_flexible:
             count = frame[position] - 1
             position += 1
@@ -135,9 +137,9 @@ class TopicShape:
             position = start + size
             if size < HEADER_SIZE_BYTES or position > length or index in found:
                 return None
-            if frame[start + ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT:
+            found[index] = records = frame[start:position]
+            if is_transactional(records):
                 return None
-            found[index] = frame[start:position]
             if is_flexible:
                 if frame[position]:
                     return None

@@ -81,6 +81,25 @@ def alter_each(
     return gather([outcome_of(each) for each in resources], respond)
 
 
+def refuse_all(resources: Sequence[R], code: ErrorCode, message: str | None) -> list[ResourceOutcome]:
+    """What becomes of the resources of a request that is refused as a whole."""
+    error = BrokerError(code, message)
+    return [ResourceOutcome(each.resource_type, each.resource_name, error) for each in resources]
+
+
+def entries_of(outcomes: Sequence[ResourceOutcome], entry: Callable[..., T]) -> list[T]:
+    """The response's entries, `entry` being the class that either response has for them."""
+    return [
+        entry(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message or error.code.message,
+            resource_type=resource_type,
+            resource_name=name,
+        )
+        for resource_type, name, error in outcomes
+    ]
+
+
 def alter_config(
     resource_type: int, name: str, new_settings: ConfigUpdate, services: "Services", *, validate_only: bool
 ) -> Promise[None]:
@@ -134,7 +153,10 @@ def _checked(
 def _checked_broker_change(
     broker_id: int | None, new_settings: ConfigUpdate, services: "Services", pending: PendingChange | None
 ) -> ConfigUpdate:
-    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at."""
+    """As `_checked`; what may fail of it is done for `pending`, None where the change is only to be looked at.
+
+    Names that may not change at run time are refused by `check_broker_change`: see kavka/config/dynamic_names.py.
+    """
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)

@@ -14,7 +14,7 @@ from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
-from kavka.config.dynamic import check_dynamic_names
+from kavka.config.dynamic_names import check_dynamic_names
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of, split_prefix
 from kavka.config.promises import check_promises

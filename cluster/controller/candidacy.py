@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events
+from kavka.cluster.controller.elect_leaders import balance_leaders, take_election_wishes
 from kavka.cluster.controller.election import ControllerElection
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.feature_levels import agree
-from kavka.cluster.controller.leader_elections import balance_leaders, take_election_wishes
 from kavka.cluster.controller.looks import Look
 from kavka.cluster.controller.own_registration import OwnRegistration
 from kavka.cluster.controller.reassignment_requests import take_reassignments

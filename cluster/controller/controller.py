@@ -12,9 +12,9 @@ from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.broker_changes import shut_down
 from kavka.cluster.controller.candidacy import Candidacy
 from kavka.cluster.controller.context import TopicPartition
+from kavka.cluster.controller.elect_leaders import elect_leaders
 from kavka.cluster.controller.feature_levels import update_features
 from kavka.cluster.controller.isr_changes import alter_partitions
-from kavka.cluster.controller.leader_elections import elect_leaders
 from kavka.cluster.controller.producer_id_blocks import allocate_block
 from kavka.cluster.controller.reassignment_requests import alter_reassignments, list_reassignments
 from kavka.cluster.controller.requests import (

@@ -14,7 +14,7 @@ from kavka.cluster.controller.context import (
     PartitionPhase,
     TopicPartition,
 )
-from kavka.cluster.controller.elections import (
+from kavka.cluster.controller.leader_choice import (
     Elected,
     elect_after_failure,
     elect_first,

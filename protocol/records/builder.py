@@ -22,7 +22,7 @@ from kavka.protocol.records.header import (
     TimestampType,
     write_crc,
 )
-from kavka.protocol.records.record import Record, wrap_i64
+from kavka.protocol.records.record import PackedHeaders, Record, wrap_i64
 
 
 class ControlType(IntEnum):
@@ -171,10 +171,14 @@ def _put_record(out: bytearray, record: Record, timestamp_delta: int, offset_del
     _put_varint(body, offset_delta)
     _put_nullable_bytes(body, record.key)
     _put_nullable_bytes(body, record.value)
-    _put_varint(body, len(record.headers))
-    for key, value in record.headers:
-        _put_nullable_bytes(body, key.encode("utf-8", "surrogateescape"))
-        _put_nullable_bytes(body, value)
+    headers = record.headers
+    if isinstance(headers, PackedHeaders):
+        body += headers.packed
+    else:
+        _put_varint(body, len(headers))
+        for key, value in headers:
+            _put_nullable_bytes(body, key.encode("utf-8", "surrogateescape"))
+            _put_nullable_bytes(body, value)
     _put_varint(out, len(body))
     out += body
 

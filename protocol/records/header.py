@@ -181,6 +181,16 @@ def claimed_size_bytes(start: BytesLike) -> int:
     return LOG_OVERHEAD_BYTES + int.from_bytes(start[BATCH_LENGTH_POSITION:LOG_OVERHEAD_BYTES], "big")
 
 
+def is_transactional(records: BytesLike | None) -> bool:
+    """Whether the batch that these records begin with is part of a transaction; looks at two of its bytes alone."""
+    return (
+        records is not None
+        and len(records) >= HEADER_SIZE_BYTES
+        and records[MAGIC_POSITION] == 2
+        and records[ATTRIBUTE_BITS_POSITION] & TRANSACTIONAL_BIT != 0
+    )
+
+
 def verify_crc(data: BytesLike, position: int, header: BatchHeader) -> None:
     """Compare the CRC of the batch at `position` with that of its `header`; CorruptRecordsError if they differ."""
     end = position + LOG_OVERHEAD_BYTES + header[_LENGTH]

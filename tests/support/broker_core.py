@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kavka.broker.metadata.metadata_cache import MetadataCache
+from kavka.broker.metadata.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
@@ -26,6 +26,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka.protocol.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import BROKER_ID, topic_id_of, update_metadata
@@ -146,6 +147,28 @@ class BrokerCore:
         role = partition.role
         partition.role = role.committed(isr, role.partition_epoch + 1, role.recovery_state)
         partition.wake_all()
+
+    def replace(self, topic: str) -> None:
+        """The topic is deleted with its logs, and created anew, as it was."""
+        partitions = range(len(self._topics[topic]))
+        doomed = [
+            StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
+            for index in partitions
+        ]
+        self.replicas.stop_replica(
+            StopReplicaRequest(
+                controller_id=BROKER_ID,
+                controller_epoch=1,
+                broker_epoch=1,
+                topic_states=[StopReplicaTopicState(topic_name=topic, partition_states=doomed)],
+            )
+        )
+        self.create(topic, len(partitions))
+
+    def forget(self, topic: str) -> None:
+        """The controller has said that the topic is gone; its log is still there."""
+        partitions = len(self._topics.pop(topic))
+        self.services.metadata.apply(update_metadata({topic: [LEADER_DURING_DELETE] * partitions}))
 
     def lose(self, topic: str, leader: int, address: tuple[str, int], *, leader_epoch: int) -> None:
         """Another broker leads the topic's first partition from now on, and this one follows."""

@@ -14,8 +14,10 @@ from collections.abc import Callable
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.api_versions import ApiVersionsRequest
 from kavka.protocol.messages.metadata import MetadataRequest
+from kavka.protocol.records.builder import build_batch
 from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.crc import crc32c
+from kavka.protocol.records.record import PackedHeaders, Record
 from tests.support.processes import let_pass
 from tests.support.wire import (
     FETCH_VERSION,
@@ -30,6 +32,7 @@ from tests.support.wire import (
 
 MAX_FRAME_BYTES = 104_857_600
 BOMB_BYTES = 256 * 1024 * 1024
+BOMB_HEADERS = 50_000
 Hostility = Callable[["Target", random.Random], int]
 
 
@@ -135,6 +138,18 @@ def bomb(target: Target, dice: random.Random) -> int:
     return 0
 
 
+def bombs_behind_a_good_produce(target: Target, dice: random.Random) -> int:
+    """Short as they are, and like the request before them: only what they unpack to is large."""
+    good = produce_request(dice.choice(target.topics), _batch(dice))
+    with target.wire() as wire:
+        assert len(wire.ask(good, PRODUCE_VERSION).responses) == 1
+        topic = good.topic_data[0].name
+        wire.socket.sendall(frame(produce_request(topic, header_bomb(BOMB_HEADERS)), PRODUCE_VERSION) * 10)
+        for _ in range(10):
+            wire.receive_frame()
+    return 0
+
+
 def half_open(target: Target, dice: random.Random) -> int:
     """A connection that begins a frame and says no more."""
     wire = target.wire()
@@ -193,6 +208,7 @@ HOSTILITIES: list[Hostility] = [
     wrong_header_with_right_crc,
     garbage_records_with_right_crc,
     bomb,
+    bombs_behind_a_good_produce,
     half_open,
     reset,
     never_reads,
@@ -215,6 +231,18 @@ def bombs() -> list[bytes]:
         assert len(batch) < 1_000_000, (codec, len(batch))
         made.append(batch)
     return made
+
+
+def header_bomb(count: int, codec: Codec = Codec.ZSTD) -> bytes:
+    """A batch of one record with so many headers, two bytes each, of which the codec leaves next to nothing."""
+    packed = bytearray()
+    size = count << 1
+    while size >= 0x80:
+        packed.append(size & 0x7F | 0x80)
+        size >>= 7
+    packed.append(size)
+    headers = PackedHeaders(bytes(packed) + b"\0\1" * count)
+    return build_batch([Record(0, time.time_ns() // 1_000_000, b"key", b"value", headers)], codec=codec)
 
 
 def _produce(target: Target, dice: random.Random, batch: bytes) -> None:

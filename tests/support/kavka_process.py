@@ -18,6 +18,11 @@ COMPLAINT = re.compile(
 )
 START_TIMEOUT_S = 60.0
 KAVKA = Path(sys.executable).with_name("kavka")
+WITH_BYTECODE = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": str(Path(__file__).resolve().parents[2] / ".cache" / "bytecode"),
+}
+"""As an installed Kavka has it: else each start would compile it all, where whoever runs the tests writes none."""
 
 
 class KavkaProcess(RunningServer):
@@ -59,6 +64,8 @@ class KavkaProcess(RunningServer):
         started_at = time.monotonic()
         # Not inherited from whoever runs the tests: KAFKA_* would be settings.
         env = {name: "" for name in os.environ if name.startswith("KAFKA_")} | self._env
+        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+            env |= WITH_BYTECODE
         self._process = Process(self.command(), self.directory / "kavka.log", env=env)
         try:
             served = self._process.wait_for_log(SERVING, START_TIMEOUT_S)

@@ -254,17 +254,12 @@ class Stage:
         self.thread._hang_ups.close()
         self.thread._hang_ups = cast(Any, FakeHangUps())
         self.thread._cells = self.cells
-        self.queue.receivers.append(self.thread)
-        self.io_threads = [self._io_thread(index) for index in range(2)]
+        self.io_threads = [
+            IoThread(index, self.queue, self.dispatcher, self.metrics, self.deaths.append) for index in range(2)
+        ]
 
-    def _io_thread(self, index: int) -> IoThread:
-        thread = IoThread(index, self.queue, self.dispatcher, self.metrics, self.deaths.append)
-        self.queue.finishers.append(thread)
-        return thread
-
-    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> int:
+    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> None:
         self.queue.put(connection)
-        return 0
 
     def connect(self, socket: FakeSocket | None = None) -> tuple[Connection, FakeSocket]:
         socket = socket or FakeSocket()

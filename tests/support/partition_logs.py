@@ -9,7 +9,7 @@ from kavka.config.sources import load_config
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.records.batch import Record, build_batch, build_control_batch, iter_batch_headers, iter_records
 from kavka.protocol.records.builder import ControlType
-from kavka.storage.appending import AppendResult, Origin
+from kavka.storage.append_result import AppendResult, Origin
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog

@@ -58,6 +58,9 @@ VALUES = {
     "min.insync.replicas": "2",
     "unclean.leader.election.enable": "true",
     "transaction.partition.verification.enable": "false",
+    "num.replica.fetchers": "2",
+    "leader.replication.throttled.rate": "1000000",
+    "follower.replication.throttled.rate": "1000000",
 }
 ADDRESSES = {"listeners", "advertised.listeners"}
 """These name ports, which are found when the test runs."""

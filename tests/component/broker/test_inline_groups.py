@@ -131,12 +131,25 @@ def test_a_group_that_has_grown_is_left_to_the_io_threads(core: GroupCore, monke
     assert client.handed_on
 
 
-@pytest.mark.parametrize(("length", "handed_on"), [(256, False), (257, True)])
+@pytest.mark.parametrize(("length", "handed_on"), [(900, False), (1025, True)])
 def test_of_groups_with_overlong_names_nothing_is_remembered(core: GroupCore, length: int, handed_on: bool) -> None:
     client = Client(core)
     member_id = client.ask(join(group_id="n" * length)).member_id
     assert client.ask(join(member_id, "n" * length)).error_code == ErrorCode.NONE
     assert client.handed_on is handed_on
+
+
+def test_what_is_known_of_one_group_says_nothing_of_another(core: GroupCore) -> None:
+    client = Client(core)
+    client.ask(join(group_id="gg"))
+    client.ask(join(group_id="gg"))
+    assert not client.handed_on
+
+    for group_id in ("g", "ggg", "gh"):
+        client.ask(join(group_id=group_id))
+        assert client.handed_on
+        client.ask(join(group_id=group_id))
+        assert not client.handed_on
 
 
 @pytest.mark.parametrize("limit", ["SMALL_GROUP_MEMBERS", "SMALL_GROUP_TOPICS", "SMALL_GROUP_PARTITIONS"])

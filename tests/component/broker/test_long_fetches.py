@@ -132,6 +132,72 @@ def test_a_connection_that_leaves_the_tail_is_answered_by_an_io_thread(tmp_path:
     core.close()
 
 
+@pytest.mark.parametrize("by_session", [True, False])
+def test_a_fetch_of_many_partitions_is_read_by_an_io_thread_whatever_came_before(
+    tmp_path: Path, by_session: bool
+) -> None:
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("many", FEW_PARTITIONS + 1)
+    core.ask(fetch_frame(1, 12, topic="many", partitions=FEW_PARTITIONS + 1, max_wait_ms=0, session_epoch=0))
+    core.connect()
+    assert core.ask(fetch_frame(2, 12, topic="many")) == b""
+    core.purgatory.expire_all()
+    assert core.connection.session.prepared[1] is TAILING
+
+    (session_id,) = core.services.fetch_sessions._sessions
+    if by_session:
+        frame = fetch_frame(3, 12, partitions=0, max_wait_ms=0, session_id=session_id, session_epoch=1)
+    else:
+        frame = fetch_frame(3, 12, topic="many", partitions=FEW_PARTITIONS + 1, max_wait_ms=0)
+    core.socket.input += len(frame).to_bytes(4, "big") + frame
+    core.stage.loop.settle()
+
+    assert ids_of(bytes(core.socket.taken)) == [2]
+    assert 1 not in core.connection.session.prepared
+    core.stage.settle()
+    assert ids_of(bytes(core.socket.taken)) == [2, 3]
+    assert not core.connection.running.locked()
+    core.close()
+
+
+def test_a_fetch_of_many_partitions_that_an_io_thread_begins_may_wait(tmp_path: Path) -> None:
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("many", FEW_PARTITIONS + 1)
+    assert core.ask(fetch_frame(1, 12, topic="many")) == b""
+    core.purgatory.expire_all()
+    many = fetch_frame(2, 12, topic="many", partitions=FEW_PARTITIONS + 1)
+
+    assert core.ask(many, fetch_frame(3, 12, topic="many", max_wait_ms=0)) == b""
+    append(core, 5, "many")
+    core.stage.settle()
+
+    assert ids_of(bytes(core.socket.taken)) == [1, 2, 3]
+    assert not core.connection.running.locked()
+    core.close()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_is_read_together_is_taken_apart_behind_a_fetch_that_waits_only(tmp_path: Path, waits: bool) -> None:
+    core = BrokerCore(tmp_path, inline=True)
+    core.create("visits", 1)
+    core.create("empty", 1)
+    core.ask(produce_frame(9, 1, {("visits", 0): BATCH}))
+    core.connect()
+    core.ask(fetch_frame(2, 12, topic="empty"))
+    core.purgatory.expire_all()
+    assert core.connection.session.prepared[1] is TAILING
+
+    for number in (3, 4):
+        frame = fetch_frame(number, 12, topic="empty" if waits else "visits")
+        core.socket.input += len(frame).to_bytes(4, "big") + frame
+    core.stage.loop.settle()
+
+    ((behind, _, _),) = core.connection.pending
+    assert behind == frame
+    assert (len(core.connection.parked), memoryview(behind.obj).nbytes == behind.nbytes) == (waits, waits)
+    core.close()
+
+
 @pytest.mark.parametrize("min_bytes", [1, 100_000])
 def test_an_append_looks_at_its_own_partition_of_a_fetch_that_waits(
     core: BrokerCore, min_bytes: int, monkeypatch: pytest.MonkeyPatch
@@ -209,20 +275,23 @@ def fetch_frame(
     partitions: int = 1,
     min_bytes: int = 1,
     isolation_level: int = 0,
+    max_wait_ms: int = 60_000,
+    session_id: int = 0,
+    session_epoch: int = -1,
 ) -> bytes:
-    """A fetch without a session, from the beginning, that may wait."""
+    """A fetch from the beginning, that may wait, and has no session of its own."""
     asked = [
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(partitions)
     ]
     request = FetchRequest(
         replica_id=-1,
-        max_wait_ms=60_000,
+        max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=1 << 20,
         isolation_level=isolation_level,
-        session_id=0,
-        session_epoch=-1,
-        topics=[FetchTopic(topic=topic, partitions=asked)],
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=[FetchTopic(topic=topic, partitions=asked)] if asked else [],
         forgotten_topics_data=[],
     )
     return encode_request_header(1, version, number, "c") + encode(request, version)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
-from kavka.broker.metrics.families import Exposition
+from kavka.broker.metrics.exposition import Exposition
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges

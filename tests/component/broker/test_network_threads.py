@@ -44,11 +44,9 @@ class Rig:
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
         )
-        self.queue.receivers.append(self.thread)
 
-    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> int:
+    def _run_nothing_inline(self, connection: Connection, _received_ns: int, _cells: object) -> None:
         self.queue.put(connection)
-        return 0
 
     def adopt(self) -> socket.socket:
         """A client whose other end the thread is given."""

@@ -1,11 +1,14 @@
 """The short way of offset commits: the same answers and the same log as by the ordinary way, whatever comes."""
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kavka.broker.requests import prepared_commit
 from kavka.broker.requests.prepared_commit import PreparedCommits
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
@@ -153,3 +156,55 @@ def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it
         assert log.recovery_point == 4
     finally:
         core.close()
+
+
+@pytest.mark.parametrize("version", [8, 10])
+def test_a_topic_that_goes_while_its_commit_is_made_is_not_taken_for_there(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    pair.ask(commit_frame(version, 0, [("visits", 0, 0)]))
+    for core in (pair.short, pair.ordinary):
+
+        def went(*work: Any, core: GroupCore = core, run: Callable[..., None] = core.services.groups.run) -> None:
+            run(*work)
+            core.forget("visits")
+
+        monkeypatch.setattr(core.services.groups, "run", went)
+    pair.ask(commit_frame(version, 1, [("visits", 0, 1)]))
+    monkeypatch.undo()
+    refused = pair.ask(commit_frame(version, 2, [("visits", 0, 2)]))
+
+    assert refused != pair.ask(commit_frame(version, 2, [("other", 0, 2)]))
+    pair.check_logs()
+
+
+def test_who_commits_for_partitions_in_turn_is_learnt_seldom(
+    pair: Pair, short_ways: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = 0
+    shape_of = prepared_commit._shape_of
+
+    def counted(*about: Any) -> Any:
+        nonlocal built
+        built += 1
+        return shape_of(*about)
+
+    monkeypatch.setattr(prepared_commit, "_shape_of", counted)
+    for number in range(200):
+        pair.ask(commit_frame(8, number, [("visits", number % 3, number)]))
+    assert built < 70
+
+    del short_ways[:]
+    for number in range(200):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    assert short_ways.count(True) > 100
+    pair.check_logs()
+
+
+def test_idle_connections_keep_no_metadata(pair: Pair) -> None:
+    for number in range(3):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    snapshot = pair.short.services.metadata.current
+    pair.short.create("another")
+
+    assert sys.getrefcount(snapshot) == 2

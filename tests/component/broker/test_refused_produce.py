@@ -18,7 +18,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import decode_response_header
 from kavka.protocol.messages.produce import ProduceResponse
 from kavka.protocol.records.builder import ControlType, build_control_batch
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 from tests.component.broker.test_transactional_produce import FakeTransactions
 from tests.support.broker_core import NOW_MS, BrokerCore, produce_frame
 from tests.support.log_managers import FailingFiles

@@ -16,7 +16,7 @@ from kavka.protocol.headers import decode_response_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.protocol.records.builder import ControlType, build_control_batch
-from kavka.storage.appending import Origin
+from kavka.storage.append_result import Origin
 from tests.support.broker_core import NOW_MS, BrokerCore, produce_frame
 
 ME = Producer(7, 0)

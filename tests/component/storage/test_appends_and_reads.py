@@ -8,7 +8,7 @@ import pytest
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import Record, read_header
 from kavka.protocol.records.legacy import build_message_set
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.partition_metadata import InconsistentTopicIdError
 from tests.support.partition_logs import (
     START_MS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import ErrorCode
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.files import Files
 from tests.support.crash_files import CrashFiles
 from tests.support.partition_logs import Jobs, append, open_log, read_all

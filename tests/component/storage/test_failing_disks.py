@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.appending import UnflushedError
+from kavka.storage.append_result import UnflushedError
 from kavka.storage.files import AnyPath
 from kavka.storage.log_directories import NoLogDirectoryError
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, delete_log, read_values

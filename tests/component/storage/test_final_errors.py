@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log
 from tests.support.log_managers import append as append_value

@@ -6,7 +6,7 @@ import pytest
 
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import patch_offsets
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.partition_logs import append, batch_of, open_log, read_all
 

@@ -8,7 +8,7 @@ import pytest
 
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import TimestampType, read_header, verify_crc
-from kavka.storage.appending import AppendError, AppendResult, UnflushedError
+from kavka.storage.append_result import AppendError, AppendResult, UnflushedError
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.verification_guards import NOT_VERIFIED
 from tests.support.log_managers import FailingFiles

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import Segment

@@ -9,7 +9,7 @@ import pytest
 
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.batch import Record, build_batch
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import roll
 from tests.support.crash_files import CrashFiles

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kavka.protocol.errors import ErrorCode
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.partition_logs import append, append_batch, batch_of, end_transaction, open_log
 

@@ -17,11 +17,22 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.metrics.bounded_warnings import MOST
-from tests.support.hostile import HOSTILITIES, LARGE_TOPIC, Target, bombs
+from kavka.protocol.messages.api_versions import ApiVersionsRequest
+from kavka.protocol.records.compression import Codec
+from tests.support.hostile import HOSTILITIES, LARGE_TOPIC, Target, bombs, header_bomb
 from tests.support.kavka_process import KavkaProcess
 from tests.support.metrics_page import metric
 from tests.support.processes import let_pass
-from tests.support.wire import Wire, batch_of, create_topic, produce, read_values
+from tests.support.wire import (
+    PRODUCE_VERSION,
+    Wire,
+    batch_of,
+    create_topic,
+    frame,
+    produce,
+    produce_request,
+    read_values,
+)
 
 SEED = 4
 CALM_S = 4.0
@@ -78,6 +89,38 @@ def test_a_good_client_does_not_notice_hostile_ones(tmp_path: Path) -> None:
             values = read_values(client, "good")
             produced = sum(value == b"good" for value in values)
         assert produced == len(values) == sum(-(-int(run["requests"]) // 3) for run in (before, stormy, after))
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
+def test_bombs_behind_a_good_produce_are_not_unpacked_before_others_are_served(tmp_path: Path, codec: Codec) -> None:
+    with KavkaProcess(tmp_path, {"num.network.threads": "1"}) as broker, Wire(broker.host, broker.port) as good:
+        create_topic(good, "compacted", configs={"cleanup.policy": "compact"})
+        good.ask(ApiVersionsRequest(), 0)
+        with Wire(broker.host, broker.port) as hostile:
+            batch = batch_of([b"good"], timestamp_ms=time.time_ns() // 1_000_000, key=b"key")
+            assert produce(hostile, "compacted", batch).error_code == 0
+            bomb = frame(produce_request("compacted", header_bomb(1_000_000, codec)), PRODUCE_VERSION)
+
+            hostile.socket.sendall(bomb * 10)
+            for _ in range(3):
+                good.ask(ApiVersionsRequest(), 0)
+
+            hostile.socket.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                hostile.socket.recv(1)
+
+
+def test_a_record_of_millions_of_headers_costs_no_more_memory_than_their_bytes(tmp_path: Path) -> None:
+    with KavkaProcess(tmp_path, {}) as broker, Wire(broker.host, broker.port, timeout_s=60) as wire:
+        create_topic(wire, "gzipped", configs={"cleanup.policy": "compact", "compression.type": "gzip"})
+        batch = batch_of([b"good"], timestamp_ms=time.time_ns() // 1_000_000, key=b"key")
+        assert produce(wire, "gzipped", batch).error_code == 0
+        before_bytes = broker.process.peak_rss_bytes()
+
+        assert produce(wire, "gzipped", header_bomb(4_000_000)).error_code == 0
+
+        # What it unpacks to is 8 MB.
+        assert broker.process.peak_rss_bytes() < before_bytes + 64 * MIB
 
 
 def prepare_topics(broker: KavkaProcess) -> list[str]:

@@ -195,5 +195,5 @@ def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> 
         core.ask(bytes(changed))
 
     assert not core.stage.deaths
-    assert core.stage.queue.depth == 0
+    assert core.stage.thread.waiting_count == 0
     core.close()

@@ -67,9 +67,6 @@ class FakeConnection:
     def flush(self) -> None:
         self.flushes += 1
 
-    def keep_pending_apart(self) -> None:
-        """There is no arena."""
-
     def close_answered(self, reason: str) -> None:
         assert reason == Echo.closing_reason
         self.last_words = list(self.written)
@@ -96,14 +93,14 @@ class Rig:
         return connection
 
     def run(self, *frames: bytes) -> int:
+        """How many were run."""
         connection = self.connection
         connection.has_turn = True
         connection.pending.clear()
         connection.pending.extend((memoryview(frame), self.now_ns, 0) for frame in frames)
         self.queued.clear()
-        count = self.inline.run(connection, self.now_ns, self.cells)
-        assert len(connection.pending) == len(frames) - count
-        return count
+        self.inline.run(connection, self.now_ns, self.cells)
+        return len(frames) - len(connection.pending)
 
     @property
     def handed_on(self) -> bool:
@@ -132,6 +129,15 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
     monkeypatch.setattr(request_runner, "now_ns", lambda: rig.now_ns)
     return rig
+
+
+def test_a_turn_that_has_become_slow_is_handed_on(rig: Rig) -> None:
+    rig.takes_ns = SLOW_TURN_NS // 2
+
+    assert rig.run(*[frame(b"a")] * 10) == 3
+
+    assert rig.connection.written == [b"<a>"] * 3
+    assert rig.handed_on
 
 
 def test_prepared_requests_are_run_and_answered_together(rig: Rig) -> None:

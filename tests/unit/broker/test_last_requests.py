@@ -12,6 +12,9 @@ from kavka.broker.network import connection, departure, network_thread, request_
 from kavka.broker.requests import dispatcher, request_runner
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Handler
+from kavka.broker.requests.prepared import Prepared
+from kavka.broker.requests.request_runner import InlineRequests
+from kavka.broker.requests.session import Session
 from kavka.cluster import promise
 from kavka.protocol import api
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
@@ -39,6 +42,26 @@ def sent(stage: Stage, data: bytes, end: bytes, socket: FakeSocket | None = None
     return socket
 
 
+class Broken(Prepared):
+    """Raises, though it must not."""
+
+    __slots__ = ()
+
+    def run(self, frame: memoryview, cells: object, may_wait: bool) -> bytes | None:
+        raise ZeroDivisionError
+
+
+def test_what_a_network_threads_turn_leaves_that_fails_is_not_counted_as_waiting() -> None:
+    stage = Stage(new_session=lambda: Session({HEARTBEAT: Broken()}))
+    stage.thread._run_inline = InlineRequests(stage.queue, stage.dispatcher).run
+
+    socket = sent(stage, b"".join(map(request, range(3))), b"")
+    stage.settle()
+
+    assert socket.closed
+    assert (stage.thread.waiting_count, stage.limits.total) == (0, 0)
+
+
 def complete(stage: Stage) -> None:
     stage.promises.pop(0).complete(HeartbeatResponse(error_code=0))
     stage.settle()
@@ -55,7 +78,7 @@ def test_requests_that_wait_for_an_io_thread_are_answered(stage: Stage, end: byt
     assert answers(socket.taken) == [(number, 0) for number in range(30)]
     assert socket.closed
     assert len(stage.rejected) == bool(end)
-    assert (stage.queue.depth, stage.limits.total) == (0, 0)
+    assert (stage.thread.waiting_count, stage.limits.total) == (0, 0)
 
 
 @pytest.mark.parametrize("end", ENDS, ids=IDS)
@@ -94,7 +117,7 @@ def test_nothing_runs_behind_what_cannot_be_read(stage: Stage, end: bytes) -> No
     complete(stage)
 
     assert (answers(socket.taken), stage.ran, socket.closed) == ([(1, 0)], [1], True)
-    assert stage.queue.depth == 0
+    assert stage.thread.waiting_count == 0
 
 
 def test_a_request_that_has_no_answer_but_the_end_leaves_those_before_it_theirs() -> None:
@@ -127,7 +150,7 @@ def test_requests_that_need_no_answer_run_also_when_the_client_has_reset(stage: 
     stage.settle()
 
     assert (stage.ran, socket.closed) == (wanted, True)
-    assert (stage.queue.depth, stage.limits.total) == (0, 0)
+    assert (stage.thread.waiting_count, stage.limits.total) == (0, 0)
 
 
 def test_a_client_that_has_reset_and_took_no_answers_before_is_gone(stage: Stage, monkeypatch: Any) -> None:
@@ -243,4 +266,4 @@ def test_whoever_is_at_work_when_the_end_comes(seed: int, monkeypatch: pytest.Mo
 
     assert answers(socket.taken) == [(number, 0) for number in range(6)]
     stage.settle()
-    assert (stage.queue.depth, stage.limits.total) == (0, 0)
+    assert (stage.thread.waiting_count, stage.limits.total) == (0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kavka.broker.metrics.families import Exposition, quantile
+from kavka.broker.metrics.exposition import Exposition, quantile
 from kavka.broker.metrics.registry import RECENT_REQUESTS, Metrics, RequestTimes
 from kavka.broker.requests.request_log import RequestLog
 

@@ -16,7 +16,7 @@ from kavka.broker.partitions.replication import Replication
 from kavka.broker.partitions.role import RECOVERED, GrantedIsr, PendingIsr, Proposer
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
-from kavka.storage.appending import AppendResult
+from kavka.storage.append_result import AppendResult
 from tests.support.broker_handlers import topic_id_of
 
 ME = 1

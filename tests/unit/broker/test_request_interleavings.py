@@ -133,7 +133,7 @@ def test_every_request_is_answered_once_and_in_order(seed: int, monkeypatch: pyt
     codes = {"now": 0, "later": 7, "hold": 7, "fail": 14}
     for socket, wanted in zip(play.sockets, play.wanted, strict=True):
         assert answers(socket.taken) == [(number, codes[kind]) for number, kind in enumerate(wanted)]
-    assert play.stage.queue.depth == 0
+    assert play.stage.thread.waiting_count == 0
     assert not play.stage.deaths
 
 
@@ -227,7 +227,7 @@ def test_a_connection_that_breaks_in_between_takes_nothing_with_it(seed: int, mo
     received = whole_answers(victim)
     assert received == list(range(len(received)))
     play.stage.settle()
-    assert play.stage.queue.depth == 0
+    assert play.stage.thread.waiting_count == 0
     assert play.stage.limits.total == 1
 
 

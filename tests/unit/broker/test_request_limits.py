@@ -239,7 +239,7 @@ def test_requests_that_wait_for_their_own_connection_do_not_fill_the_queue_for_o
     _, held = stage.connect()
     held.input += b"".join([request(number, "hold") for number in range(20)])
     stage.settle()
-    assert stage.queue.depth >= 4
+    assert stage.thread.waiting_count >= 4
 
     other, socket = stage.connect()
     for number in range(10):

@@ -77,7 +77,7 @@ def test_closing_gives_back_what_waited(unread: int) -> None:
     connection.close("test")
     stage.settle()
 
-    assert (stage.queue._charged_bytes, stage.queue.depth, stage.limits.total) == (0, 0, 0)
+    assert (stage.queue._charged_bytes, stage.thread.waiting_count, stage.limits.total) == (0, 0, 0)
     assert socket.closed
 
 
@@ -200,7 +200,7 @@ def test_who_is_closed_behind_a_request_that_waits_leaves_nothing() -> None:
     stage.settle()
 
     assert socket.closed
-    assert (stage.queue._charged_bytes, stage.queue.depth, stage.limits.total) == (0, 0, 0)
+    assert (stage.queue._charged_bytes, stage.thread.waiting_count, stage.limits.total) == (0, 0, 0)
 
 
 class Learnt(Prepared):

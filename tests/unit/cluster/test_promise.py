@@ -14,6 +14,7 @@ import pytest
 
 from kavka.cluster import promise as promise_module
 from kavka.cluster.promise import Promise, gather
+from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.interleaving import Interleaving, TurnLock
 
 
@@ -231,6 +232,77 @@ def test_what_was_answered_is_not_left_to_the_garbage_collector(is_settled: bool
         assert kept() is None
     finally:
         gc.enable()
+
+
+def lose(kept: Response, *_: object) -> Response:
+    raise ValueError("lost")
+
+
+def keep(kept: Response, *_: object) -> Response:
+    return kept
+
+
+def fail_then(promise: Promise[Response], response: Response) -> Promise[Any]:
+    later = promise.then(partial(lose, response))
+    promise.complete(response)
+    return later
+
+
+def hand_on(promise: Promise[Response], response: Response) -> Promise[Any]:
+    later = promise.then(partial(keep, response))
+    promise.settle_by(partial(lose, response))
+    return later
+
+
+def fail_gathered(promise: Promise[Response], response: Response) -> Promise[Any]:
+    promise.complete(response)
+    return gather([promise], partial(lose, response))
+
+
+def gather_failed(promise: Promise[Response], response: Response) -> Promise[Any]:
+    promise.settle_by(partial(lose, response))
+    return gather([promise], partial(keep, response))
+
+
+def fail_for_a_cause(promise: Promise[Response], response: Response) -> Promise[Any]:
+    def unknown() -> Response:
+        held = [promise, response]
+        try:
+            refuse(held)
+        except ValueError as cause:
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR) from cause
+        return response
+
+    promise.settle_by(unknown)
+    return promise
+
+
+@pytest.mark.parametrize("fail", [fail_then, hand_on, fail_gathered, gather_failed, fail_for_a_cause])
+def test_what_failed_is_not_left_to_the_garbage_collector(
+    fail: Callable[[Promise[Response], Response], Promise[Any]],
+) -> None:
+    response = Response()
+    kept = weakref.ref(response)
+    gc.disable()
+    try:
+        failed = fail(Promise(), response)
+        with pytest.raises((ValueError, BrokerError)):
+            failed.result()
+        del response
+        failed.fail(ValueError())
+        del failed
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_an_error_nobody_expected_says_where_it_came_from() -> None:
+    promise: Promise[int] = Promise()
+    promise.settle_by(lambda: refuse(0))
+
+    (error,) = [failure for _, failure in watched(promise)]
+    assert error.__traceback__ is None
+    assert "in refuse" in error.__notes__[0]
 
 
 def test_what_is_gathered_says_whether_its_effects_are_complete() -> None:

@@ -87,6 +87,16 @@ def test_a_header_says_what_the_builder_was_told() -> None:
     assert (header.is_transactional, header.is_control, header.has_delete_horizon) == (True, True, False)
 
 
+def test_a_transactions_batch_is_told_by_one_bit_of_a_whole_header_of_magic_2() -> None:
+    batch = build_batch(THREE, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+
+    assert header.is_transactional(batch)
+    assert not header.is_transactional(build_batch(THREE))
+    assert not any(header.is_transactional(batch[:size]) for size in range(HEADER_SIZE_BYTES))
+    assert not header.is_transactional(b"\xff" * 2 * HEADER_SIZE_BYTES)
+    assert not header.is_transactional(None)
+
+
 @pytest.mark.parametrize(
     ("base_sequence", "delta", "last"), [(-1, 5, -1), (0, 0, 0), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 2, 1)]
 )

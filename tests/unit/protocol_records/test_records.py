@@ -1,5 +1,6 @@
 """Records inside a v2 batch: round trips, and lies of every kind."""
 
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -78,6 +79,25 @@ def test_a_header_key_that_is_not_utf8_survives() -> None:
     (record,) = parse(body)
 
     assert body_of(record) == body
+    assert list(record.headers) == [("\udcff\udcfe", b"c")]
+
+
+def test_headers_take_no_more_memory_than_their_bytes_until_somebody_looks() -> None:
+    headers = (("", None),) * 100_000
+    body = body_of(Record(value=b"v", headers=headers))
+
+    tracemalloc.start()
+    try:
+        (record,) = parse(body)
+        written = body_of(record)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert written == body
+    assert peak_bytes < 8 * len(body)
+    assert record.headers == headers
+    assert len(record.headers) == len(headers)
 
 
 def test_records_come_lazily_up_to_the_bad_one() -> None:
@@ -117,6 +137,8 @@ def lies() -> Iterator[tuple[str, bytes]]:
     yield "more headers than bytes", b"\x0e" + b"\0\0\0\1\1\x7e\0"
     yield "header without a key", b"\x10" + b"\0\0\0\1\1\2\1\1"
     yield "header key beyond the record", b"\x10" + b"\0\0\0\1\1\2\x08\1"
+    yield "header value beyond the record", b"\x12" + b"\0\0\0\1\1\2\0\4\0"
+    yield "header without a value", b"\x0e" + b"\0\0\0\1\1\2\0"
     yield "offset delta below zero", b"\x0c" + b"\0\0\1\1\1\0"
     yield "offset delta beyond the last", b"\x0c" + b"\0\0\2\1\1\0"
     yield "bytes behind the headers", b"\x0e" + b"\0\0\0\1\1\0\0"

@@ -18,7 +18,7 @@ from kavka.protocol.records.batch import (
 )
 from kavka.protocol.records.builder import ControlType
 from kavka.protocol.records.header import BATCH_HEADER, TimestampType, write_crc
-from kavka.storage.appending import AppendError, Origin
+from kavka.storage.append_result import AppendError, Origin
 from kavka.storage.log_validator import AppendRules, check_batch, unpacked_limit_bytes
 from kavka.storage.rewrite import fit
 from tests.support.partition_logs import START_MS, batch_of, topic_config

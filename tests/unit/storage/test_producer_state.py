@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kavka.protocol.errors import ErrorCode
 from kavka.storage import producer_snapshots
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.producer_snapshots import CorruptSnapshotError
 from kavka.storage.producer_state import MAX_SEQUENCE, BatchPlaced, ProducerEntry, ProducerStates
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kavka.protocol.errors import ErrorCode
-from kavka.storage.appending import AppendError
+from kavka.storage.append_result import AppendError
 from kavka.storage.producer_state import MAX_EPOCH, ProducerStates, UnverifiedError
 from kavka.storage.verification_guards import MAX_VERIFICATIONS, NEEDS_NO_VERIFICATION, NOT_VERIFIED, VerificationGuards
 

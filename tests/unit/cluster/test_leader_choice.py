@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka.cluster.controller.elections import (
+from kavka.cluster.controller.leader_choice import (
     Elected,
     elect_after_failure,
     elect_first,
