@@ -100,6 +100,15 @@ class ThreadCells:
             cells = self.topics[name] = TopicCells()
         return cells
 
+    def produced(self, topic: str, batches: int, size_bytes: int, messages: int) -> None:
+        """Count batches that were appended to partitions of that topic; `messages` without those of repeated ones."""
+        cells = self.topics.get(topic)
+        if cells is None:
+            cells = self.topics[topic] = TopicCells()
+        cells.produce_requests += batches
+        cells.bytes_in += size_bytes
+        cells.messages_in += messages
+
     def event(self, name: str, count: int = 1) -> None:
         """Count an event by its metric's name (without `_total`)."""
         self.events[name] = self.events.get(name, 0) + count

@@ -20,6 +20,8 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTION_AGE_MS: Final = 120_000
 """How long a session is safe from being evicted by another one."""
+MAX_PARTITIONS: Final = 200_000
+"""Of all sessions together, at half a kilobyte each. Nothing else bounds them: a client may name partitions at will."""
 
 Key = tuple[str, bytes, int]
 """A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic."""
@@ -152,13 +154,19 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of this broker, at most `max_sessions`.
+    """The sessions of this broker: at most `max_sessions`, with `max_partitions` together, or a request's more.
 
     Threads: any; `_lock` guards all attributes, and is never held over reading.
     """
 
-    def __init__(self, max_sessions: int, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
+    def __init__(
+        self,
+        max_sessions: int,
+        now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+        max_partitions: int = MAX_PARTITIONS,
+    ) -> None:
         self._max_sessions = max_sessions
+        self._max_partitions = max_partitions
         self._now_ms = now_ms
         self._lock = Lock()
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
@@ -172,7 +180,7 @@ class FetchSessions:
     def partition_count(self) -> int:
         """How many partitions all sessions hold."""
         with self._lock:
-            return sum(len(session.partitions) for session in self._sessions.values())
+            return self._count_partitions()
 
     def partition_count_of(self, request: FetchRequest) -> int:
         """How many partitions the session holds that the request goes on with, if it does."""
@@ -188,7 +196,8 @@ class FetchSessions:
         """The session that the request goes on with, and all partitions that it asks for.
 
         None for a full fetch, which ends the session it names, and where no partition is left. Raises BrokerError
-        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        FETCH_SESSION_ID_NOT_FOUND, also where the session is ended because it has grown beyond what there is room for,
+        INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -202,8 +211,13 @@ class FetchSessions:
             session = self._sessions.get(request.session_id)
         if session is None:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        size = len(session.partitions)
         asked = session.go_on(epoch, uses_topic_ids, changes)
         with self._lock:
+            if len(session.partitions) > size and self._count_partitions() > self._max_partitions:
+                if session.id in self._sessions:
+                    self._evict(session)
+                raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if session.epoch == FINAL_EPOCH:
                 self._sessions.pop(session.id, None)
                 return None, asked
@@ -227,6 +241,8 @@ class FetchSessions:
         """
         with self._lock:
             now_ms = self._now_ms()
+            if not self._has_room_for(len(asked), now_ms):
+                return None
             if len(self._sessions) >= self._max_sessions and not self._evict_for(len(asked), from_follower, now_ms):
                 return None
             session_id = random.randrange(1, 2**31)
@@ -236,6 +252,20 @@ class FetchSessions:
                 session_id, asked, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
             )
             return session
+
+    def _count_partitions(self) -> int:
+        return sum([len(session.partitions) for session in self._sessions.values()])
+
+    def _has_room_for(self, size: int, now_ms: int) -> bool:
+        """Whether so many partitions find room, if need be that of sessions that nobody has used for long."""
+        room = self._max_partitions - self._count_partitions()
+        while room < size and self._sessions:
+            stalest = next(iter(self._sessions.values()))
+            if now_ms - stalest.last_used_ms <= EVICTION_AGE_MS:
+                break
+            room += len(stalest.partitions)
+            self._evict(stalest)
+        return room >= size
 
     def _evict_for(self, size: int, privileged: bool, now_ms: int) -> bool:
         """Make room by KIP-227's rules: the stalest if it is stale, else a smaller or less privileged older one."""

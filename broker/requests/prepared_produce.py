@@ -185,11 +185,7 @@ class PreparedProduces(Prepared):
             return self._unflushed(shape, correlation_id, failure, cells)
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
             return None
-        topic_cells = cells.topic(partition.topic)
-        topic_cells.produce_requests += 1
-        topic_cells.bytes_in += records.nbytes
-        if not duplicate:
-            topic_cells.messages_in += last_offset - first_offset + 1
+        cells.produced(partition.topic, 1, records.nbytes, 0 if duplicate else last_offset - first_offset + 1)
         # A repeated batch may have been flushed, and so be seen, only now.
         if partition.data_arrived.operations or partition.high_watermark_moved.operations:
             partition.appended()
@@ -223,14 +219,14 @@ class PreparedProduces(Prepared):
         results = None if batches is None else self._append(shape, batches, frame)
         if batches is None or results is None:
             return None
-        topic_cells = cells.topic(shape.topic)
+        count = size_bytes = messages = 0
         for (partition, records), (first_offset, last_offset, _, _, duplicate) in zip(batches, results, strict=True):
-            topic_cells.produce_requests += 1
-            topic_cells.bytes_in += records.nbytes
-            if not duplicate:
-                topic_cells.messages_in += last_offset - first_offset + 1
+            count += 1
+            size_bytes += records.nbytes
+            messages += 0 if duplicate else last_offset - first_offset + 1
             if partition.data_arrived.operations or partition.high_watermark_moved.operations:
                 partition.appended()
+        cells.produced(shape.topic, count, size_bytes, messages)
         return b"" if shape.acks == 0 else shape.answer(correlation_id, batches, results)
 
     def _append(self, shape: TopicShape, batches: Batches, frame: memoryview) -> list[AppendResult] | None:

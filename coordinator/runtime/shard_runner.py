@@ -144,7 +144,8 @@ class ShardRunner(Generic[S]):
     def run_at_once(self, operation: Callable[[S], Result]) -> bool:
         """Carry out a decision of records alone, which nobody waits for: whether they stand, and are committed already.
 
-        No lock may be held. Raises what the operation raises, if no BrokerError; that is False, as is any refusal.
+        No lock may be held. Raises what the operation raises, if no BrokerError; that is False, as is any refusal. Says
+        nothing of an append that fails: `run` is next, and meets it again.
         """
         with self.lock:
             shard = self.shard
@@ -175,7 +176,11 @@ class ShardRunner(Generic[S]):
             if is_withdrawn is not None and is_withdrawn():
                 raise BrokerError(ErrorCode.NOT_COORDINATOR, "the marker was withdrawn, others may stand by now")
             marker = end_marker(producer, coordinator_epoch, self.now_ms(), committed=committed)
-            self._write(marker, transaction_version=transaction_version)
+            try:
+                self._write(marker, transaction_version=transaction_version)
+            except BrokerError as error:
+                self._tell_failed_append(error)
+                raise
             try:
                 shard.replay_end_marker(producer.producer_id, producer.producer_epoch, committed)
             except Exception as failure:
@@ -225,6 +230,8 @@ class ShardRunner(Generic[S]):
         """The result, and those that follow from it."""
         while result is not None:
             error = self._append(result) if result.records else None
+            if error is not None:
+                self._tell_failed_append(error)
             if error is None:
                 if result.replies:
                     waits = result.records or result.reads_committed
@@ -268,7 +275,7 @@ class ShardRunner(Generic[S]):
         try:
             self._appended_offset = self.log.append(batch, self.leader_epoch, transaction_version, guard)
         except BrokerError as error:
-            raise self._append_failed(error) from error
+            raise told_to_clients(error) from error
         self._wrote = True
 
     def _write_plain(self, batch: bytearray, records: int, timestamp_ms: int) -> None:
@@ -278,12 +285,13 @@ class ShardRunner(Generic[S]):
         try:
             self._appended_offset = self.log.append_plain(batch, self.leader_epoch, records, timestamp_ms)
         except BrokerError as error:
-            raise self._append_failed(error) from error
+            raise told_to_clients(error) from error
         self._wrote = True
 
-    def _append_failed(self, error: BrokerError) -> BrokerError:
-        log.warning("an append failed partition=%d error=%r", self.partition, str(error))
-        return told_to_clients(error)
+    def _tell_failed_append(self, error: BrokerError) -> None:
+        # What the log said; a shard that is gone has not asked it.
+        if isinstance(error.__cause__, BrokerError):
+            log.warning("an append failed partition=%d error=%r", self.partition, str(error.__cause__))
 
     def _after_append(self, appended: Callable[[], Result | None]) -> Result | None:
         try:

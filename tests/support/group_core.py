@@ -14,6 +14,7 @@ from kavka.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kavka.storage.files import Files
 from tests.support.broker_core import BrokerCore
 from tests.support.broker_handlers import topic_id_of
 from tests.support.processes import wait_until
@@ -32,9 +33,10 @@ class GroupCore(BrokerCore):
         *settings: str,
         inline: bool = False,
         prepares: bool = True,
+        files: Files | None = None,
         execute: Callable[[Callable[[], None]], None] = lambda work: work(),
     ) -> None:
-        super().__init__(directory, *settings, inline=inline, prepares=prepares)
+        super().__init__(directory, *settings, inline=inline, prepares=prepares, files=files)
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)

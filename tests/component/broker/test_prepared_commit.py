@@ -1,5 +1,6 @@
 """The short way of offset commits: the same answers and the same log as by the ordinary way, whatever comes."""
 
+import errno
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,9 @@ from kavka.broker.requests.prepared_commit import PreparedCommits
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
 from kavka.coordinator.group.offsets.commit import COMMITS
+from kavka.protocol.errors import ErrorCode
 from tests.support.group_core import OFFSETS, GroupCore, commit_frame
+from tests.support.log_managers import FailingFiles
 from tests.support.prepared_ways import watch_short_ways
 
 VERSIONS = range(2, 11)
@@ -81,6 +84,24 @@ def test_what_is_refused_or_looks_different_is_answered_as_ever(pair: Pair, shor
 
     assert {True, False} == set(short_ways)
     pair.check_logs()
+
+
+def test_a_commit_that_a_full_disk_refuses_is_logged_once(
+    tmp_path: Path, short_ways: list[bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    files = FailingFiles()
+    core = GroupCore(tmp_path, inline=True, files=files)
+    for number in range(3):
+        core.ask(commit_frame(8, number, [("visits", 0, number)]))
+    assert short_ways == [False, True]
+
+    files.fail("pwrite", "/__consumer_offsets-0/", errno.ENOSPC)
+    refused = core.ask(commit_frame(8, 3, [("visits", 0, 3)]))
+
+    assert refused[-5:-3] == ErrorCode.NOT_COORDINATOR.to_bytes(2, "big")
+    assert short_ways == [False, True, False]
+    assert caplog.text.count("an append failed partition=0") == 1
+    core.close()
 
 
 def test_a_shape_is_forgotten_when_its_topic_goes(pair: Pair, short_ways: list[bool]) -> None:

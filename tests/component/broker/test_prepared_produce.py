@@ -64,6 +64,9 @@ class Pair:
     def check_logs(self) -> None:
         for topic, index in (("visits", 0), ("visits", 1), ("visits", 2), ("other", 0)):
             assert self.short.log_bytes(topic, index) == self.ordinary.log_bytes(topic, index)
+        short, ordinary = (core.stage.metrics.topics()[0] for core in self.both)
+        for counter in ("produce_requests", "failed_produce_requests", "bytes_in", "messages_in"):
+            assert getattr(short, counter) == getattr(ordinary, counter), counter
 
 
 @pytest.fixture

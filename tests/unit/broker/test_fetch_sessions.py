@@ -37,9 +37,9 @@ class Clock:
 class Sessions:
     """A cache for two sessions, with a clock."""
 
-    def __init__(self, size: int = 2) -> None:
+    def __init__(self, size: int = 2, max_partitions: int = 1000) -> None:
         self.clock = Clock()
-        self.cache = FetchSessions(size, self.clock)
+        self.cache = FetchSessions(size, self.clock, max_partitions)
 
     def open(self, size: int = 1, *, follower: bool = False) -> FetchSession | None:
         partitions = [(key(number), asked(number)) for number in range(size)]
@@ -235,6 +235,48 @@ def test_a_session_that_nobody_used_for_long_goes_first() -> None:
 
     with pytest.raises(BrokerError):
         sessions.resume(idle.id, 1)
+
+
+def test_sessions_hold_so_many_partitions_together() -> None:
+    sessions = Sessions(5, max_partitions=10)
+    first = opened(sessions, 4)
+
+    assert sessions.open(7) is None
+    second = opened(sessions, 6)
+    assert sessions.open(1) is None
+
+    assert sessions.resume(first.id, 1) is first
+    assert sessions.resume(second.id, 1) is second
+
+
+def test_partitions_find_the_room_of_sessions_that_nobody_used_for_long() -> None:
+    sessions = Sessions(5, max_partitions=10)
+    stale = opened(sessions, 6)
+    sessions.clock.ms = EVICTION_AGE_MS
+    used = opened(sessions, 4)
+    sessions.clock.ms += 1
+
+    assert sessions.open(7) is None
+    opened(sessions, 6)
+
+    assert sessions.cache.partition_count == 10
+    assert sessions.resume(used.id, 1) is used
+    with pytest.raises(BrokerError) as caught:
+        sessions.resume(stale.id, 1)
+    assert caught.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_that_grows_beyond_the_room_there_is_ends() -> None:
+    sessions = Sessions(5, max_partitions=10)
+    growing, other = opened(sessions, 4), opened(sessions, 4)
+    assert sessions.resume(growing.id, 1, Changes([(key(7), asked(7)), (key(8), asked(8))])) is growing
+
+    with pytest.raises(BrokerError) as caught:
+        sessions.resume(growing.id, 2, Changes([(key(9), asked(9))]))
+
+    assert caught.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.cache.partition_count == 4
+    assert sessions.resume(other.id, 1, Changes([(key(0), asked(0, offset=1))])) is other
 
 
 def test_followers_displace_consumers_but_never_the_other_way_round() -> None:
