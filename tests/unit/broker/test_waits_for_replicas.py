@@ -47,6 +47,18 @@ def test_a_produce_is_not_acknowledged_for_what_another_leader_committed(hosted:
     assert waiting.answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_produce_goes_on_waiting_when_its_leader_stays_under_another_epoch(hosted: Hosted) -> None:
+    """So the controller takes a dead broker from the ISR: who produced must not hear of an error, and send again."""
+    waiting = awaited(hosted)
+
+    hosted.lead(ME, OTHER, epoch=1, partition_epoch=1)
+    assert not waiting.look()
+    hosted.lead(ME, epoch=2, partition_epoch=2)
+
+    assert waiting.look()
+    assert waiting.answer.error_code == ErrorCode.NONE
+
+
 def test_a_leadership_that_ends_while_it_is_looked_at_acknowledges_nothing(hosted: Hosted) -> None:
     waiting = awaited(hosted)
     partition: Any = hosted.partition
