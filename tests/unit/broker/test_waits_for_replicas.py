@@ -93,6 +93,21 @@ def test_a_coordinator_is_told_of_its_own_leadership_alone(hosted: Hosted) -> No
     assert failure.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_commit_goes_on_waiting_when_its_leader_stays_under_another_epoch(hosted: Hosted) -> None:
+    told: list[BrokerError | None] = []
+    purgatory = Purgatory(Timer(lambda failure: None))
+    internal = CoordinatedLog(hosted.partition, purgatory, lambda: 0, lambda: 1000, lambda job: job())
+    end_offset = internal.append(batch_of(b"a"), 0)
+    internal.when_committed(end_offset, told.append)
+
+    hosted.lead(ME, OTHER, epoch=1, partition_epoch=1)
+    hosted.partition.wake_all()
+    assert told == []
+    hosted.fetched(OTHER, end_offset)
+
+    assert told == [None]
+
+
 def test_a_coordinator_appends_in_its_own_leadership_alone(hosted: Hosted) -> None:
     """However late it is that the epoch changes."""
     lose_and_regain(hosted)
