@@ -4,8 +4,9 @@ A broker keeps to its own objects: several can run in one process, and none chan
 
 Start: directories are locked, the registry opened, addresses taken, logs loaded, threads started, the broker
 registered, the controller elected (which makes this broker lead what it leads), and only then are connections
-accepted. Stop: no new connections, running requests finish, what waits is answered, the controller resigns, logs are
-flushed and closed with the mark of a clean stop last.
+accepted; in a cluster before the registration, for its controller connects at once. Stop: leaderships are handed over,
+no new connections, running requests finish, what waits is answered, the controller resigns, logs are flushed and closed
+with the mark of a clean stop last.
 """
 
 import logging

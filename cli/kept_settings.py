@@ -4,8 +4,10 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from kavka.broker.registry_choice import open_embedded, open_zookeeper
 from kavka.cluster.entity_configs import forget_config, read_configs, unreadable_configs, write_config
-from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
+from kavka.cluster.registry.base import Registry
+from kavka.cluster.registry.embedded import FILE_NAME
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of
@@ -13,6 +15,7 @@ from kavka.config.topic_config import UNREADABLE
 from kavka.config.values import HIDDEN
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
+from kavka.storage.meta_properties import MetaProperties, read_meta_properties
 
 Kept = Mapping[str, Mapping[str, str]]
 """Broker id, or `<default>` for the cluster's defaults -> name -> text."""
@@ -21,17 +24,22 @@ Kept = Mapping[str, Mapping[str, str]]
 def kept_settings(config: BrokerConfig, delete: Collection[str] = ()) -> Kept:
     """What is kept, without the names in `delete`, which are forgotten for good.
 
-    The first log directory is held meanwhile. Raises DirectoryInUseError, OSError, RegistryError, and ConfigError where
-    there is no registry or a name to delete is not kept: then nothing is changed.
+    In ZooKeeper those of all brokers are kept, and brokers that run hear of what is forgotten. The first log directory
+    is held meanwhile. Raises DirectoryInUseError, OSError, RegistryError, IdentityError, and ConfigError where there is
+    no registry or a name to delete is not kept: then nothing is changed.
     """
     directory = Path(config.log_dirs[0])
     file = directory / FILE_NAME
-    if not file.exists():
+    if not config.zookeeper_connect and not file.exists():
         raise ConfigError("log.dirs", directory, f"its first directory must have the file {FILE_NAME}")
     held = LogDirectory(directory, Files())
     held.lock()
     try:
-        registry = EmbeddedRegistry(file, lambda: time.time_ns() // 1_000_000)
+        registry: Registry
+        if config.zookeeper_connect:
+            registry = open_zookeeper(config, read_meta_properties(directory, Files()) or MetaProperties(None, None))
+        else:
+            registry = open_embedded(config, lambda: time.time_ns() // 1_000_000)
         try:
             kept = read_configs(registry, "brokers")
             broken = unreadable_configs(registry, "brokers")

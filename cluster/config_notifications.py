@@ -37,7 +37,8 @@ class ConfigNotificationListener:
     """Hears of configurations that anyone wrote, and applies them in order.
 
     Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
-    never run twice at a time. `_last_seen` and `_failures` are guarded by it. Callbacks may read the registry.
+    never run twice at a time. `_last_seen` and `_failures` are guarded by it. Callbacks may read the registry, whose
+    thread sets `_has_missed`.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ConfigNotificationListener:
         self._failures: dict[str, str] = {}
         self._wake = threading.Semaphore(0)
         self._is_stopped = False
+        self._has_missed = False
         self._thread = threading.Thread(target=self._run, name="kavka-config-changes", daemon=True)
 
     def start(self) -> None:
@@ -97,7 +99,8 @@ class ConfigNotificationListener:
 
     def _on_session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.ESTABLISHED:
-            # The watch went with the session before.
+            # The watch went with the session before, and notifications may have been purged meanwhile.
+            self._has_missed = True
             self._wake.release()
 
     def _run(self) -> None:
@@ -108,6 +111,9 @@ class ConfigNotificationListener:
             try:
                 with self._lock:
                     self._apply(self._registry.children(ConfigChange.PARENT, self._on_watch))
+                    if self._has_missed:
+                        self._has_missed = False
+                        self._reread(self._all_entities())
             except RegistryUnavailableError as error:
                 log.warning("changes of configurations are not heard: %s", error)
             except RegistryError as error:
@@ -128,6 +134,11 @@ class ConfigNotificationListener:
                 log.error("ignored: %s", error)
         self._reread(list(entities))
         self._purge(names)
+
+    def _all_entities(self) -> list[str]:
+        kinds = ("topics", "brokers", "groups")
+        found = self._registry.children_of_many([EntityConfig.path(kind) for kind in kinds])
+        return [f"{kind}/{name}" for kind, names in zip(kinds, found, strict=True) for name in names or ()]
 
     def _reread(self, entity_paths: Sequence[str]) -> None:
         found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])

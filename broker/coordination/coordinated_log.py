@@ -232,7 +232,7 @@ class _AwaitedCommit(DelayedOperation):
 
     def respond(self) -> None:
         partition = self._partition
-        # In this order: while this broker leads in that epoch, no other leader has moved the high watermark.
+        # In this order: while this broker has led since then, no other leader has moved the high watermark.
         high_watermark = self._coordinated.high_watermark
         if not self._leads():
             self._done(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
@@ -246,6 +246,5 @@ class _AwaitedCommit(DelayedOperation):
     def _leads(self) -> bool:
         partition = self._partition
         source = partition.log
-        role = partition.role
         has_log = source is not None and not source.deleting
-        return has_log and role.is_leader and role.leader_epoch == self._leader_epoch
+        return has_log and partition.role.has_led_since(self._leader_epoch)

@@ -164,6 +164,7 @@ class Partition:
                 adding=tuple(state.adding_replicas),
                 removing=tuple(state.removing_replicas),
                 epoch_start_offset=start_offset,
+                led_since_epoch=before.led_since_epoch if before.is_leader else state.leader_epoch,
             )
             self._advance_high_watermark()
         if is_new and state.leader_recovery_state == RECOVERING:

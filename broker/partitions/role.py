@@ -72,6 +72,15 @@ class PartitionRole(NamedTuple):
     recovery_state: int = RECOVERED
     epoch_start_offset: int = NO_OFFSET
     """Where the log ended when this broker began to lead in `leader_epoch`; -1 of a follower."""
+    led_since_epoch: int = NO_EPOCH
+    """The epoch in which this broker began to lead: since then it has followed nobody, and cut nothing off its log."""
+
+    def has_led_since(self, leader_epoch: int) -> bool:
+        """Whether what this broker appended as the leader in that epoch is in its log still.
+
+        The epoch grows under a leader that stays, too, as when the controller takes a dead broker from the ISR.
+        """
+        return self.is_leader and self.led_since_epoch <= leader_epoch
 
     def asking(self, pending: PendingIsr) -> "PartitionRole":
         """While the controller is asked for another ISR.

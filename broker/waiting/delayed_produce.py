@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Awaited:
     """One partition of the request: what was appended, and the answer that says so unless replication fails.
 
-    `leader_epoch` is from before the append. In any other one the records may have been cut off, and others' be there.
+    `leader_epoch` is from before the append. Once another broker has led since, the records may have been cut off, and
+    others' be there.
     """
 
     __slots__ = ("answer", "leader_epoch", "partition", "required_offset", "settled")
@@ -35,10 +36,10 @@ class Awaited:
             return True
         partition = self.partition
         log = partition.log
-        # In this order: while it leads in that epoch, no other leader has moved the high watermark.
+        # In this order: while it has led since then, no other leader has moved the high watermark.
         high_watermark = -1 if log is None else log.high_watermark
         role = partition.role
-        if log is None or not role.is_leader or role.leader_epoch != self.leader_epoch:
+        if log is None or not role.has_led_since(self.leader_epoch):
             self.settled = True
             self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             self.answer.base_offset = -1

@@ -24,9 +24,15 @@ class RunningCluster:
     """
 
     def __init__(
-        self, zookeeper: str, directory: Path, broker_ids: Iterable[int], settings: Mapping[str, str] | None = None
+        self,
+        zookeeper: str,
+        directory: Path,
+        broker_ids: Iterable[int],
+        settings: Mapping[str, str] | None = None,
+        *,
+        others: Iterable[int] = (),
     ) -> None:
-        """`zookeeper` is host:port; the cluster has a root path of its own there."""
+        """`zookeeper` is host:port; the cluster has a root path of its own there. `others` are in it from elsewhere."""
         root = new_root()
         self.settings = {
             broker_id: {
@@ -43,6 +49,7 @@ class RunningCluster:
             }
             for broker_id in broker_ids
         }
+        self._others = frozenset(others)
         self.brokers: dict[int, Broker] = {}
         """Those that run, by id."""
         self.errors = LoggedErrors()
@@ -84,7 +91,7 @@ class RunningCluster:
 
         def all_known() -> bool:
             return all(
-                broker.services.metadata.current.brokers.keys() == self.brokers.keys()
+                broker.services.metadata.current.brokers.keys() == self.brokers.keys() | self._others
                 for broker in self.brokers.values()
             )
 

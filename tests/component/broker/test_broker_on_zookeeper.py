@@ -86,7 +86,11 @@ def test_settings_that_others_write_are_heard_in_the_next_session_too(
     tmp_path: Path, connect: str, tree: ZooKeeperRegistry, zookeeper: ZooKeeperProcess
 ) -> None:
     with RunningBroker(tmp_path, settings(connect)) as running:
+        with RawClient(HOST, running.port) as client:
+            client.create_topic("visits")
         epoch = tree.get(f"/brokers/ids/{BROKER_ID}")[1].czxid
+        # Whose notification is gone, as after a quarter of an hour.
+        tree.set("/config/topics/visits", b'{"version":1,"config":{"retention.ms":"654321"}}')
         expire_session(registry_of(running), zookeeper.bootstrap)
         wait_until(lambda: tree.exists(f"/brokers/ids/{BROKER_ID}"), PATIENCE_S, "not registered again")
         assert tree.get(f"/brokers/ids/{BROKER_ID}")[1].czxid > epoch
@@ -103,6 +107,8 @@ def test_settings_that_others_write_are_heard_in_the_next_session_too(
         wait_until(
             lambda: running.broker.services.config.current.log_retention_ms == 123456, PATIENCE_S, "nothing was heard"
         )
+        overrides = running.broker.services.config.topic_overrides
+        wait_until(lambda: overrides("visits") == {"retention.ms": "654321"}, PATIENCE_S, "what was missed is not read")
         wait_until(lambda: int(tree.get("/controller_epoch")[0]) >= 2, PATIENCE_S, "not elected again")
         with RawClient(HOST, running.port) as client:
             client.create_topic("afterwards")

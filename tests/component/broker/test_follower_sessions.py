@@ -12,6 +12,7 @@ import pytest
 from kavka.broker.partitions import follower_fetch_session
 from kavka.broker.partitions.log_reading import Reading
 from kavka.broker.partitions.session_news import REFRESH_MS
+from kavka.broker.replication.throttle import ReplicationThrottle
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import encode_request_header
@@ -25,7 +26,7 @@ from kavka.protocol.messages.fetch import (
 )
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import topic_id_of
-from tests.support.partition_logs import batch_of
+from tests.support.partition_logs import Clock, batch_of
 
 TOPIC, ME, FOLLOWER, VERSION = "visits", 1, 2, 17
 
@@ -41,6 +42,7 @@ class Follower:
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.session_id = 0
         self.epoch = 0
+        self.leader_epoch = 0
         self._asked = 0
         self._named = set(self.offsets)
 
@@ -55,7 +57,7 @@ class Follower:
             partitions=[
                 FetchPartition(
                     partition=index,
-                    current_leader_epoch=0,
+                    current_leader_epoch=self.leader_epoch,
                     fetch_offset=self.offsets[index],
                     partition_max_bytes=1 << 20,
                 )
@@ -328,3 +330,34 @@ def _calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def test_a_throttled_follower_that_is_behind_waits_until_the_rate_is_low_again(tmp_path: Path) -> None:
+    clock = Clock()
+    core = BrokerCore(tmp_path, topics={TOPIC: {"leader.replication.throttled.replicas": f"0:{ME}"}})
+    follower = Follower(core, 2)
+    core.replicas.leader_throttle = throttle = ReplicationThrottle(
+        ME,
+        lambda: 100,
+        lambda config: config.leader_replication_throttled_replicas,
+        window_num=2,
+        window_size_ms=1000,
+        now_ms=clock,
+    )
+    core.create(TOPIC, 2, isr=(ME,), replicas=(ME, FOLLOWER), leader_epoch=1)
+    follower.leader_epoch = 1
+    follower.send(full=True)
+    follower.sync()
+    for index in range(2):
+        follower.append(index, b"v" * 300)
+
+    first = shown(follower.send())
+    assert all(first[index] > 300 for index in range(2))
+    assert throttle.is_exceeded()
+    assert {index: size > 0 for index, size in shown(follower.send()).items() if size} == {1: True}
+    follower.got(1)
+    follower.send()
+    assert follower.send(max_wait_ms=60_000) is None
+    assert follower.waited(lambda: follower.append(0)) is None
+    clock.ms += 2000
+    assert shown(follower.waited(lambda: follower.append(0)))[0] > 300

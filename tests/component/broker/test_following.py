@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.messages.fetch import FetchResponse
+from kavka.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from tests.support.partition_logs import batch_of
 from tests.support.replicas import Replicas
 
@@ -257,6 +257,58 @@ def test_a_refused_fetch_begins_another_session(tmp_path: Path, code: ErrorCode)
 
     assert way.plans[-1].session_epoch == 0
     assert replicas.contents(2) == replicas.contents(1)
+    replicas.close()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_leader_that_lies_ends_no_fetcher_and_spoils_no_log(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    replicas = Replicas(tmp_path, partitions=2)
+    for index in range(2):
+        replicas.elect(1, index)
+        replicas.produce(1, b"a", b"b", index=index)
+
+    def lie(answer: FetchResponse) -> None:
+        for topic in answer.responses:
+            for part in topic.partitions:
+                number = chance.choice([-(1 << 63), -1, 0, 1, 5, (1 << 63) - 1])
+                what = chance.randrange(8)
+                if what == 0:
+                    part.error_code = chance.choice([-1, 1, 74, 76, 12345])
+                elif what == 1:
+                    part.high_watermark = number
+                elif what == 2:
+                    part.log_start_offset = number
+                elif what == 3:
+                    part.diverging_epoch = EpochEndOffset(epoch=chance.randint(-1, 9), end_offset=number)
+                elif what == 4:
+                    part.records = chance.randbytes(chance.randrange(200))
+                elif what == 5:
+                    part.partition_index = chance.choice([-1, 77])
+                elif what == 6 and part.records:
+                    part.records = bytes(part.records)[: chance.randrange(len(part.records))]
+        if chance.random() < 0.2:
+            answer.session_id = chance.randrange(1 << 31)
+
+    fetcher, way = replicas.managers[2].fetchers[0], replicas.leaders[2, 1]
+    fetcher.is_stopping = True  # waits for nothing
+    way.tamper = lie
+    for number in range(40):
+        replicas.now_ms += chance.choice([0, 1000])
+        replicas.produce(1, b"%d" % number, index=number % 2)
+        replicas.step(2)
+
+    way.tamper = lambda answer: None
+    for index in range(2):
+        log = replicas.log(2, index)
+        assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+        replicas.elect(1, index)
+        replicas.produce(1, b"true", index=index)
+    replicas.catch_up([2], rounds=30)
+    for index in range(2):
+        start = replicas.log(2, index).log_start_offset
+        assert replicas.log(2, index).log_end_offset == replicas.log(1, index).log_end_offset
+        assert replicas.bytes_from(2, start, index) == replicas.bytes_from(1, start, index)
     replicas.close()
 
 

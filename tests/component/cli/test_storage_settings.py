@@ -12,7 +12,9 @@ from kavka.config.topic_config import UNREADABLE
 from kavka.protocol.errors import ErrorCode
 from tests.support.probe import answers
 from tests.support.processes import free_port
+from tests.support.registries import new_root
 from tests.support.running_broker import BROKER_ID, HOST, RunningBroker
+from tests.support.zookeeper_process import ZooKeeperProcess
 
 Output = pytest.CaptureFixture[str]
 
@@ -86,3 +88,21 @@ def test_settings_that_cannot_be_read_stop_the_start_until_they_are_deleted(tmp_
         running.start()
         assert answers(HOST, running.port)
         assert running.described()["max.connections"][0] != "30"
+
+
+@pytest.mark.integration
+@pytest.mark.java
+def test_settings_that_are_kept_in_zookeeper_are_deleted_there(
+    tmp_path: Path, capsys: Output, zookeeper: ZooKeeperProcess
+) -> None:
+    connect = zookeeper.bootstrap + new_root()
+    with RunningBroker(tmp_path, {"zookeeper.connect": connect}) as running:
+        assert running.alter({"num.io.threads": "3"}).error_code == ErrorCode.NONE
+
+    on_zookeeper = ("--override", f"zookeeper.connect={connect}")
+    assert settings(tmp_path, *on_zookeeper) == 0
+    assert capsys.readouterr().out.splitlines() == [f"broker {BROKER_ID}: num.io.threads=3"]
+    assert settings(tmp_path, *on_zookeeper, "--delete", "num.io.threads") == 0
+    assert capsys.readouterr().out.splitlines() == ["no settings"]
+    with RunningBroker(tmp_path, {"zookeeper.connect": connect}) as running:
+        assert running.described()["num.io.threads"][0] != "3"

@@ -107,10 +107,11 @@ def test_the_number_of_fetchers_follows_its_setting(cluster: RunningCluster) -> 
     produce(cluster, 0, 30)
 
     admin = KafkaAdminClient(bootstrap_servers=addresses(cluster))
-    admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {"num.replica.fetchers": "2"})])
+    admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {"num.replica.fetchers": "3"})])
     admin.close()
 
-    wait_until(lambda: "1" in _fetcher_numbers(), TIMEOUT_S, "there is no second fetcher")
+    # Of three partitions that belong to three fetchers, the broker leads one at most.
+    wait_until(lambda: bool(_fetcher_numbers() - {"0"}), TIMEOUT_S, "there is no second fetcher")
     produce(cluster, 30, 30)
     wait_for_equal_replicas(cluster)
 

@@ -1,7 +1,9 @@
 """What a fetcher's next fetch says: all partitions once, then what has changed, and never one that is out of date."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -268,3 +270,26 @@ def test_an_exceeded_throttle_keeps_out_who_is_behind_and_only_them(tmp_path: Pa
     scene.followed.answered(9)
     clock.ms += 2000
     assert named(scene.plan()) == [0, 2]
+
+
+def test_idle_partitions_cost_the_next_fetch_nothing(tmp_path: Path) -> None:
+    costs = []
+    for partitions in (5, 80):
+        scene = Scene(tmp_path / str(partitions))
+        entries = [scene.follow(index) for index in range(partitions)]
+        for _ in range(2):
+            scene.plan()
+            scene.followed.answered(9)
+        scene.grow(entries[1])
+        calls: list[str] = []
+
+        def note(_frame: FrameType, event: str, _argument: object, calls: list[str] = calls) -> None:
+            calls.append(event)
+
+        sys.setprofile(note)
+        try:
+            scene.plan()
+        finally:
+            sys.setprofile(None)
+        costs.append(len(calls))
+    assert costs[0] == costs[1]

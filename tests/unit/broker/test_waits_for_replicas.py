@@ -47,6 +47,18 @@ def test_a_produce_is_not_acknowledged_for_what_another_leader_committed(hosted:
     assert waiting.answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_produce_goes_on_waiting_when_its_leader_stays_under_another_epoch(hosted: Hosted) -> None:
+    """So the controller takes a dead broker from the ISR: who produced must not hear of an error, and send again."""
+    waiting = awaited(hosted)
+
+    hosted.lead(ME, OTHER, epoch=1, partition_epoch=1)
+    assert not waiting.look()
+    hosted.lead(ME, epoch=2, partition_epoch=2)
+
+    assert waiting.look()
+    assert waiting.answer.error_code == ErrorCode.NONE
+
+
 def test_a_leadership_that_ends_while_it_is_looked_at_acknowledges_nothing(hosted: Hosted) -> None:
     waiting = awaited(hosted)
     partition: Any = hosted.partition
@@ -79,6 +91,21 @@ def test_a_coordinator_is_told_of_its_own_leadership_alone(hosted: Hosted) -> No
     (failure,) = told
     assert failure is not None
     assert failure.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_commit_goes_on_waiting_when_its_leader_stays_under_another_epoch(hosted: Hosted) -> None:
+    told: list[BrokerError | None] = []
+    purgatory = Purgatory(Timer(lambda failure: None))
+    internal = CoordinatedLog(hosted.partition, purgatory, lambda: 0, lambda: 1000, lambda job: job())
+    end_offset = internal.append(batch_of(b"a"), 0)
+    internal.when_committed(end_offset, told.append)
+
+    hosted.lead(ME, OTHER, epoch=1, partition_epoch=1)
+    hosted.partition.wake_all()
+    assert told == []
+    hosted.fetched(OTHER, end_offset)
+
+    assert told == [None]
 
 
 def test_a_coordinator_appends_in_its_own_leadership_alone(hosted: Hosted) -> None:
