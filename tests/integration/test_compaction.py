@@ -80,7 +80,9 @@ def children_of(broker: KavkaProcess) -> list[int]:
 def worker_of(broker: KavkaProcess, *, besides: Collection[int] = ()) -> int:
     """Another one than `besides`, of which the last may be there a little longer than it lives."""
     return wait_until(
-        lambda: next((pid for pid in children_of(broker) if pid not in besides), None), SOME_TIME_S, "no worker is started"
+        lambda: next((pid for pid in children_of(broker) if pid not in besides), None),
+        SOME_TIME_S,
+        "no worker is started",
     )
 
 
