@@ -264,6 +264,8 @@ class Broker:
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
         links = self._links = self._link() if services.config.current.zookeeper_connect else None
+        if links is not None:
+            services.transactions.others = links.transactions
         services.replicas = ReplicaManager(
             self.broker_id,
             services.logs,

@@ -17,7 +17,7 @@ class InternalLog(Protocol):
         """Write one batch, all or nothing; gives the offset behind it. `transaction_version`: of an end marker.
 
         `guard`: of a producer's batch, see `Result`. Raises BrokerError with the log's own error: nothing was written
-        then. NOT_LEADER_OR_FOLLOWER also if the partition has another leader epoch by now.
+        then. NOT_LEADER_OR_FOLLOWER also if this broker has not led the partition ever since that epoch.
         """
 
     def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:

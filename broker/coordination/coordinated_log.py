@@ -16,6 +16,7 @@ from kavka.storage.log_validator import CheckedBatch
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
+    from kavka.broker.partitions.role import PartitionRole
     from kavka.broker.waiting.purgatory import Purgatory
 
 REQUIRED_ACKS: Final = -1
@@ -65,8 +66,9 @@ class CoordinatedLog:
     def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
         """See InternalLog."""
         partition = self.partition
-        if partition.role.leader_epoch != leader_epoch:
-            raise self._led_otherwise(leader_epoch)
+        role = partition.role
+        if role.leader_epoch != leader_epoch:
+            leader_epoch = self._epoch_since(leader_epoch, role)
         result = partition.append(
             memoryview(batch),
             REQUIRED_ACKS,
@@ -82,8 +84,9 @@ class CoordinatedLog:
     def append_plain(self, batch: bytearray, leader_epoch: int, records: int, timestamp_ms: int) -> int:
         """See InternalLog."""
         partition = self.partition
-        if partition.role.leader_epoch != leader_epoch:
-            raise self._led_otherwise(leader_epoch)
+        role = partition.role
+        if role.leader_epoch != leader_epoch:
+            leader_epoch = self._epoch_since(leader_epoch, role)
         built = _new_tuple(CheckedBatch, (len(batch), 0, records - 1, timestamp_ms, *_NO_PRODUCER))
         data = memoryview(batch)
         result = partition.append(
@@ -149,11 +152,17 @@ class CoordinatedLog:
             return min(source.high_watermark, source.recovery_point)
         return source.high_watermark
 
-    def _led_otherwise(self, leader_epoch: int) -> BrokerError:
+    def _epoch_since(self, leader_epoch: int, role: "PartitionRole") -> int:
+        """The epoch to append in, if this broker has led since that one: then the coordinator hears of it soon.
+
+        Raises BrokerError NOT_LEADER_OR_FOLLOWER if it has not: others may have written meanwhile.
+        """
+        if leader_epoch <= role.leader_epoch and role.has_led_since(leader_epoch):
+            return role.leader_epoch
         partition = self.partition
-        return BrokerError(
+        raise BrokerError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"{partition.topic}-{partition.index} has leader epoch {partition.role.leader_epoch}, not {leader_epoch}",
+            f"{partition.topic}-{partition.index} has leader epoch {role.leader_epoch}, not {leader_epoch}",
         )
 
     def _flush_soon(self) -> bool:

@@ -1,7 +1,7 @@
 """Transaction markers on their way: from the coordinator to the partitions' leaders, and there into the logs.
 
 MarkerDispatch   finds each partition's leader, asks each leader once, and gathers the answers
-MarkerChannel    the way to a leader; `LocalMarkerChannel` is the one to this broker
+MarkerChannel    the way to a leader; `LocalMarkerChannel` is the one to this broker, and leads to the others
 MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from kavka.broker.coordination.coordinated_log import CoordinatedLog
+from kavka.broker.coordination.other_brokers import OtherBrokers, Withdrawn
 from kavka.cluster.promise import Promise, gather
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.result import Producer
@@ -41,8 +42,6 @@ NO_LEADER: Final = -1
 ACKS_ALL: Final = -1
 PRODUCE_VERSION: Final = 12
 
-Withdrawn = Callable[[], bool]
-
 log = logging.getLogger(__name__)
 
 
@@ -60,19 +59,22 @@ class MarkerChannel(Protocol):
 
 
 class LocalMarkerChannel:
-    """The way to this broker, which is the only one there is."""
+    """The way to this broker; what is for others goes to `others`, if there are any."""
 
-    def __init__(self, broker_id: int, writer: "MarkerWriter") -> None:
+    def __init__(self, broker_id: int, writer: "MarkerWriter", others: OtherBrokers | None = None) -> None:
         self._broker_id: Final = broker_id
         self._writer: Final = writer
+        self._others: Final = others
 
     def write_markers(
         self, broker_id: int, request: WriteTxnMarkersRequest, is_withdrawn: Withdrawn
     ) -> Promise[WriteTxnMarkersResponse]:
-        """See MarkerChannel. Raises BrokerError BROKER_NOT_AVAILABLE for another broker."""
-        if broker_id != self._broker_id:
+        """See MarkerChannel. Raises BrokerError BROKER_NOT_AVAILABLE for another broker where there is none."""
+        if broker_id == self._broker_id:
+            return self._writer.write(request, is_withdrawn)
+        if self._others is None:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}")
-        return self._writer.write(request, is_withdrawn)
+        return self._others.write_markers(broker_id, request, is_withdrawn)
 
 
 class MarkerDispatch:
@@ -195,7 +197,8 @@ class MarkerWriter:
                 # Nor may it keep the others from their places.
                 log.exception("a marker could not be written topic=%s partition=%d", name, index)
                 code.complete(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return gather(codes, partial(marker_response, request))
+        # All is in the logs: whoever asks next need not wait for these markers' replicas.
+        return gather(codes, partial(marker_response, request), effects_complete=True)
 
     def _write_one(
         self,

@@ -1,9 +1,10 @@
 """The transaction coordinator in its broker, and what Produce and TxnOffsetCommit ask of it."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
@@ -15,15 +16,13 @@ from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIE
 if TYPE_CHECKING:
     from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.markers import MarkerDispatch, MarkerWriter
+    from kavka.broker.coordination.other_brokers import Codes, OtherBrokers, TopicPartition
     from kavka.broker.core_services import CoreServices
     from kavka.coordinator.ports import ShardContext, Surroundings
     from kavka.coordinator.runtime.result import Producer, Result
     from kavka.coordinator.runtime.runtime import CoordinatorRuntime
     from kavka.coordinator.transaction.ports import MarkersWanted, ProducerIdWanted
     from kavka.coordinator.transaction.shard import TransactionShard
-
-TopicPartition: TypeAlias = tuple[str, int]
-Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 VERSION_2: Final = 2
 RETRY_MS: Final = 20
@@ -37,7 +36,8 @@ log = logging.getLogger(__name__)
 class TransactionCoordination(Coordination["TransactionShard"]):
     """Transactions: `run(transactional_id, operation, refused)`, see Coordination; and the shards' ports.
 
-    Threads: any. `_markers` is made on first use; two threads that make it at once do no harm.
+    Threads: any. `_markers` is made on first use; two threads that make it at once do no harm. `others`, the way to
+    the other brokers of a cluster, is set before the first partition is led.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         self._groups: Final = groups
         self._given_surroundings = surroundings
         self._markers: tuple[MarkerWriter, MarkerDispatch] | None = None
+        self.others: OtherBrokers | None = None
 
     @property
     def marker_writer(self) -> "MarkerWriter":
@@ -61,16 +62,19 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         self,
         transactional_id: str,
         producer: "Producer",
-        partitions: Iterable[TopicPartition],
-        done: Callable[[Codes], None],
+        partitions: "Iterable[TopicPartition]",
+        done: "Callable[[Codes], None]",
     ) -> None:
         """Whether partitions take part in the producer's transaction; see `TransactionShard.verify`.
 
         `done` is called once, at once where that is possible, with no lock held; with the coordinator's refusal
         (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, ...) for all partitions where it cannot be asked, and
-        UNKNOWN_SERVER_ERROR where it fails. It may raise nothing.
+        UNKNOWN_SERVER_ERROR where it fails. It may raise nothing. The coordinator may be another broker.
         """
         asked = frozenset(partitions)
+        if (others := self._others_of(transactional_id)) is not None:
+            self._ask_other(others, transactional_id, producer, asked, done, verify_only=True)
+            return
         self._ask(
             transactional_id,
             lambda shard: shard.verify(transactional_id, producer, asked, done),
@@ -81,8 +85,8 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         self,
         transactional_id: str,
         producer: "Producer",
-        partitions: Iterable[TopicPartition],
-        done: Callable[[Codes], None],
+        partitions: "Iterable[TopicPartition]",
+        done: "Callable[[Codes], None]",
     ) -> None:
         """Have partitions take part in the producer's transaction (of version 2); see `TransactionShard.add`.
 
@@ -92,17 +96,23 @@ class TransactionCoordination(Coordination["TransactionShard"]):
         asked = frozenset(partitions)
 
         def attempt(retries: int) -> None:
-            def answered(code: ErrorCode) -> None:
-                if code is ErrorCode.CONCURRENT_TRANSACTIONS and retries > 0:
+            def answered(codes: "Codes") -> None:
+                if retries > 0 and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
                     execute, delays = self.workers.appends, self._given_surroundings().delays
                     delays.schedule(lambda: execute(lambda: attempt(retries - 1)), RETRY_MS)
                 else:
-                    done(dict.fromkeys(asked, code))
+                    done(codes)
 
+            def of_all(code: ErrorCode) -> None:
+                answered(dict.fromkeys(asked, code))
+
+            if (others := self._others_of(transactional_id)) is not None:
+                self._ask_other(others, transactional_id, producer, asked, answered, verify_only=False)
+                return
             self._ask(
                 transactional_id,
-                lambda shard: shard.add(transactional_id, producer, asked, VERSION_2, answered),
-                lambda error: done(dict.fromkeys(asked, error.code)),
+                lambda shard: shard.add(transactional_id, producer, asked, VERSION_2, of_all),
+                lambda error: of_all(error.code),
             )
 
         attempt(RETRIES)
@@ -136,10 +146,14 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             return
         guard = log.verify(*producer, 0, self._services.now_ms(), has_own_epoch=adds)
 
-        def answered(codes: Codes) -> None:
-            if codes[key] is not ErrorCode.NONE:
+        def answered(codes: "Codes") -> None:
+            code = codes[key]
+            if code is not ErrorCode.NONE:
                 log.withdraw(producer.producer_id, guard)
-            done(told_to_producer(codes[key], api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT), guard)
+            if code is ErrorCode.NETWORK_EXCEPTION:
+                # Which these clients do not expect; this one they retry here, where the group's coordinator is.
+                code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            done(told_to_producer(code, api_version >= ABORTABLE_SINCE_TXN_OFFSET_COMMIT), guard)
 
         ask = self.add_partitions if adds else self.verify_partitions
         ask(transactional_id, producer, [key], answered)
@@ -176,6 +190,50 @@ class TransactionCoordination(Coordination["TransactionShard"]):
     def _refuse_id(self, wanted: "ProducerIdWanted", refusal: BrokerError) -> None:
         self.runtime.run(wanted.partition, lambda shard: shard.producer_id_refused(wanted, refusal), wanted.refuse)
 
+    def _others_of(self, transactional_id: str) -> "OtherBrokers | None":
+        """The other brokers, if it is one of them that coordinates that id; None where this broker is to be asked."""
+        if self.others is None:
+            return None
+        led = self._services.replicas.partitions.get((self.topic.name, self.partition_of(transactional_id)))
+        return None if led is not None and led.role.is_leader else self.others
+
+    def _ask_other(
+        self,
+        others: "OtherBrokers",
+        transactional_id: str,
+        producer: "Producer",
+        asked: "frozenset[TopicPartition]",
+        done: "Callable[[Codes], None]",
+        *,
+        verify_only: bool,
+    ) -> None:
+        from kavka.protocol.messages.add_partitions_to_txn import (
+            AddPartitionsToTxnTopic,
+            AddPartitionsToTxnTransaction,
+        )
+
+        led = self._services.metadata.current.partition(self.topic.name, self.partition_of(transactional_id))
+        if led is None or led.leader < 0:
+            done(dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            verify_only=verify_only,
+            topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=[index for _, index in of_topic])
+                for name, of_topic in groupby(sorted(asked), key=lambda each: each[0])
+            ],
+        )
+
+        def answered(codes: "Codes | None", error: BaseException | None) -> None:
+            if codes is None:
+                log.error("the coordinator was not asked transactional_id=%r", transactional_id, exc_info=error)
+            done(dict.fromkeys(asked, ErrorCode.UNKNOWN_SERVER_ERROR) if codes is None else codes)
+
+        others.add_partitions(led.leader, transaction).watch(answered)
+
     def _ask(
         self,
         transactional_id: str,
@@ -197,7 +255,7 @@ class TransactionCoordination(Coordination["TransactionShard"]):
             from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 
             writer = MarkerWriter(self._services, self._groups, self.workers.flushes)
-            channel = LocalMarkerChannel(self._services.broker_id, writer)
+            channel = LocalMarkerChannel(self._services.broker_id, writer, self.others)
             parts = self._markers = (writer, MarkerDispatch(self._services, channel))
         return parts
 

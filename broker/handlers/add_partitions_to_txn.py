@@ -79,7 +79,9 @@ def add_partitions_to_txn(
             ],
         )
 
-    return gather([_ask(transaction, context, services) for transaction in transactions], respond)
+    # What it adds is in the coordinator's log by now, and counts for whatever comes next.
+    asked = [_ask(transaction, context, services) for transaction in transactions]
+    return gather(asked, respond, effects_complete=True)
 
 
 def _ask(transaction: AddPartitionsToTxnTransaction, context: Context, services: "Services") -> Promise[Codes]:

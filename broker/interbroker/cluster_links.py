@@ -9,6 +9,7 @@ from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.interbroker.inter_broker import InterBroker
 from kavka.broker.interbroker.network_channels import NetworkChannels
 from kavka.broker.interbroker.settings import inter_broker_settings
+from kavka.broker.interbroker.transaction_requests import TransactionRequests
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.replication import Replication, monotonic_ms
 from kavka.broker.replication.following import Following
@@ -66,6 +67,9 @@ class ClusterLinks:
             count=services.metrics.count,
         )
         self.following: Final = Following(services, own_epoch, on_death)
+        self.transactions: Final = TransactionRequests(
+            self._inter_broker, self.broker_node, scheduler.soon, timeout_ms=config.request_timeout_ms
+        )
 
     controller: ElectedController
 
@@ -126,6 +130,7 @@ class ClusterLinks:
         """Answer what waits, close all connections."""
         self.following.stop()
         self._isr_changes.close()
+        self.transactions.close()
         self.controller.close()
         self._inter_broker.stop()
 

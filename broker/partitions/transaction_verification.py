@@ -7,7 +7,7 @@ only verified. Once a partition has an open transaction of the producer, nothing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kavka.broker.coordination.transactions import Codes, told_to_producer
+from kavka.broker.coordination.transactions import told_to_producer
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.records.header import (
     PRODUCER_POSITION,
@@ -18,6 +18,7 @@ from kavka.protocol.records.header import (
 from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIED
 
 if TYPE_CHECKING:
+    from kavka.broker.coordination.other_brokers import Codes
     from kavka.broker.partitions.partition import Partition
     from kavka.broker.services import Services
     from kavka.protocol.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest
@@ -99,7 +100,7 @@ class ProduceVerification:
         """
         from kavka.coordinator.runtime.result import Producer
 
-        def answered(codes: Codes) -> None:
+        def answered(codes: "Codes") -> None:
             try:
                 for batch in self.unverified:
                     partition = batch.partition

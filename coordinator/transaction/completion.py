@@ -9,7 +9,7 @@ twice before the transaction is complete does no harm.
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kavka.coordinator.runtime.result import NOTHING, Reply, Result
 from kavka.coordinator.transaction.metadata import Dispatch, TransactionMetadata, Transition, record_of
@@ -66,9 +66,13 @@ class Completion:
         record = record_of(transactional_id, now)
         return Result([record], [(reply, response)], replays=False, appended=appended)
 
-    def resumed(self) -> list[tuple[Reply, Any]]:
-        """After loading: send the markers of all that was decided."""
-        replies: list[tuple[Reply, Any]] = []
+    def resumed(self) -> Result:
+        """After loading: send the markers of all that was decided, once that is committed.
+
+        The log of a new leader may hold a decision that no other replica has: were its markers out, and this broker
+        dead, the next leader would decide otherwise.
+        """
+        replies: list[tuple[Reply, MarkersWanted]] = []
         for transaction in self._table.transactions.values():
             if not transaction.is_decided:
                 continue
@@ -76,7 +80,7 @@ class Completion:
                 replies.append((self._table.ports.write_markers, self._dispatched(transaction)))
             else:
                 self._retry(transaction)
-        return replies
+        return self._once_committed(replies)
 
     def nudge(self, transaction: TransactionMetadata) -> None:
         """A decision that may have nobody to carry it out: its markers could not be sent, and no timer will.
@@ -148,18 +152,18 @@ class Completion:
         """Have the markers that are missing written; not before the decision is committed, nor while others are."""
         if transaction.is_dispatched:
             return NOTHING
-        wanted = self._dispatched(transaction)
+        return self._once_committed([(self._table.ports.write_markers, self._dispatched(transaction))])
+
+    def _once_committed(self, markers: list[tuple[Reply, MarkersWanted]]) -> Result:
+        """Send these when the decisions are committed."""
 
         def uncommitted(_error: object) -> tuple[()]:
             # Nobody waits for them. They are sent when somebody looks for decisions that take long.
-            wanted.dispatch.is_over = True
+            for _, wanted in markers:
+                wanted.dispatch.is_over = True
             return ()
 
-        return Result(
-            replies=[(self._table.ports.write_markers, wanted)],
-            reads_committed=True,
-            uncommitted=uncommitted,
-        )
+        return Result(replies=markers, reads_committed=True, uncommitted=uncommitted)
 
     def _drop(self, transaction: TransactionMetadata, topic: str, partition: int, code: ErrorCode) -> None:
         log.warning(

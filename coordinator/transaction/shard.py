@@ -143,7 +143,7 @@ class TransactionShard:
     def loaded(self) -> Result:
         """See Shard: what had been decided is carried out, and the clocks run on."""
         self._timeouts.start()
-        return Result(replies=self._completion.resumed())
+        return self._completion.resumed()
 
     def unloaded(self) -> Result:
         """See Shard. Whoever waits, waits for a port, and hears of it from there.

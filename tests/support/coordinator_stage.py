@@ -229,9 +229,13 @@ class Stage(Generic[S]):
         while result is not None:
             error = self._append(result)
             if error is None:
-                replies += result.replies
-                if self.holds_replies:
-                    self._uncommitted.append(result)
+                if self.holds_replies and not result.records and not result.reads_committed:
+                    for reply, response in result.replies:
+                        reply(response)
+                else:
+                    replies += result.replies
+                    if self.holds_replies:
+                        self._uncommitted.append(result)
                 result = result.appended() if result.appended is not None else None
             elif result.failed is not None:
                 result = result.failed(error)

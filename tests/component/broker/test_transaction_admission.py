@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from kavka.broker.coordination.coordinated_log import CoordinatedLog
+from kavka.broker.coordination.other_brokers import Codes
 from kavka.broker.coordination.transactions import RETRIES, TransactionCoordination
 from kavka.broker.coordination.workers import Workers
+from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.coordinator.runtime.batches import end_marker
 from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 from kavka.storage import verification_guards
 from kavka.storage.environment import at_once
 from tests.support.broker_core import NOW_MS, BrokerCore
@@ -229,3 +232,103 @@ def test_offsets_need_no_verification_once_that_is_turned_off(core: BrokerCore) 
 
     commit_offsets(core, admit(core, coordinator))
     assert core.log(GROUP_METADATA_TOPIC).producers.has_open_transaction(*ME)
+
+
+class Others:
+    """Implements OtherBrokers: keeps what they were asked, and answers `codes` one after the other."""
+
+    def __init__(self, *codes: ErrorCode) -> None:
+        self.codes = list(codes)
+        self.asked: list[tuple[int, AddPartitionsToTxnTransaction]] = []
+
+    def write_markers(self, *_: object) -> Any:
+        raise AssertionError("there are no markers here")
+
+    def add_partitions(self, broker_id: int, transaction: AddPartitionsToTxnTransaction) -> Promise[Codes]:
+        self.asked.append((broker_id, transaction))
+        code = self.codes.pop(0)
+        promise: Promise[Codes] = Promise()
+        promise.complete({(topic.name, index): code for topic in transaction.topics for index in topic.partitions})
+        return promise
+
+
+ELSEWHERE = 9
+
+
+@pytest.fixture
+def far(core: BrokerCore) -> BrokerCore:
+    """The transaction is coordinated by another broker."""
+    core.lose(TRANSACTION_STATE_TOPIC, ELSEWHERE, ("far.example", 9092), leader_epoch=1)
+    return core
+
+
+@pytest.mark.parametrize("verify_only", [True, False])
+def test_the_broker_that_coordinates_is_asked_wherever_it_is(far: BrokerCore, verify_only: bool) -> None:
+    coordinator = Coordinator(far.services)
+    coordinator.others = others = Others(ErrorCode.NONE)
+    answers: list[Any] = []
+
+    ask = coordinator.verify_partitions if verify_only else coordinator.add_partitions
+    ask("t", ME, [("visits", 1), ("clicks", 0), ("visits", 0)], answers.append)
+
+    assert answers == [dict.fromkeys([("visits", 0), ("visits", 1), ("clicks", 0)], ErrorCode.NONE)]
+    ((broker_id, transaction),) = others.asked
+    assert broker_id == ELSEWHERE
+    assert transaction == AddPartitionsToTxnTransaction(
+        transactional_id="t",
+        producer_id=ME.producer_id,
+        producer_epoch=ME.producer_epoch,
+        verify_only=verify_only,
+        topics=[
+            AddPartitionsToTxnTopic(name="clicks", partitions=[0]),
+            AddPartitionsToTxnTopic(name="visits", partitions=[0, 1]),
+        ],
+    )
+
+
+def test_a_coordinator_elsewhere_that_is_busy_is_asked_again(far: BrokerCore) -> None:
+    coordinator = Coordinator(far.services)
+    coordinator.others = others = Others(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
+    answers: list[Any] = []
+
+    coordinator.add_partitions("t", ME, [("visits", 0)], answers.append)
+    assert answers == []
+    coordinator.pass_time()
+
+    assert answers == [{("visits", 0): ErrorCode.NONE}]
+    assert len(others.asked) == 2
+
+
+def test_this_broker_asks_itself_what_it_coordinates(core: BrokerCore) -> None:
+    coordinator = Coordinator(core.services, ErrorCode.NONE, ErrorCode.NONE)
+    coordinator.others = others = Others()
+    answers: list[Any] = []
+
+    coordinator.verify_partitions("t", ME, [("visits", 0)], answers.append)
+    coordinator.add_partitions("t", ME, [("visits", 0)], answers.append)
+
+    assert answers == [{("visits", 0): ErrorCode.NONE}] * 2
+    assert others.asked == []
+
+
+def test_without_a_leader_there_is_no_coordinator_for_a_while(core: BrokerCore) -> None:
+    core.lose(TRANSACTION_STATE_TOPIC, -1, ("", 0), leader_epoch=1)
+    coordinator = Coordinator(core.services)
+    coordinator.others = Others()
+    answers: list[Any] = []
+
+    coordinator.verify_partitions("t", ME, [("visits", 0)], answers.append)
+
+    assert answers == [{("visits", 0): ErrorCode.COORDINATOR_NOT_AVAILABLE}]
+
+
+def test_a_coordinator_that_was_not_reached_is_one_that_loads_to_who_commits_offsets(far: BrokerCore) -> None:
+    far.create(GROUP_METADATA_TOPIC)
+    coordinator = Coordinator(far.services)
+    coordinator.others = Others(ErrorCode.NETWORK_EXCEPTION)
+    answers: list[ErrorCode] = []
+
+    coordinator.admit_offsets("t", ME, 0, 4, lambda code, _guard: answers.append(code))
+
+    assert answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    assert len(far.log(GROUP_METADATA_TOPIC).producers.verifications) == 0

@@ -118,3 +118,19 @@ def test_a_coordinator_appends_in_its_own_leadership_alone(hosted: Hosted) -> No
 
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert hosted.log.log_end_offset == end_offset
+
+
+def test_a_coordinator_appends_on_before_it_has_heard_of_its_next_epoch(hosted: Hosted) -> None:
+    purgatory = Purgatory(Timer(lambda failure: None))
+    internal = CoordinatedLog(hosted.partition, purgatory, lambda: 0, lambda: 1000, lambda job: job())
+    first = internal.append(batch_of(b"a"), 0)
+    hosted.lead(ME, OTHER, epoch=1, partition_epoch=1)
+
+    assert internal.append(batch_of(b"b"), 0) == first + 1
+
+    hosted.follow(2, partition_epoch=2)
+    hosted.lead(ME, OTHER, epoch=3, partition_epoch=3)
+    with pytest.raises(BrokerError) as refused:
+        internal.append(batch_of(b"c"), 0)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert hosted.log.log_end_offset == first + 1

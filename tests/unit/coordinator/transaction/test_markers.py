@@ -246,3 +246,38 @@ def test_an_answer_to_the_shard_that_was_says_nothing_to_the_one_that_is() -> No
     stage.mark()
 
     assert stage.state("t") == "CompleteCommit"
+
+
+def test_the_markers_of_a_decision_that_was_loaded_wait_until_it_is_committed() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    stage.ports.markers.clear()
+    stage.holds_replies = True
+
+    # A new leader: what is at the end of its log may be on no other replica.
+    stage.reload()
+    assert stage.ports.markers == []
+
+    stage.holds_replies = False
+    stage.commit()
+    (wanted,) = stage.ports.markers
+    assert (wanted.partitions, wanted.coordinator_epoch) == ((A0, B0, B1), 1)
+    stage.mark()
+    assert stage.state("t") == "CompleteCommit"
+
+
+def test_the_markers_of_a_decision_that_is_not_committed_in_time_are_sent_later() -> None:
+    stage = TransactionStage()
+    decided(stage)
+    stage.ports.markers.clear()
+    stage.holds_replies = True
+    stage.reload()
+
+    stage.time_out()
+    stage.holds_replies = False
+    assert stage.ports.markers == []
+
+    stage.advance(60_000)
+    (wanted,) = stage.ports.markers
+    stage.mark()
+    assert (wanted.partitions, stage.state("t")) == ((A0, B0, B1), "CompleteCommit")
