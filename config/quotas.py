@@ -25,9 +25,7 @@ class QuotaSettings(Settings):
 
 
 class RateSettings(Settings):
-    """What Kafka knows beside its list of broker settings: rates that are set at run time alone (KIP-73, KIP-113), and
-    the default quotas that went with Kafka 3.0. They have rows so that nobody sets them in vain.
-    """
+    """Rates that are set at run time alone (KIP-73, KIP-113), and the default quotas of before Kafka 3.0"""
 
     leader_replication_throttled_rate: int = setting(
         "leader.replication.throttled.rate",
