@@ -312,7 +312,8 @@ class Partition:
             )
             pending = None
             if is_joining(role, replica_id, follower, log.high_watermark, replication):
-                pending = self._ask_for((*role.isr, replica_id), is_expansion=True)
+                # Who is in sync but not assigned any more (KAFKA-9672) would have the controller refuse all of it.
+                pending = self._ask_for((*filter(role.replicas.__contains__, role.isr), replica_id), is_expansion=True)
             moved = self._advance_high_watermark()
         if pending is not None:
             replication.propose(self, pending)

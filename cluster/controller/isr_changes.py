@@ -93,8 +93,12 @@ def _decide(
         return state
     if asked.partition_epoch < state.version:
         return ErrorCode.INVALID_UPDATE_VERSION
-    if broker not in isr or not set(isr) <= set(context.replicas_of(partition)) or len(set(isr)) != len(isr):
+    unassigned = set(isr).difference(context.replicas_of(partition))
+    if broker not in isr or not unassigned <= set(state.isr) or len(set(isr)) != len(isr):
         return ErrorCode.INVALID_REQUEST
+    if unassigned:
+        # In the ISR since before a reassignment: its leader has to let go of them, and is not to wait for orders.
+        return ErrorCode.INELIGIBLE_REPLICA
     if recovery not in (RECOVERED, state.recovery) or (recovery == RECOVERING and len(isr) > 1):
         # Only an election makes a leader recover, and until it has nobody can be in sync with it (KIP-704).
         return ErrorCode.INVALID_REQUEST

@@ -162,3 +162,17 @@ def test_a_partition_that_a_request_names_twice_is_changed_once_and_the_first_an
     assert (first.error_code, first.leader_id, first.isr, first.partition_epoch) == (ErrorCode.NONE, 1, [1, 2], 1)
     assert second.error_code == ErrorCode.INVALID_REQUEST
     assert stored(stage).isr == (1, 2)
+
+
+@pytest.mark.usefixtures("controller")
+def test_who_is_in_sync_but_not_assigned_any_more_does_not_have_the_leader_wait_for_orders(stage: Stage) -> None:
+    stage.registry.set(PATH, stored(stage)._replace(isr=(1, 4)).encode())
+    [overtaken] = alter(stage, wanted(1, 2, version=0))
+    assert overtaken.error_code == ERROR
+
+    [kept] = alter(stage, wanted(1, 4, 2, version=1))
+    assert kept.error_code == ErrorCode.OPERATION_NOT_ATTEMPTED  # which a leader that names topics knows
+    [dropped] = alter(stage, wanted(1, 2, version=1))
+    assert (dropped.error_code, stored(stage).isr) == (ErrorCode.NONE, (1, 2))
+    [added] = alter(stage, wanted(1, 2, 4, version=2))
+    assert added.error_code == ErrorCode.INVALID_REQUEST

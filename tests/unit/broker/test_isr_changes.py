@@ -48,6 +48,13 @@ def test_a_follower_joins_only_from_where_the_leader_began(hosted: Hosted) -> No
     assert [pending.isr for pending in hosted.asked] == [(ME, OTHER, THIRD)]
 
 
+def test_who_is_in_sync_but_not_assigned_any_more_is_left_out_when_others_join(hosted: Hosted) -> None:
+    hosted.lead(ME, 4, replicas=(ME, OTHER))
+    hosted.fetched(OTHER, 0)
+    (pending,) = hosted.asked
+    assert pending.isr == (ME, OTHER)
+
+
 def test_who_may_not_join_is_not_asked_for(hosted: Hosted) -> None:
     hosted.lead(ME, replicas=(ME, OTHER))
     hosted.ineligible.add(OTHER)
