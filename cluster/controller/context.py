@@ -104,6 +104,7 @@ class ClusterContext:
         "partition_phases",
         "reassigning",
         "replica_phases",
+        "returned",
         "stopping",
         "unclean_election_count",
     )
@@ -119,6 +120,9 @@ class ClusterContext:
         self.deleting: dict[str, None] = {}
         self.failed_deletions: set[str] = set()
         self.reassigning: set[TopicPartition] = set()
+        self.returned: set[TopicPartition] = set()
+        """Partitions whose leader has registered anew after their states were written, when nobody was the controller
+        who would have noticed: until these are given another epoch."""
         self.offline_partition_count = 0
         self.unclean_election_count = 0
         self._topics_by_id: dict[bytes, str] = {}
@@ -151,6 +155,7 @@ class ClusterContext:
             return
         self._topics_by_id.pop(assignment.topic_id or b"", None)
         self.reassigning -= _moving(topic, assignment)
+        self.returned.difference_update((topic, partition) for partition in assignment.replicas)
         same_key = self._collision_keys[collision_key(topic)]
         del same_key[topic]
         if not same_key:

@@ -78,7 +78,24 @@ class PartitionStateMachine:
             else:
                 phase = PartitionPhase.OFFLINE
             context.set_partition_phase(partition, phase)
+        self._lead_anew()
         self.retry_leaderless()
+
+    def _lead_anew(self) -> None:
+        """Leaders that were away begin another epoch: with a power cut the old one's last records may be gone.
+
+        Else they would write others in their place under the same epoch, and no follower could tell them apart. Kafka's
+        controller does not look: it notices a broker that was away only if it was the controller meanwhile.
+        """
+        context = self._context
+        returned = [each for each in sorted(context.returned) if each[0] not in context.deleting]
+        context.returned.clear()
+        online = [each for each in returned if context.partition_phase(each) is PartitionPhase.ONLINE]
+        if online:
+            self.to_online(online, lambda states: self._as_before)
+
+    def _as_before(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
+        return Elected(state.leader, state.isr) if self._context.is_online(partition, state.leader) else None
 
     def retry_leaderless(self) -> None:
         """Elect for every partition that is New or Offline, but for those to be deleted."""
