@@ -1,0 +1,224 @@
+"""What must hold after every step, whatever happens to a cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.role import RECOVERING
+from kavka.cluster.znodes.controller import CONTROLLER_EPOCH_PATH, ControllerEpoch
+from kavka.cluster.znodes.topic import NO_LEADER, PartitionState
+from tests.simulation.broker import KEY, SimulatedBroker
+from tests.simulation.cluster import Cluster
+from tests.simulation.model_log import Entry, ModelLog
+
+STATE_PATH = PartitionState.path(*KEY)
+
+
+class ViolationError(AssertionError):
+    """A rule was broken. The message begins with the rule's name."""
+
+    @property
+    def rule(self) -> str:
+        return str(self).partition(":")[0]
+
+
+class Invariants:
+    """Watches a cluster from its start on.
+
+    committed   what a leader has shown to be below its high watermark, from offset 0 on; what a producer with acks=all
+                was told is in it
+    forgiven    brokers that lost records with the power and have not caught up: Kafka's rules trust an ISR to have what
+                it had (KIP-966 tells of the gap), so what is lost through them is nobody's fault
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.committed: list[Entry] = []
+        self._forgiven: set[int] = set()
+        self._damaged: set[int] = set()
+        self._leaders: dict[int, int] = {}
+        self._roles: dict[Partition, tuple[int, int]] = {}
+        self._watermarks: dict[Partition, tuple[int, int]] = {}
+        self._written: PartitionState | None = None
+        self._controller_epoch = 0
+        self._controllers: dict[int, int] = {}
+        self._unclean: set[int] = set()
+        self._last_loss = -1
+        """The leader epoch in which records were lost that nobody promised to keep: who still leads in an earlier one,
+        and has them, does not count any more."""
+        self._failures: list[str] = []
+        cluster.tree.on_write = self._on_write
+        cluster.on_loss = self._on_loss
+
+    def failed(self, what: str) -> None:
+        """An exception that was caught and logged."""
+        self._failures.append(what)
+
+    def check(self) -> None:
+        """Raises ViolationError."""
+        if self._failures:
+            raise ViolationError(f"exception: {self._failures[0]}")
+        cluster = self._cluster
+        state = cluster.state()
+        hosted = [(broker, partition, _log(partition)) for broker, partition in cluster.partitions()]
+        for broker, partition, log in hosted:
+            self._check_role(broker, partition)
+            if partition.role.is_leader:
+                self._check_leader(broker, partition, log)
+        for broker, partition, log in hosted:
+            role = partition.role
+            if state is not None and role.is_leader and role.leader_epoch == state.leader_epoch:
+                self._check_has_all(broker, log, role.leader_epoch)
+                self._check_isr(state, log)
+                self._trust_again(log)
+        self._check_acknowledged()
+        for broker in cluster.alive:
+            self._check_controller(broker)
+
+    # Single rules
+
+    def _check_role(self, broker: SimulatedBroker, partition: Partition) -> None:
+        role = partition.role
+        before = self._roles.get(partition)
+        now = role.leader_epoch, role.partition_epoch
+        if before is not None and (now[0] < before[0] or now[1] < before[1]):
+            raise ViolationError(f"epoch back: broker {broker.broker_id} goes from {before} to {now}")
+        self._roles[partition] = now
+        if role.is_leader:
+            other = self._leaders.setdefault(role.leader_epoch, broker.broker_id)
+            if other != broker.broker_id:
+                raise ViolationError(f"two leaders: {other} and {broker.broker_id} in epoch {role.leader_epoch}")
+
+    def _check_leader(self, broker: SimulatedBroker, partition: Partition, log: ModelLog) -> None:
+        epoch, high_watermark = partition.role.leader_epoch, log.high_watermark
+        before = self._watermarks.get(partition)
+        if before is not None and before[0] == epoch and high_watermark < before[1]:
+            raise ViolationError(f"watermark back: {broker.broker_id} from {before[1]} to {high_watermark} in {epoch}")
+        self._watermarks[partition] = epoch, high_watermark
+        if epoch in self._unclean and epoch > self._last_loss:
+            # Who decided so takes the loss, of what was committed under the leaders before.
+            self._last_loss = epoch
+            self._forget_but(log)
+        if epoch < self._last_loss:
+            return
+        shown = log.entries[:high_watermark]
+        known = self.committed[:high_watermark]
+        if shown[: len(known)] != known:
+            at = _common(shown, known)
+            raise ViolationError(
+                f"committed changed: at {at} broker {broker.broker_id} shows {shown[at]}, committed was {known[at]}"
+            )
+        self.committed.extend(shown[len(known) :])
+
+    def _check_has_all(self, broker: SimulatedBroker, log: ModelLog, leader_epoch: int) -> None:
+        """The leader of the time has all that was ever committed."""
+        committed = self.committed
+        if log.entries[: len(committed)] == committed:
+            return
+        if self._forgiven:
+            self._last_loss = leader_epoch
+            self._forget_but(log)
+            return
+        at = _common(log.entries, committed)
+        raise ViolationError(
+            f"committed lost: {committed[at]} at {at} is not in the log of the leader {broker.broker_id}: {log.entries}"
+        )
+
+    def _check_isr(self, state: PartitionState, log: ModelLog) -> None:
+        """All that are in sync agree with the leader up to its high watermark."""
+        high_watermark = log.high_watermark
+        for broker_id in state.isr:
+            disk = self._cluster.disks.get(broker_id)
+            other = None if disk is None else disk.logs.get(KEY)
+            if broker_id in self._damaged or broker_id in self._forgiven or other is None:
+                continue
+            if other.entries[:high_watermark] != log.entries[:high_watermark]:
+                raise ViolationError(
+                    f"ISR differs: {broker_id} has {other.entries}, the leader {log.entries} up to {high_watermark}"
+                )
+
+    def _check_acknowledged(self) -> None:
+        waiting = []
+        for sent in self._cluster.sent:
+            if not sent.awaited.look():
+                waiting.append(sent)
+            elif (
+                sent.awaited.answer.error_code == 0
+                and sent.awaited.leader_epoch >= self._last_loss
+                and self.committed[sent.offset : sent.offset + 1] != [sent.entry]
+            ):
+                raise ViolationError(f"acknowledged lost: {sent.entry} at {sent.offset}")
+        self._cluster.sent = waiting
+
+    def _check_controller(self, broker: SimulatedBroker) -> None:
+        epoch = broker.controller.epoch
+        if epoch >= 0:
+            other = self._controllers.setdefault(epoch, broker.broker_id)
+            if other != broker.broker_id:
+                raise ViolationError(f"two controllers: {other} and {broker.broker_id} in epoch {epoch}")
+
+    # What is seen when it happens
+
+    def _on_write(self, path: str, data: bytes, version: int) -> None:
+        if path == CONTROLLER_EPOCH_PATH:
+            epoch = ControllerEpoch.decode(data)
+            if epoch < self._controller_epoch:
+                self._failures.append(f"controller epoch from {self._controller_epoch} to {epoch}")
+            self._controller_epoch = epoch
+        elif path == STATE_PATH:
+            self._on_state(PartitionState.decode(*KEY, data, version))
+
+    def _on_state(self, state: PartitionState) -> None:
+        before, self._written = self._written, state
+        if state.recovery == RECOVERING and state.leader != NO_LEADER:
+            self._unclean.add(state.leader_epoch)
+        if before is None:
+            return
+        if state.leader_epoch < before.leader_epoch or state.controller_epoch < before.controller_epoch:
+            self._failures.append(f"epoch back in the tree: {before} {state}")
+        if state.leader not in (before.leader, NO_LEADER) and state.leader_epoch <= before.leader_epoch:
+            self._failures.append(f"another leader in the same epoch: {before} {state}")
+
+    def _on_loss(self, broker_id: int, is_power_cut: bool) -> None:
+        (self._forgiven if is_power_cut else self._damaged).add(broker_id)
+
+    def _trust_again(self, leaders: ModelLog) -> None:
+        """Who lost records, and has by now all that the leader has: what the leader believes of it is true again."""
+        for broker_id in self._damaged | self._forgiven:
+            log = self._cluster.disks[broker_id].logs.get(KEY)
+            if log is None or log is leaders:
+                continue
+            if log.entries == leaders.entries and self._cluster.brokers[broker_id].is_alive:
+                self._damaged.discard(broker_id)
+                self._forgiven.discard(broker_id)
+
+    def _forget_but(self, log: ModelLog) -> None:
+        kept = _common(self.committed, log.entries)
+        del self.committed[kept:]
+        self._cluster.sent = [sent for sent in self._cluster.sent if sent.offset < kept]
+
+
+class CaughtErrors(logging.Handler):
+    """Tells of exceptions that the product catches, logs and outlives."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.invariants: Invariants | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None and self.invariants is not None:
+            self.invariants.failed(f"{record.getMessage()} {record.exc_info[1]!r}")
+
+
+def _common(one: Sequence[Entry], other: Sequence[Entry]) -> int:
+    """How many entries both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((offset for offset, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
+def _log(partition: Partition) -> ModelLog:
+    log = partition.log
+    assert isinstance(log, ModelLog)
+    return log

@@ -1,0 +1,118 @@
+"""Faults that Apache Kafka once had: what keeps each of them out of the product is taken out, for the simulation alone.
+
+Each is a context manager. With it the simulator has to find what the fault does; without it, nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+from kavka.broker.partitions import log_reading, replica_manager, replication
+from kavka.broker.partitions import partition as partition_module
+from kavka.broker.partitions.partition import Partition
+from kavka.broker.replication import fetch_state, followed_partitions
+from kavka.broker.replication.fetch_state import FetchState, Phase, Position
+from kavka.broker.replication.followed_partitions import Followed, FollowedPartitions, Key
+from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from tests.simulation.cluster import Shape
+from tests.simulation.model_log import ModelLog
+from tests.simulation.schedules import ONE_IS_ENOUGH, THREE, USUAL, Profile
+
+
+def truncates_to_high_watermark() -> AbstractContextManager[Any]:
+    """KAFKA-1211: who begins to follow cuts all above its own high watermark, which is behind the leader's."""
+
+    def beginning(topic_id: bytes, leader_epoch: int, log: Position) -> FetchState:
+        state = fetch_state.beginning(topic_id, leader_epoch, log)
+        return state._replace(phase=Phase.TRUNCATING) if log.end_offset > log.high_watermark else state
+
+    return mock.patch.object(followed_partitions, "beginning", beginning)
+
+
+def compares_ends_alone() -> AbstractContextManager[Any]:
+    """KAFKA-6361: the leader says where an epoch ends that it may not have, and not which one it means (KIP-279)."""
+
+    def diverges(log: ModelLog, asked: FetchPartition, answer: PartitionData) -> bool:
+        _, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+        if end_offset < 0 or end_offset >= asked.fetch_offset:
+            return False
+        answer.diverging_epoch = EpochEndOffset(epoch=asked.last_fetched_epoch, end_offset=end_offset)
+        return True
+
+    return mock.patch.object(log_reading, "_diverges", diverges)
+
+
+@contextmanager
+def serves_zombies() -> Iterator[None]:
+    """KAFKA-6880: the leader takes fetches as they come, whichever leader their follower believes in (KIP-320)."""
+    diverges = log_reading._diverges
+
+    def of_its_own(log: ModelLog, asked: FetchPartition, answer: PartitionData) -> bool:
+        real: Any = log
+        return asked.current_leader_epoch == log.leading_epoch and diverges(real, asked, answer)
+
+    with (
+        mock.patch.object(Partition, "check_leader_epoch", return_value=None),
+        mock.patch.object(log_reading, "_diverges", of_its_own),
+    ):
+        yield
+
+
+def forgets_what_was_asked() -> AbstractContextManager[Any]:
+    """KAFKA-7786: an answer to a fetch in one epoch counts for the partition as it is followed in the next one."""
+
+    def asked_for(self: FollowedPartitions, key: Key) -> tuple[Followed, FetchState] | None:
+        followed = self._entries.get(key)
+        return None if followed is None else (followed, followed.state)
+
+    return mock.patch.object(FollowedPartitions, "asked_for", asked_for)
+
+
+@contextmanager
+def keeps_the_dead_in_sync() -> Iterator[None]:
+    """KAFKA-9672: the leader does not look after those of its ISR who are no replicas, and so they stay in it."""
+    lagging: Callable[..., tuple[int, ...]] = replication.lagging
+
+    def among_known(role: Any, own_id: int, end_offset: int, followers: Any, *more: Any) -> tuple[int, ...]:
+        known = role._replace(isr=tuple(each for each in role.isr if each in followers or each == own_id))
+        return lagging(known, own_id, end_offset, followers, *more)
+
+    with mock.patch.object(partition_module, "lagging", among_known):
+        yield
+
+
+def leads_from_a_new_disk() -> AbstractContextManager[Any]:
+    """KAFKA-14139: a broker leads with the empty log that it has made in place of the one that it lost."""
+    return mock.patch.object(replica_manager, "_loses_records", return_value=False)
+
+
+class KnownFault(NamedTuple):
+    """A fault, where it shows, and which rules it breaks."""
+
+    issue: str
+    inject: Callable[[], AbstractContextManager[Any]]
+    rules: tuple[str, ...]
+    profile: Profile
+
+
+def _usual(*shapes: Shape, rest_every: int = 4, steps: int = 70, **weights: int) -> Profile:
+    return Profile(shapes, {**USUAL, **weights}, steps=steps, rest_every=rest_every)
+
+
+LOST = ("committed lost", "committed changed", "ISR differs", "acknowledged lost")
+NO_LOSS = {"power_cut": 0, "replace_disk": 0}
+SLOW_ORDERS = {"converse": 3, "control": 10, "order": 10, "watch": 6, "prefer": 4, "boot": 9, "produce": 20, "agree": 8}
+GHOST_IN_SYNC = Shape(first_isr=(1, 2, 4))
+"""As Kafka's controller leaves it in the middle of a reassignment: in sync, but not assigned any more, and dead."""
+
+KNOWN_FAULTS = [
+    KnownFault("KAFKA-1211", truncates_to_high_watermark, LOST, _usual(THREE, **NO_LOSS)),
+    KnownFault("KAFKA-6361", compares_ends_alone, LOST, _usual(THREE, ONE_IS_ENOUGH, **NO_LOSS, **SLOW_ORDERS)),
+    KnownFault("KAFKA-6880", serves_zombies, LOST, _usual(THREE, ONE_IS_ENOUGH, **NO_LOSS, **SLOW_ORDERS)),
+    KnownFault("KAFKA-7786", forgets_what_was_asked, ("no rest",), _usual(THREE, rest_every=1, **NO_LOSS)),
+    KnownFault("KAFKA-9672", keeps_the_dead_in_sync, ("no rest",), _usual(GHOST_IN_SYNC, rest_every=1, **NO_LOSS)),
+    KnownFault("KAFKA-14139", leads_from_a_new_disk, LOST, _usual(THREE, power_cut=0, replace_disk=3)),
+]
