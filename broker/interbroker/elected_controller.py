@@ -114,8 +114,16 @@ class ElectedController:
         ).watch(answered)
 
     def controlled_shutdown(self, timeout_ms: float) -> Promise[list[tuple[str, int]]]:
-        """Have leaderships moved away from this broker; gives the partitions that it still leads."""
+        """Have leaderships moved away from this broker; gives the partitions that it still leads.
+
+        Fails with STALE_BROKER_EPOCH while it is not registered: without an epoch the request could count for its next
+        start, which would be told to stop all it has.
+        """
         epoch = self._own_epoch()
+        if epoch == -1:
+            refused: Promise[list[tuple[str, int]]] = Promise()
+            refused.fail(BrokerError(ErrorCode.STALE_BROKER_EPOCH, "this broker has no session with the registry"))
+            return refused
         version = self._protocol.version(ApiKey.CONTROLLED_SHUTDOWN)
 
         def understand(answer: ControlledShutdownResponse) -> list[tuple[str, int]]:

@@ -259,7 +259,7 @@ class Cluster:
 
     def hand_over(self, controller: SimulatedBroker, broker: SimulatedBroker) -> None:
         if broker.own_epoch() == -1:
-            # Without a session it has nothing to hand over.
+            # `ElectedController` refuses that: it could count for the broker's next start.
             return
         self.handed_over.add(broker.broker_id)
         controller.controller.of.controlled_shutdown(broker.broker_id, broker.own_epoch())

@@ -175,6 +175,14 @@ def test_a_broker_that_stops_hears_what_it_still_leads(rig: Rig) -> None:
     assert promise.result() == [("visits", 3)]
 
 
+def test_a_broker_without_a_session_hands_nothing_over(rig: Rig) -> None:
+    rig.epoch = -1
+    with pytest.raises(BrokerError) as refused:
+        rig.elected.controlled_shutdown(2000).result()
+    assert refused.value.code is ErrorCode.STALE_BROKER_EPOCH
+    assert rig.channels["shutdown"].sent == []
+
+
 def test_isr_changes_go_out_as_the_controllers_version_has_them_until_they_are_answered(rig: Rig) -> None:
     part = AlterPartitionRequestPartitionData(
         partition_index=0,
