@@ -1,4 +1,4 @@
-"""Faults that Apache Kafka once had: what keeps each of them out of the product is taken out, for the simulation alone.
+"""Faults that Apache Kafka had, or has: what keeps each out of the product is taken out, for the simulation alone.
 
 Each is a context manager. With it the simulator has to find what the fault does; without it, nothing.
 """
@@ -16,10 +16,11 @@ from kavka.broker.partitions.partition import Partition
 from kavka.broker.replication import fetch_state, followed_partitions
 from kavka.broker.replication.fetch_state import FetchState, Phase, Position
 from kavka.broker.replication.followed_partitions import Followed, FollowedPartitions, Key
+from kavka.cluster.controller.term import Term
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from tests.simulation.cluster import Shape
 from tests.simulation.model_log import ModelLog
-from tests.simulation.schedules import ONE_IS_ENOUGH, THREE, USUAL, Profile
+from tests.simulation.schedules import ONE_IS_ENOUGH, THREE, UNCLEAN, USUAL, Profile
 
 
 def truncates_to_high_watermark() -> AbstractContextManager[Any]:
@@ -89,6 +90,11 @@ def leads_from_a_new_disk() -> AbstractContextManager[Any]:
     return mock.patch.object(replica_manager, "_loses_records", return_value=False)
 
 
+def leaves_returned_leaders_their_epoch() -> AbstractContextManager[Any]:
+    """As Kafka's on ZooKeeper: who lost power and came back under another controller goes on in its leader epoch."""
+    return mock.patch.object(Term, "_has_returned", return_value=False)
+
+
 class KnownFault(NamedTuple):
     """A fault, where it shows, and which rules it breaks."""
 
@@ -115,4 +121,10 @@ KNOWN_FAULTS = [
     KnownFault("KAFKA-7786", forgets_what_was_asked, ("no rest",), _usual(THREE, rest_every=1, **NO_LOSS)),
     KnownFault("KAFKA-9672", keeps_the_dead_in_sync, ("no rest",), _usual(GHOST_IN_SYNC, rest_every=1, **NO_LOSS)),
     KnownFault("KAFKA-14139", leads_from_a_new_disk, LOST, _usual(THREE, power_cut=0, replace_disk=3)),
+    KnownFault(
+        "returned-leader",
+        leaves_returned_leaders_their_epoch,
+        LOST,
+        _usual(THREE, UNCLEAN, replace_disk=0, power_cut=4, flush=0, converse=12, boot=9),
+    ),
 ]
