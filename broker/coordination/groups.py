@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import GROUP_METADATA
 from kavka.broker.coordination.workers import Workers
+from kavka.cluster.features import GROUP_VERSION
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.broker.core_services import CoreServices
@@ -26,6 +28,17 @@ class GroupCoordination(Coordination["GroupShard"]):
         shard = None if runtime is None else runtime.shard(self.partition_of(group_id))
         group = None if shard is None else shard.groups.get(group_id)
         return group is None or group.is_small
+
+
+def require_consumer_protocol(services: "CoreServices") -> None:
+    """Raise BrokerError UNSUPPORTED_VERSION while groups of the consumer protocol (KIP-848) are not served.
+
+    The settings may switch it off; and while the cluster has not agreed on it there may be brokers that know nothing of
+    it, which would lose such groups when they coordinate them.
+    """
+    allowed = "consumer" in services.config.current.group_coordinator_rebalance_protocols
+    if not allowed or services.features.level(GROUP_VERSION) < 1:
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def _group_runtime(surroundings: "Surroundings") -> "CoordinatorRuntime[GroupShard]":

@@ -7,12 +7,13 @@ MarkerWriter     what a leader does: also the work behind WriteTxnMarkers
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from kavka.broker.coordination.coordinated_log import CoordinatedLog
+from kavka.broker.coordination.deleted_partitions import DeletedPartitions
 from kavka.broker.coordination.other_brokers import OtherBrokers, Withdrawn
 from kavka.cluster.promise import Promise, gather
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -80,9 +81,13 @@ class LocalMarkerChannel:
 class MarkerDispatch:
     """Sends markers to the leaders. Any thread."""
 
-    def __init__(self, services: "CoreServices", channel: MarkerChannel) -> None:
+    def __init__(
+        self, services: "CoreServices", channel: MarkerChannel, deleted: DeletedPartitions | None = None
+    ) -> None:
+        """Without `deleted` what this broker does not know is deleted: there is no other broker that could."""
         self._services: Final = services
         self._channel: Final = channel
+        self._deleted: Final = deleted
 
     def send(self, wanted: MarkersWanted, done: Callable[[list[MarkerAnswer]], None]) -> None:
         """Try each marker once. `done` gets an answer for each partition, by any thread, with no lock held."""
@@ -93,7 +98,9 @@ class MarkerDispatch:
             return [MarkerAnswer(*partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in wanted.partitions]
 
         try:
-            self._send(wanted).watch(lambda answers, error: done(failed(error) if answers is None else answers))
+            self._send(wanted).watch(
+                lambda answers, error: done(failed(error)) if answers is None else self._check(answers, done)
+            )
         except Exception as failure:  # noqa: BLE001 - logged there
             done(failed(failure))
 
@@ -109,6 +116,21 @@ class MarkerDispatch:
 
         asked = [self._ask(wanted, leader, partitions) for leader, partitions in by_leader.items()]
         return gather(asked, lambda of_leaders: answers + [answer for of_leader in of_leaders for answer in of_leader])
+
+    def _check(self, answers: list[MarkerAnswer], done: Callable[[list[MarkerAnswer]], None]) -> None:
+        """Have the markers of partitions that exist, though they are not known here, tried again."""
+        unknown = [each[:2] for each in answers if each.code is ErrorCode.UNKNOWN_TOPIC_ID]
+        if self._deleted is None or not unknown:
+            done(answers)
+            return
+
+        def found(deleted: Collection[TopicPartition]) -> None:
+            again = set(unknown).difference(deleted)
+            done(
+                [each._replace(code=ErrorCode.LEADER_NOT_AVAILABLE) if each[:2] in again else each for each in answers]
+            )
+
+        self._deleted.find(unknown, found)
 
     def _leader_of(self, topic: str, index: int) -> int | ErrorCode:
         """The leader's id. UNKNOWN_TOPIC_ID: the partition is gone; other codes: to be tried again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.coordination import Coordination
 from kavka.broker.coordination.internal_topics import TRANSACTION_STATE
 from kavka.broker.coordination.workers import Workers
+from kavka.cluster.features import TRANSACTION_VERSION
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, NOT_VERIFIED
@@ -160,6 +161,11 @@ class TransactionCoordination(Coordination["TransactionShard"]):
 
     # The shards' ports.
 
+    @property
+    def transaction_version(self) -> int:
+        """See TransactionPorts."""
+        return self._services.features.level(TRANSACTION_VERSION)
+
     def give_producer_id(self, wanted: "ProducerIdWanted") -> None:
         """See TransactionPorts."""
         try:
@@ -256,7 +262,12 @@ class TransactionCoordination(Coordination["TransactionShard"]):
 
             writer = MarkerWriter(self._services, self._groups, self.workers.flushes)
             channel = LocalMarkerChannel(self._services.broker_id, writer, self.others)
-            parts = self._markers = (writer, MarkerDispatch(self._services, channel))
+            deleted = None
+            if self.others is not None:
+                from kavka.broker.coordination.deleted_partitions import DeletedPartitions
+
+                deleted = DeletedPartitions(self._services.registry, self.workers.appends)
+            parts = self._markers = (writer, MarkerDispatch(self._services, channel, deleted))
         return parts
 
     def _make_transaction_runtime(self, surroundings: "Surroundings") -> "CoordinatorRuntime[TransactionShard]":

@@ -13,6 +13,7 @@ Versions
 
 from typing import TYPE_CHECKING
 
+from kavka.broker.coordination.groups import require_consumer_protocol
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, group, topic
 from kavka.cluster.promise import Promise, gather
@@ -39,8 +40,7 @@ def _refused(
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context, services: "Services"
 ) -> Promise[ConsumerGroupDescribeResponse]:
-    if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
-        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+    require_consumer_protocol(services)
     denied = [
         _error(each, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for each in request.group_ids

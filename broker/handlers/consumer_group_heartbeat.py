@@ -4,7 +4,7 @@ Behaviour
 - A member joins a group of the consumer protocol (epoch 0), stays in it, or leaves (-1; -2 for a static member that
   will be back); it says what it is subscribed to and owns, and is told its epoch and what it shall own (KIP-848).
 - Answered at once: nobody waits for others to join. UNSUPPORTED_VERSION if the protocol is switched off by
-  `group.coordinator.rebalance.protocols`.
+  `group.coordinator.rebalance.protocols`, or the cluster has not agreed on it (`group.version`).
 - Topics that are named must be visible to the client, or the whole request is refused.
 - Not done: topics that a regular expression matches aren't checked against the client's rights.
 
@@ -15,11 +15,12 @@ Versions
 from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.clients import client_of
+from kavka.broker.coordination.groups import require_consumer_protocol
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.prepared_group import CONSUMER_GROUP_HEARTBEAT_KEY, prepare_for_group
 from kavka.broker.security.acl import Operation, group, topic
 from kavka.cluster.promise import Promise
-from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -41,8 +42,7 @@ def _refused(
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context, services: "Services"
 ) -> ConsumerGroupHeartbeatResponse | Promise[ConsumerGroupHeartbeatResponse]:
-    if "consumer" not in services.config.current.group_coordinator_rebalance_protocols:
-        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+    require_consumer_protocol(services)
     context.require(Operation.READ, group(request.group_id))
     for name in request.subscribed_topic_names or ():
         context.require(Operation.DESCRIBE, topic(name))

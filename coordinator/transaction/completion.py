@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kavka.coordinator.runtime.result import NOTHING, Reply, Result
-from kavka.coordinator.transaction.metadata import Dispatch, TransactionMetadata, Transition, record_of
+from kavka.coordinator.transaction.metadata import Dispatch, TransactionMetadata, Transition
 from kavka.coordinator.transaction.ports import MarkersWanted
 from kavka.coordinator.transaction.states import TransactionState
 from kavka.coordinator.transaction.table import TransactionTable
@@ -63,7 +63,7 @@ class Completion:
             self._table.make(transactional_id, now)
             return self._send(transaction) if now.partitions else self._complete(transaction)
 
-        record = record_of(transactional_id, now)
+        record = self._table.record(transactional_id, now)
         return Result([record], [(reply, response)], replays=False, appended=appended)
 
     def resumed(self) -> Result:
@@ -126,7 +126,7 @@ class Completion:
             self._retry(transaction)
 
         return Result(
-            [record_of(transactional_id, now)],
+            [self._table.record(transactional_id, now)],
             replays=False,
             appended=lambda: self._table.make(transactional_id, now),
             failed=failed,

@@ -23,7 +23,8 @@ NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 MAX_EPOCH: Final = (1 << 15) - 1
 LAST_CLIENT_EPOCH: Final = MAX_EPOCH - 1
-VALUE_VERSION: Final = 1
+FLEXIBLE_SINCE: Final = 1
+"""From this level of `transaction.version` on all brokers read records of version 1, which have the tagged fields."""
 VERSION_2: Final = 2
 """From this transaction version on each end bumps the epoch. It is also what this broker itself speaks."""
 
@@ -259,8 +260,8 @@ def new_metadata(transactional_id: str, producer_id: int, timeout_ms: int, now_m
     )
 
 
-def record_of(transactional_id: str, now: Transition) -> CoordinatorRecord:
-    """The record that says so."""
+def record_of(transactional_id: str, now: Transition, transaction_version: int) -> CoordinatorRecord:
+    """The record that says so, as the cluster's `transaction.version` has it."""
     partitions = None
     if now.state is not TransactionState.EMPTY:
         partitions = [
@@ -279,7 +280,8 @@ def record_of(transactional_id: str, now: Transition) -> CoordinatorRecord:
         transaction_start_timestamp_ms=now.start_ms,
         client_transaction_version=now.client_transaction_version,
     )
-    return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id), value, VALUE_VERSION)
+    value_version = int(transaction_version >= FLEXIBLE_SINCE)
+    return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id), value, value_version)
 
 
 def transition_of(value: TransactionLogValue) -> Transition:

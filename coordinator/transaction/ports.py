@@ -48,6 +48,10 @@ class MarkersWanted(NamedTuple):
 class TransactionPorts(Protocol):
     """The broker, as transaction shards see it. Any thread; no lock is held."""
 
+    @property
+    def transaction_version(self) -> int:
+        """The level of `transaction.version` that the cluster has agreed on: what all its brokers can read."""
+
     def give_producer_id(self, wanted: ProducerIdWanted) -> None:
         """Get a producer id of its own for this."""
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kavka.coordinator.ports import ShardContext
-from kavka.coordinator.runtime.result import Reply, Result
+from kavka.coordinator.runtime.result import CoordinatorRecord, Reply, Result
 from kavka.coordinator.transaction.metadata import TransactionMetadata, Transition, record_of
 from kavka.coordinator.transaction.ports import ProducerIdWanted, TransactionPorts
 from kavka.coordinator.transaction.states import TransactionState
@@ -41,11 +41,15 @@ class TransactionTable:
     def write(self, transactional_id: str, now: Transition, reply: Reply, response: object) -> Result:
         """Log a transition, and answer."""
         return Result(
-            [record_of(transactional_id, now)],
+            [self.record(transactional_id, now)],
             [(reply, response)],
             replays=False,
             appended=lambda: self.make(transactional_id, now),
         )
+
+    def record(self, transactional_id: str, now: Transition) -> CoordinatorRecord:
+        """What the log is to say of a transition."""
+        return record_of(transactional_id, now, self.ports.transaction_version)
 
     def make(self, transactional_id: str, now: Transition) -> None:
         """It stands in the log: make it so."""

@@ -18,6 +18,7 @@ from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.timer import Timer
+from kavka.cluster.features import GROUP_VERSION, TRANSACTION_VERSION, FinalizedFeatures
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.leader_and_isr import (
@@ -71,6 +72,7 @@ class BrokerCore:
         self.broker_epoch = 1
         logs = self.rig.start()
         services: Any = Services()
+        services.features = FinalizedFeatures({GROUP_VERSION: 1, TRANSACTION_VERSION: 2}, 0)
         services.broker_id = broker_id
         services.config = DynamicConfig(self.rig.broker_config(*settings), broker_id)
         heard = ControllerEpoch()

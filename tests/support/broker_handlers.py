@@ -21,6 +21,7 @@ from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.timer import Timer
 from kavka.cluster.controller.requests import ConfigEntity, NewPartitions, NewTopic, ProducerIdBlock, TopicResult
+from kavka.cluster.features import GROUP_VERSION, TRANSACTION_VERSION, FinalizedFeatures
 from kavka.cluster.promise import Promise
 from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig
@@ -274,6 +275,7 @@ class Broker:
         self.purgatory = Purgatory(Timer(lambda failure: None))
         self.metadata.apply(update_metadata({name.replace("__", "."): leaders for name, leaders in topics.items()}))
         services: Any = Services()
+        services.features = FinalizedFeatures({GROUP_VERSION: 1, TRANSACTION_VERSION: 2}, 0)
         services.broker_id = BROKER_ID
         services.cluster_id = "cluster-of-the-test"
         services.config = self.config

@@ -32,6 +32,7 @@ class Ports:
     """Implements TransactionPorts: keeps what was wanted."""
 
     def __init__(self) -> None:
+        self.transaction_version = 2
         self.ids: list[ProducerIdWanted] = []
         self.markers: list[MarkersWanted] = []
 

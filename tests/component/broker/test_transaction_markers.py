@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.coordination.deleted_partitions import DeletedPartitions
 from kavka.broker.coordination.markers import LocalMarkerChannel, MarkerDispatch, MarkerWriter
 from kavka.broker.coordination.transactions import TransactionCoordination
 from kavka.broker.coordination.workers import Workers
 from kavka.broker.partitions.partition import Partition
 from kavka.cluster.promise import Promise
+from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kavka.cluster.znodes.topic import TopicAssignment, TopicDeletion
 from kavka.coordinator.runtime.result import Producer
 from kavka.coordinator.transaction.completion import MarkerAnswer
 from kavka.coordinator.transaction.metadata import Dispatch, TopicPartition
@@ -295,3 +298,70 @@ def test_a_producer_id_comes_to_the_shard_or_the_refusal_does(core: BrokerCore) 
     first.complete(42)
 
     assert given == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 42]
+
+
+class Kept:
+    """Stands for a registry: the nodes that there are."""
+
+    def __init__(self, *topics: str, deleted: tuple[str, ...] = ()) -> None:
+        assignment = TopicAssignment({0: (BROKER_ID,), 1: (BROKER_ID,)}, None).encode()
+        self.nodes = {TopicAssignment.path(topic): (assignment, None) for topic in topics}
+        self.nodes.update({TopicDeletion.path(topic): (b"", None) for topic in deleted})
+
+    def get_many(self, paths: list[str]) -> list[Any]:
+        return [self.nodes.get(path) for path in paths]
+
+
+class Away:
+    """Stands for a registry that is out of reach."""
+
+    def get_many(self, _paths: list[str]) -> list[Any]:
+        raise RegistryUnavailableError("away")
+
+
+@pytest.mark.parametrize(
+    ("registry", "told"),
+    [
+        (Kept("new"), ErrorCode.LEADER_NOT_AVAILABLE),
+        (Kept("new", deleted=("new",)), ErrorCode.UNKNOWN_TOPIC_ID),
+        (Kept(), ErrorCode.UNKNOWN_TOPIC_ID),
+        (Away(), ErrorCode.LEADER_NOT_AVAILABLE),
+    ],
+)
+def test_a_marker_is_given_up_when_the_topic_is_gone_not_when_this_broker_has_not_heard_of_it(
+    core: BrokerCore, registry: Any, told: ErrorCode
+) -> None:
+    begin(core)
+    answers: list[list[MarkerAnswer]] = []
+    dispatch = MarkerDispatch(core.services, local(core), DeletedPartitions(registry, at_once))
+
+    dispatch.send(wanted(("new", 1), ("visits", 0)), answers.append)
+
+    assert answers == [[MarkerAnswer("new", 1, told), MarkerAnswer("visits", 0, ErrorCode.NONE)]]
+
+
+def test_a_partition_beyond_those_of_its_topic_is_gone(core: BrokerCore) -> None:
+    registry: Any = Kept("visits")
+    answers: list[list[MarkerAnswer]] = []
+
+    MarkerDispatch(core.services, local(core), DeletedPartitions(registry, at_once)).send(
+        wanted(("visits", 7)), answers.append
+    )
+
+    assert answers == [[MarkerAnswer("visits", 7, ErrorCode.UNKNOWN_TOPIC_ID)]]
+
+
+def test_one_look_at_the_registry_is_under_way_at_a_time(core: BrokerCore) -> None:
+    registry: Any = Kept()
+    jobs: list[Callable[[], None]] = []
+    answers: list[list[MarkerAnswer]] = []
+    dispatch = MarkerDispatch(core.services, local(core), DeletedPartitions(registry, jobs.append))
+
+    for _ in range(2):
+        dispatch.send(wanted(("gone", 0)), answers.append)
+    assert (len(jobs), answers) == (1, [[MarkerAnswer("gone", 0, ErrorCode.LEADER_NOT_AVAILABLE)]])
+    jobs.pop()()
+    dispatch.send(wanted(("gone", 0)), answers.append)
+    jobs.pop()()
+
+    assert answers[1:] == [[MarkerAnswer("gone", 0, ErrorCode.UNKNOWN_TOPIC_ID)]] * 2

@@ -9,6 +9,7 @@ import pytest
 
 from kavka.broker.handlers import consumer_group_describe, consumer_group_heartbeat  # noqa: F401 - register themselves
 from kavka.broker.security.acl import Operation
+from kavka.cluster.features import FinalizedFeatures
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -126,3 +127,17 @@ def test_the_protocol_can_be_switched_off() -> None:
     broker = Broker(settings={"group.coordinator.rebalance.protocols": "classic"})
     assert broker.ask(join(), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert broker.ask(describe("g"), 1).groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("levels", [{}, {"group.version": 0, "transaction.version": 2}])
+@pytest.mark.parametrize("request_", [join(), describe(GROUP)])
+def test_nothing_is_served_before_the_cluster_has_agreed_on_it(
+    broker: Broker, groups: StagedConsumerGroups, levels: dict[str, int], request_: Any
+) -> None:
+    broker.services.features = FinalizedFeatures(levels, 1)
+
+    answer = broker.ask(request_, 0)
+
+    code = answer.groups[0].error_code if hasattr(answer, "groups") else answer.error_code
+    assert code == ErrorCode.UNSUPPORTED_VERSION
+    assert groups.stage.log == []

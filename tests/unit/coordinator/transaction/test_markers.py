@@ -281,3 +281,18 @@ def test_the_markers_of_a_decision_that_is_not_committed_in_time_are_sent_later(
     (wanted,) = stage.ports.markers
     stage.mark()
     assert (wanted.partitions, stage.state("t")) == ((A0, B0, B1), "CompleteCommit")
+
+
+@pytest.mark.parametrize(("agreed", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_records_are_such_as_all_brokers_of_the_cluster_read(agreed: int, version: int) -> None:
+    stage = TransactionStage()
+    stage.ports.transaction_version = agreed
+
+    producer = stage.init("t")
+    stage.add("t", producer, A0, version=V1)
+    stage.end("t", producer, committed=True, version=V1)
+    stage.mark()
+
+    assert {record.value_version for record in stage.records()} == {version}
+    stage.reload()
+    assert (stage.producer("t"), stage.state("t")) == (producer, "CompleteCommit")
