@@ -5,6 +5,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,14 @@ class Offsets:
                 continue
 
 
+def end_of(consumer: Consumer, index: int) -> int | None:
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(TARGET, index), 5)[1]
+    except KafkaException:
+        # Its leader has just changed.
+        return None
+
+
 def read_committed(bootstrap: str) -> dict[int, list[str]]:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed", "log_level": 2}
@@ -148,7 +157,7 @@ def read_committed(bootstrap: str) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for index in range(PARTITIONS):
         values = found[index] = []
-        _, end = consumer.get_watermark_offsets(TopicPartition(TARGET, index), TIMEOUT_S)
+        end = wait_until(partial(end_of, consumer, index), TIMEOUT_S, f"partition {index} has no end")
         consumer.assign([TopicPartition(TARGET, index, 0)])
         position = 0
         while position < end:
