@@ -36,6 +36,9 @@ LATER: dict[str, str] = {
     "transaction.partition.verification.enable": "shown with transactions, in transactions/test_transaction_tools.py",
     "background.threads": "the number of background threads shows in nothing but time",
     "num.recovery.threads.per.data.dir": "counts when logs are opened and closed only",
+    "num.replica.fetchers": "one broker follows nobody; shown in cluster/test_replication.py",
+    "leader.replication.throttled.rate": "one broker has no followers; shown with replicas that step",
+    "follower.replication.throttled.rate": "one broker follows nobody; shown with replicas that step",
 }
 """Settings whose effect nothing could show: why."""
 

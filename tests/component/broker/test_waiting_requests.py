@@ -340,7 +340,7 @@ def test_a_fetch_in_a_session_holds_the_next_one(core: BrokerCore) -> None:
         ("replicated", ErrorCode.NONE),
         ("late", ErrorCode.REQUEST_TIMED_OUT),
         ("new leader", ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        ("new epoch", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ("new epoch", ErrorCode.REQUEST_TIMED_OUT),
         ("isr shrinks", ErrorCode.REQUEST_TIMED_OUT),
         ("isr shrinks as it is replicated", ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
     ],
@@ -358,7 +358,7 @@ def test_acks_all_waits_for_the_followers(tmp_path: Path, end: str, error: Error
             partition.resign()
             partition.wake_all()
         case "new epoch":
-            core.create("visits", 1, leader_epoch=1, isr=(1, 2))
+            core.create("visits", 1, leader_epoch=1, isr=(1, 2))  # its leader has stayed: it waits on
         case "isr shrinks":
             core.shrink_isr("visits", (1,))  # nothing is committed then (KAFKA-15583)
         case "isr shrinks as it is replicated":
