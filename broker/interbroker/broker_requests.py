@@ -2,10 +2,10 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.interbroker.errand import Errand, OnAnswer
 from kavka.broker.interbroker.telling import tell
 from kavka.client import AnswerTimeoutError, ClientError, DisconnectedError, NetworkClient, Node
 from kavka.client.call import Sendable, VersionRange
@@ -18,23 +18,6 @@ if TYPE_CHECKING:
 MAX_QUEUED: Final = 1_000
 """Requests to one broker that wait to be sent."""
 
-OnAnswer: TypeAlias = Callable[[Any], None]
-"""Takes the broker's answer, or the BrokerError in its place."""
-
-
-class _Waiting:
-    """A request that was not sent yet."""
-
-    __slots__ = ("deadline_ms", "on_answer", "request", "versions")
-
-    def __init__(
-        self, request: Sendable, on_answer: OnAnswer, versions: VersionRange | None, deadline_ms: float
-    ) -> None:
-        self.request: Final = request
-        self.on_answer: Final = on_answer
-        self.versions: Final = versions
-        self.deadline_ms: Final = deadline_ms
-
 
 class _Destination:
     """A broker and what waits for it. `failures`: those of the connection that this queue has lived through."""
@@ -43,7 +26,7 @@ class _Destination:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.waiting: deque[_Waiting] = deque()
+        self.waiting: deque[Errand] = deque()
         self.failures: int | None = None
 
 
@@ -92,7 +75,7 @@ class BrokerRequests:
                 refusal = BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many requests wait for the broker.")
             if refusal is None and destination is not None:
                 destination.node = node
-                destination.waiting.append(_Waiting(request, on_answer, versions, deadline_ms))
+                destination.waiting.append(Errand(request, on_answer, versions, deadline_ms))
         if refusal is not None:
             on_answer(refusal)
         else:
@@ -135,7 +118,7 @@ class BrokerRequests:
             until_late_ms = min((each.deadline_ms for each in destination.waiting), default=float("inf")) - now_ms
         return min(client.delay_ms(node), until_late_ms)
 
-    def _next(self, destination: _Destination) -> _Waiting | None:
+    def _next(self, destination: _Destination) -> Errand | None:
         """The first that waits; without one the destination is forgotten."""
         with self._lock:
             if destination.waiting:
@@ -159,7 +142,7 @@ class BrokerRequests:
         if self._destinations.get(destination.node.key) is destination:
             del self._destinations[destination.node.key]
 
-    def _send(self, client: NetworkClient, node: Node, waiting: _Waiting, now_ms: float) -> None:
+    def _send(self, client: NetworkClient, node: Node, waiting: Errand, now_ms: float) -> None:
         left_ms = waiting.deadline_ms - now_ms
         if left_ms <= 0:
             tell(waiting.on_answer, _late())

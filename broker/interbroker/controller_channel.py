@@ -5,8 +5,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.interbroker.errand import Errand, OnAnswer
 from kavka.broker.interbroker.telling import tell
 from kavka.client import ClientError, DisconnectedError, ExponentialBackoff, NetworkClient, Node
 from kavka.client.call import Sendable, VersionRange
@@ -21,24 +22,7 @@ RETRY_MAX_MS: Final = 1_000.0
 LOOK_AGAIN_MS: Final = 100.0
 """How often to ask who is the controller while one is waited for."""
 
-OnAnswer: TypeAlias = Callable[[Any], None]
-"""Takes the controller's answer, or the BrokerError in its place."""
-
 log = logging.getLogger(__name__)
-
-
-class _Errand:
-    """A request that waits to be sent or answered."""
-
-    __slots__ = ("deadline_ms", "on_answer", "request", "versions")
-
-    def __init__(
-        self, request: Sendable, on_answer: OnAnswer, versions: VersionRange | None, deadline_ms: float
-    ) -> None:
-        self.request: Final = request
-        self.on_answer: Final = on_answer
-        self.versions: Final = versions
-        self.deadline_ms: Final = deadline_ms
 
 
 class ControllerChannel:
@@ -70,7 +54,7 @@ class ControllerChannel:
         self._timeout_ms: Final = timeout_ms
         self._backoff: Final = ExponentialBackoff(RETRY_MS, RETRY_MAX_MS)
         self._lock: Final = threading.Lock()
-        self._errands: deque[_Errand] = deque()
+        self._errands: deque[Errand] = deque()
         self._asked: Node | None = None
         """The first errand is in flight there."""
         self._failures = 0
@@ -97,7 +81,7 @@ class ControllerChannel:
             is_closed = self._is_closed
             is_taken = not is_closed and len(self._errands) < MAX_QUEUED
             if is_taken:
-                self._errands.append(_Errand(request, on_answer, versions, deadline_ms))
+                self._errands.append(Errand(request, on_answer, versions, deadline_ms))
         if is_taken:
             self._inter_broker.wake()
         else:
@@ -146,7 +130,7 @@ class ControllerChannel:
             return 0.0
         return LOOK_AGAIN_MS
 
-    def _send(self, client: NetworkClient, node: Node, errand: _Errand, timeout_ms: float) -> None:
+    def _send(self, client: NetworkClient, node: Node, errand: Errand, timeout_ms: float) -> None:
         self._asked = node
         try:
             answered = partial(self._answered, errand)
@@ -155,7 +139,7 @@ class ControllerChannel:
             log.error("the controller cannot be asked controller=%d error=%r", node.id, str(failure))
             self._finish(errand, BrokerError(ErrorCode.UNSUPPORTED_VERSION, str(failure)))
 
-    def _answered(self, errand: _Errand, answer: Any) -> None:
+    def _answered(self, errand: Errand, answer: Any) -> None:
         if isinstance(answer, DisconnectedError):
             self._failed(str(answer))
         elif says_not_controller(answer):
@@ -172,7 +156,7 @@ class ControllerChannel:
                 log.info("the controller is asked again lane=%s reason=%r", self._lane, reason)
             self._retry_at_ms = self._inter_broker.now_ms() + self._backoff.delay_ms(self._failures)
 
-    def _finish(self, errand: _Errand, answer: Any) -> None:
+    def _finish(self, errand: Errand, answer: Any) -> None:
         with self._lock:
             self._asked = None
             self._failures = 0
@@ -187,7 +171,7 @@ class ControllerChannel:
             tell(errand.on_answer, answer)
         self._inter_broker.wake()
 
-    def _take_late(self, now_ms: float) -> list[_Errand]:
+    def _take_late(self, now_ms: float) -> list[Errand]:
         """Those whose time is up, out of the queue; the one in flight has its own limit, no later."""
         with self._lock:
             first_waiting = 0 if self._asked is None else 1
