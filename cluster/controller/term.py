@@ -157,6 +157,10 @@ class Term:
 
     def _digest(self, answer: Answer) -> None:
         request, response = answer.request, answer.response
+        info = self.context.brokers.get(answer.broker_id)
+        if info is not None and request.broker_epoch != info.epoch:
+            # Of its former incarnation: what the present one was told is answered by itself.
+            return
         if isinstance(response, BrokerError):
             log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, response)
         elif response.error_code != ErrorCode.NONE:

@@ -1,16 +1,19 @@
 """Replicas that a broker could not host for a while, deletions that it could not do: its notice says to ask again."""
 
+import threading
+from collections.abc import Iterable
 from typing import NoReturn
 
 import pytest
 
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import NewTopic
-from kavka.cluster.ports import ControlRequest
+from kavka.cluster.ports import ControlRequest, OnResponse
 from kavka.cluster.registry.base import RegistryUnavailableError
+from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
-from kavka.protocol.errors import BrokerError
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import Known
@@ -134,3 +137,38 @@ def test_a_term_that_the_registry_ended_is_followed_by_another_that_nobody_asked
     wait_until(lambda: ("t", 0) in broker.hosted, 30.0, "nobody hosts the partition")
     stage.settle(controller)
     assert (broker.hosted[("t", 0)].leader, broker.metadata[("t", 0)]) == (1, 1)
+
+
+def test_what_a_brokers_former_incarnation_did_not_do_holds_up_no_deletion(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = stage.brokers(1, 2)
+    controller = stage.controller(1)
+    wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
+    send, update_brokers = cluster.send, cluster.update_brokers
+    held: list[OnResponse] = []
+    former = cluster.epoch(2)
+
+    def hold(broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
+        if broker_id == 2 and request.broker_epoch == former:
+            held.append(on_response)
+        else:
+            send(broker_id, request, on_response)
+
+    def give_up(brokers: Iterable[BrokerInfo]) -> None:
+        update_brokers(brokers)
+        for on_response in held:
+            on_response(BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "it has registered anew"))
+        held.clear()
+
+    monkeypatch.setattr(cluster, "send", hold)
+    monkeypatch.setattr(cluster, "update_brokers", give_up)
+    wait(controller.delete_topics(["t"]))
+    seen = threading.Event()
+    controller._candidacy.submit(seen.wait)
+    cluster.kill(2)
+    returned = cluster.add(2)
+    seen.set()
+
+    wait_until(lambda: returned.deleted, 10, "it is not asked to delete")
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 10, "the deletion sticks")
