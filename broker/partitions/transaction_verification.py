@@ -5,6 +5,8 @@ only verified. Once a partition has an open transaction of the producer, nothing
 """
 
 from collections.abc import Callable
+from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.coordination.transactions import told_to_producer
@@ -57,7 +59,7 @@ class UnverifiedBatch(NamedTuple):
 class ProduceVerification:
     """The transactional batches of one produce request.
 
-    Threads: the I/O thread that runs the request, until `ask`; then whoever brings the coordinator's answer.
+    Threads: the I/O thread that runs the request, until `ask` returns; then one that may append.
     """
 
     __slots__ = ("_producer", "_services", "_version", "unverified")
@@ -96,11 +98,23 @@ class ProduceVerification:
     ) -> None:
         """Ask about all of `unverified`. `done` for each, with NONE or the client's error; then `end`. Maybe at once.
 
-        They are called by any thread, with no lock held. `end` comes whatever else fails: the client waits for it.
+        They are called with no lock held, by this thread before `ask` returns or by one that may append. `end` comes
+        whatever else fails: the client waits for it.
         """
         from kavka.coordinator.runtime.result import Producer
 
+        transactions = self._services.transactions
+        asking: int | None = get_ident()
+
         def answered(codes: "Codes") -> None:
+            if get_ident() == asking:
+                take(codes)
+            else:
+                # Whoever brings the answer is not to be kept: a follower's fetch may have committed what the
+                # coordinator wrote, on a network thread, and the batch may unpack to much or wait for an fsync.
+                transactions.workers.appends(partial(take, codes))
+
+        def take(codes: "Codes") -> None:
             try:
                 for batch in self.unverified:
                     partition = batch.partition
@@ -112,10 +126,10 @@ class ProduceVerification:
             finally:
                 end()
 
-        transactions = self._services.transactions
         ask = transactions.add_partitions if self._version >= ADDS_SINCE else transactions.verify_partitions
         partitions = [(batch.partition.topic, batch.partition.index) for batch in self.unverified]
         ask(transactional_id, Producer(*self._producer), partitions, answered)
+        asking = None
 
     def _withdraw(self, batch: UnverifiedBatch) -> None:
         log = batch.partition.log

@@ -45,6 +45,8 @@ def main(host: str, port: int, topic: str, rate: int) -> None:
 class _Run:
     def __init__(self, client: socket.socket, requests: list[bytes], rate: int) -> None:
         self._client = client
+        self._poll = select.poll()
+        self._poll.register(client, select.POLLIN)
         self._requests = requests
         self._rate = rate
         self._due: deque[tuple[float, int]] = deque()
@@ -81,7 +83,7 @@ class _Run:
         if self._unsent:
             with contextlib.suppress(BlockingIOError):
                 self._unsent = self._unsent[self._client.send(self._unsent) :]
-        if not select.select([self._client], [], [], timeout_s)[0]:
+        if not self._poll.poll(timeout_s * 1000):
             return
         data = self._client.recv(1 << 18)
         if not data:

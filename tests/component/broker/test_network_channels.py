@@ -31,7 +31,9 @@ def channels_of(stage: InterBrokerStage, *brokers: ScriptedBroker) -> NetworkCha
 
 
 def has_nothing_to_read(visitor: Visitor) -> bool:
-    return select.select([visitor.socket], [], [], 0)[0] == []
+    poll = select.poll()
+    poll.register(visitor.socket, select.POLLIN)
+    return poll.poll(0) == []
 
 
 def serve_leadership(visitor: Visitor, controller_epoch: int) -> None:

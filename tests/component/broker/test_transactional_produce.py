@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kavka.broker.coordination.workers import Workers
 from kavka.broker.metrics.registry import ThreadCells
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.requests.prepared_produce import PreparedProduces
@@ -36,12 +37,17 @@ class Asked(NamedTuple):
         self.done(dict.fromkeys(self.partitions, code))
 
 
+def at_once(work: Callable[[], None]) -> None:
+    work()
+
+
 class FakeTransactions:
     """Answers each question with `code`, or keeps it for later if that is None."""
 
     def __init__(self) -> None:
         self.code: ErrorCode | None = ErrorCode.NONE
         self.asked: list[Asked] = []
+        self.workers = Workers(at_once, at_once, at_once)
 
     def add_partitions(self, name: str, producer: Producer, partitions: Any, done: Any) -> None:
         self._ask(Asked(True, name, producer, list(partitions), done))
@@ -174,6 +180,20 @@ def test_the_connection_waits_for_the_coordinator(stand: Stand, version: int) ->
     size = int.from_bytes(taken[:4], "big") + 4
     offsets = [partitions_of(version, each)[0].base_offset for each in (taken[:size], taken[size:])]
     assert offsets == [0, 1]
+
+
+def test_a_late_answer_leaves_the_append_to_a_thread_that_may_wait(stand: Stand) -> None:
+    waiting: list[Callable[[], None]] = []
+    stand.transactions.workers = stand.transactions.workers._replace(appends=waiting.append)
+    stand.transactions.code = None
+    stand.produce(11, batch(0))
+
+    stand.transactions.asked[0].answer()
+    assert stand.core.log("visits").log_end_offset == 0
+    (work,) = waiting
+    work()
+
+    assert stand.core.log("visits").log_end_offset == 1
 
 
 def test_a_transaction_that_ended_while_the_coordinator_was_asked_is_not_begun_again(stand: Stand) -> None:
