@@ -1,11 +1,13 @@
 """A leader's session with a follower: what has news is read, the rest costs nothing, and no news is missed."""
 
+import itertools
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -29,6 +31,8 @@ from tests.support.broker_handlers import topic_id_of
 from tests.support.partition_logs import Clock, batch_of
 
 TOPIC, ME, FOLLOWER, VERSION = "visits", 1, 2, 17
+
+NewCore: TypeAlias = Callable[..., BrokerCore]
 
 
 class Follower:
@@ -123,6 +127,20 @@ def _undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def new_core(tmp_path: Path) -> Iterator[NewCore]:
+    """Makes a broker's core in a directory of its own, and ends it behind the test."""
+    with ExitStack() as cores:
+
+        def new(**options: Any) -> BrokerCore:
+            core = BrokerCore(tmp_path / str(next(numbers)), **options)
+            cores.callback(core.close)
+            return core
+
+        numbers = itertools.count()
+        yield new
+
+
+@pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Indexes of the partitions that were read."""
     read: list[int] = []
@@ -136,8 +154,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return read
 
 
-def test_only_partitions_with_news_are_read(tmp_path: Path, reads: list[int]) -> None:
-    follower = Follower(BrokerCore(tmp_path), 5)
+def test_only_partitions_with_news_are_read(new_core: NewCore, reads: list[int]) -> None:
+    follower = Follower(new_core(), 5)
     follower.sync()
     reads.clear()
 
@@ -151,8 +169,8 @@ def test_only_partitions_with_news_are_read(tmp_path: Path, reads: list[int]) ->
     assert reads == [3]
 
 
-def test_data_that_the_follower_has_not_taken_comes_again(tmp_path: Path) -> None:
-    follower = Follower(BrokerCore(tmp_path), 2)
+def test_data_that_the_follower_has_not_taken_comes_again(new_core: NewCore) -> None:
+    follower = Follower(new_core(), 2)
     follower.sync()
     follower.append(1)
 
@@ -162,8 +180,8 @@ def test_data_that_the_follower_has_not_taken_comes_again(tmp_path: Path) -> Non
     assert set(first) == {1}
 
 
-def test_what_is_committed_is_told_once(tmp_path: Path, reads: list[int]) -> None:
-    follower = Follower(BrokerCore(tmp_path), 2)
+def test_what_is_committed_is_told_once(new_core: NewCore, reads: list[int]) -> None:
+    follower = Follower(new_core(), 2)
     follower.sync()
     follower.append(1)
     follower.send()
@@ -179,8 +197,8 @@ def test_what_is_committed_is_told_once(tmp_path: Path, reads: list[int]) -> Non
     assert reads == []
 
 
-def test_a_waiting_fetch_ends_with_data_and_with_a_new_role_but_not_with_a_high_watermark(tmp_path: Path) -> None:
-    follower = Follower(BrokerCore(tmp_path), 3)
+def test_a_waiting_fetch_ends_with_data_and_with_a_new_role_but_not_with_a_high_watermark(new_core: NewCore) -> None:
+    follower = Follower(new_core(), 3)
     follower.append(0)
     follower.sync()
     follower.got(0)
@@ -201,8 +219,8 @@ def test_a_waiting_fetch_ends_with_data_and_with_a_new_role_but_not_with_a_high_
     assert codes == {0: ErrorCode.FENCED_LEADER_EPOCH} or codes == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
-def test_a_waiting_fetch_is_answered_when_its_time_is_up_with_what_was_committed_meanwhile(tmp_path: Path) -> None:
-    follower = Follower(BrokerCore(tmp_path), 2)
+def test_a_waiting_fetch_is_answered_when_its_time_is_up_with_what_was_committed_meanwhile(new_core: NewCore) -> None:
+    follower = Follower(new_core(), 2)
     follower.sync()
     follower.core.log(TOPIC, 1)
     follower.append(1)
@@ -216,8 +234,8 @@ def test_a_waiting_fetch_is_answered_when_its_time_is_up_with_what_was_committed
     assert follower.core.log(TOPIC, 1).high_watermark == 1
 
 
-def test_a_forgotten_partition_is_watched_no_more(tmp_path: Path) -> None:
-    follower = Follower(BrokerCore(tmp_path), 2)
+def test_a_forgotten_partition_is_watched_no_more(new_core: NewCore) -> None:
+    follower = Follower(new_core(), 2)
     follower.sync()
 
     follower.send(forget=(1,))
@@ -227,8 +245,8 @@ def test_a_forgotten_partition_is_watched_no_more(tmp_path: Path) -> None:
     assert not follower.core.replicas.partitions[TOPIC, 1].data_arrived.operations
 
 
-def test_a_new_session_takes_the_lost_ones_place(tmp_path: Path) -> None:
-    core = BrokerCore(tmp_path)
+def test_a_new_session_takes_the_lost_ones_place(new_core: NewCore) -> None:
+    core = new_core()
     lost, found = Follower(core, 2), Follower(core, 2)
     lost.sync()
     found.sync()
@@ -240,8 +258,8 @@ def test_a_new_session_takes_the_lost_ones_place(tmp_path: Path) -> None:
     assert set(shown(lost.send())) == {1}
 
 
-def test_a_session_that_ends_watches_nothing(tmp_path: Path) -> None:
-    follower = Follower(BrokerCore(tmp_path), 2)
+def test_a_session_that_ends_watches_nothing(new_core: NewCore) -> None:
+    follower = Follower(new_core(), 2)
     follower.sync()
 
     follower.send(forget=(0, 1))
@@ -251,8 +269,8 @@ def test_a_session_that_ends_watches_nothing(tmp_path: Path) -> None:
     assert follower.core.services.fetch_sessions.size == 0
 
 
-def test_what_nobody_tells_of_is_found_every_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(BrokerCore(tmp_path), 3)
+def test_what_nobody_tells_of_is_found_every_now_and_then(new_core: NewCore, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Follower(new_core(), 3)
     now_ms = [1 << 60]
     monkeypatch.setattr(follower_fetch_session, "REFRESH_MS", REFRESH_MS)
     monkeypatch.setattr(follower.core.replicas.replication, "monotonic_ms", lambda: now_ms[0])
@@ -277,10 +295,10 @@ def test_what_nobody_tells_of_is_found_every_now_and_then(tmp_path: Path, monkey
     assert idle.followers[FOLLOWER].caught_up_ms == now_ms[0] > before_ms
 
 
-def test_idle_partitions_cost_a_fetch_nothing(tmp_path: Path) -> None:
+def test_idle_partitions_cost_a_fetch_nothing(new_core: NewCore) -> None:
     costs = []
     for partitions in (5, 120):
-        follower = Follower(BrokerCore(tmp_path / str(partitions)), partitions)
+        follower = Follower(new_core(), partitions)
         follower.sync()
         follower.send()
         follower.append(1)
@@ -289,9 +307,9 @@ def test_idle_partitions_cost_a_fetch_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nothing_is_missed_whatever_comes_between(tmp_path: Path, seed: int) -> None:
+def test_nothing_is_missed_whatever_comes_between(new_core: NewCore, seed: int) -> None:
     chance = random.Random(seed)
-    follower = Follower(BrokerCore(tmp_path), 4)
+    follower = Follower(new_core(), 4)
     appended = dict.fromkeys(range(4), 0)
     for _ in range(150):
         what = chance.random()
@@ -332,9 +350,9 @@ def _calls(work: Callable[[], object]) -> int:
     return count
 
 
-def test_a_throttled_follower_that_is_behind_waits_until_the_rate_is_low_again(tmp_path: Path) -> None:
+def test_a_throttled_follower_that_is_behind_waits_until_the_rate_is_low_again(new_core: NewCore) -> None:
     clock = Clock()
-    core = BrokerCore(tmp_path, topics={TOPIC: {"leader.replication.throttled.replicas": f"0:{ME}"}})
+    core = new_core(topics={TOPIC: {"leader.replication.throttled.replicas": f"0:{ME}"}})
     follower = Follower(core, 2)
     core.replicas.leader_throttle = throttle = ReplicationThrottle(
         ME,
