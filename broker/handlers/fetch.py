@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.follower_fetch_session import FollowerFetchSession
     from kavka.broker.waiting.delayed_follower_fetch import DelayedFollowerFetch
 
+REPLICATED_BYTES: Final = "kafka_server_brokertopicmetrics_replicationbytesout"
 FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
@@ -216,10 +217,12 @@ class _Fetch:
         answers: list[tuple[Key, PartitionData, int]] = []
         session = self.session
         needs_conversion = self.limits.needs_conversion
+        from_follower = self.limits.is_follower
+        replicated_bytes = 0
         if self._opens_session:
             session = self._services.fetch_sessions.open(
                 [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
-                from_follower=self.limits.is_follower,
+                from_follower=from_follower,
                 uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
                 new=self._new_session,
             )
@@ -230,7 +233,10 @@ class _Fetch:
             if reading.partition is not None:
                 topic_cells = cells.topic(key[0])
                 topic_cells.fetch_requests += 1
-                topic_cells.bytes_out += size
+                if from_follower:
+                    replicated_bytes += size
+                else:
+                    topic_cells.bytes_out += size
                 topic_cells.failed_fetch_requests += answer.error_code != 0
                 if needs_conversion:
                     self._adapt(reading)
@@ -239,6 +245,8 @@ class _Fetch:
             if answer.error_code in LEADER_ERRORS and self._version >= LEADERS_SINCE:
                 self._name_leader(answer, key, endpoints)
             answers.append((key, answer, size))
+        if replicated_bytes:
+            cells.event(REPLICATED_BYTES, replicated_bytes)
         shown = [(key, answer) for key, answer, _ in answers]
         if session is not None:
             try:

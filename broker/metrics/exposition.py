@@ -34,10 +34,11 @@ STAGE_NAMES: Final = {
     "response_send": ("responsesendtimems", "Time to hand the answer to the socket."),
 }
 EVENT_NAMES: Final = {
+    "kafka_server_brokertopicmetrics_replicationbytesin": "Bytes of record batches copied from other brokers.",
+    "kafka_server_brokertopicmetrics_replicationbytesout": "Bytes of record batches copied by other brokers.",
     "kafka_server_replicamanager_isrshrinks": "ISRs that got smaller.",
     "kafka_server_replicamanager_isrexpands": "ISRs that got larger.",
     "kafka_server_replicamanager_failedisrupdates": "Changes of ISRs refused, or not answered.",
-    "kafka_controller_controllerstats_uncleanleaderelections": "Leaders elected from outside the ISR.",
     "kafka_server_group_coordinator_metrics_offset_commit": "Offsets committed.",
     "kafka_server_group_coordinator_metrics_offset_deletion": "Offsets deleted, with their topic or group or alone.",
     "kafka_server_group_coordinator_metrics_offset_expiration": "Offsets that expired.",

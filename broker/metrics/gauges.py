@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 Reading = tuple[Labels, float]
 
 
+def register_broker_state(metrics: Metrics, read: Callable[[], int]) -> None:
+    """Register where the broker is between its start and its end. Called once."""
+    metrics.gauge("kafka_server_kafkaserver_brokerstate", "1 starting, 3 running, 6 handing over, 7 stopping.", read)
+
+
 def register_gauges(
     metrics: Metrics,
     services: "Services",
@@ -63,8 +68,42 @@ def _replica_gauges(metrics: Metrics, services: "Services") -> None:
             "Led partitions with fewer in-sync replicas than min.insync.replicas.",
             lambda: sum(map(_is_under_min_isr, list(replicas.partitions.values()))),
         ),
+        (
+            "atminisrpartitioncount",
+            "Led partitions with as many in-sync replicas as min.insync.replicas asks for.",
+            lambda: sum(map(_is_at_min_isr, list(replicas.partitions.values()))),
+        ),
+        (
+            "reassigningpartitions",
+            "Led partitions that are on the move to other brokers.",
+            lambda: sum(each.role.is_leader and each.role.is_moving for each in list(replicas.partitions.values())),
+        ),
     ):
         metrics.gauge(f"kafka_server_replicamanager_{name}", text, read)
+
+    def of_each(read: Callable[["Partition"], int]) -> Callable[[], Iterator[Reading]]:
+        return lambda: (
+            ({"topic": each.topic, "partition": str(each.index)}, float(read(each)))
+            for each in list(replicas.partitions.values())
+        )
+
+    for name, text, read_one in (
+        ("replicascount", "Replicas, if it is led here.", lambda each: len(each.role.replicas)),
+        ("insyncreplicascount", "In-sync replicas, if it is led here.", lambda each: len(each.role.isr)),
+        (
+            "underreplicated",
+            "1 if it is led here and replicas are not in sync.",
+            lambda each: each.role.is_under_replicated,
+        ),
+        ("underminisr", "1 if it is led here with fewer in-sync replicas than min.insync.replicas.", _is_under_min_isr),
+        ("atminisr", "1 if it is led here with just as many as min.insync.replicas.", _is_at_min_isr),
+    ):
+        metrics.gauge(f"kafka_cluster_partition_{name}", text, of_each(read_one))
+    metrics.gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "Log directories that have failed.",
+        lambda: sum(each.failure is not None for each in services.logs.directories.all),
+    )
 
 
 def _controller_gauges(metrics: Metrics, services: "Services") -> None:
@@ -94,8 +133,31 @@ def _controller_gauges(metrics: Metrics, services: "Services") -> None:
             "Partitions not led by their first replica.",
             lambda: sum(each.replicas[:1] != (each.leader,) for each in partitions()),
         ),
+        ("activebrokercount", "Brokers that are registered.", lambda: controller.stats().brokers),
+        ("topicstodeletecount", "Topics that are being deleted.", lambda: controller.stats().deleting_topics),
+        (
+            "topicsineligibletodeletecount",
+            "Of these, those that wait for a broker or a disk.",
+            lambda: controller.stats().waiting_deletions,
+        ),
+        (
+            "replicastodeletecount",
+            "Replicas of them that are there still.",
+            lambda: controller.stats().deleting_replicas,
+        ),
     ):
         metrics.gauge(f"kafka_controller_kafkacontroller_{name}", text, while_active(read))
+    metrics.gauge(
+        "kafka_controller_controllereventmanager_eventqueuesize",
+        "What waits for the controller's thread.",
+        while_active(lambda: controller.stats().queued_events),
+    )
+    metrics.gauge(
+        "kafka_controller_controllerstats_uncleanleaderelections",
+        "Leaders that this controller has elected from outside the ISR.",
+        lambda: controller.stats().unclean_elections,
+        "counter",
+    )
 
 
 def _log_gauges(metrics: Metrics, services: "Services") -> None:
@@ -152,3 +214,10 @@ def _exporter_gauges(metrics: Metrics, services: "Services") -> None:
 
 def _is_under_min_isr(partition: "Partition") -> bool:
     return partition.role.is_leader and partition.is_under_min_isr
+
+
+def _is_at_min_isr(partition: "Partition") -> bool:
+    role, own = partition.role, partition.log
+    if own is None or not role.is_leader:
+        return False
+    return len(role.isr) == role.effective_min_isr(own.config.min_insync_replicas)

@@ -36,6 +36,7 @@ class ReadLimits:
 
     __slots__ = (
         "honours_first_batch",
+        "is_follower",
         "max_bytes",
         "prefers",
         "reads_followers",
@@ -49,6 +50,8 @@ class ReadLimits:
     """Of what followers that are not in sync may get (KIP-73)."""
     prefers: Callable[[Partition, int], int] | None
     """Whom a consumer had better ask from that offset on, -1 for nobody else (KIP-392)."""
+    is_follower: bool
+    """Whether a broker replicates (and not a debugging client with one of the other negative ids)."""
     reads_followers: bool
     """Whether the consumer may read what this broker does not lead."""
 
@@ -60,6 +63,7 @@ class ReadLimits:
         self.version = version
         self.honours_first_batch = version >= 3
         self.replica_id = replica_id
+        self.is_follower = replica_id >= 0
         self.wants_committed = isolation_level == READ_COMMITTED
 
     @property
@@ -71,11 +75,6 @@ class ReadLimits:
     def is_consumer(self) -> bool:
         """Whether a consumer asks (and not a follower): it sees only what is below the high watermark."""
         return self.replica_id == CONSUMER
-
-    @property
-    def is_follower(self) -> bool:
-        """Whether a broker replicates (and not a debugging client with one of the other negative ids)."""
-        return self.replica_id >= 0
 
 
 class Reading:

@@ -105,6 +105,11 @@ class PartitionRole(NamedTuple):
         """Whether it leads and replicas are missing in the ISR, not counting those that a reassignment adds."""
         return self.is_leader and len(self.isr) < len(self.replicas) - len(self.adding)
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether a reassignment is under way, as far as the controller has told."""
+        return bool(self.adding or self.removing)
+
     def effective_min_isr(self, min_insync_replicas: int) -> int:
         """How many in-sync replicas acks=all asks for: never more than are assigned."""
         return min(min_insync_replicas, len(self.replicas))

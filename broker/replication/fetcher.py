@@ -35,9 +35,9 @@ class FetcherCounts:
 class Fetcher:
     """Follows partitions that one broker leads.
 
-    `on_failed(followed)` hears of a partition that cannot be followed any more. `backoff_ms()`:
-    `replica.fetch.backoff.ms`. `on_death` hears of an exception that nobody expected: without this thread its
-    partitions would fall behind unseen.
+    `on_bytes` hears how many bytes of records were appended, `on_failed(followed)` of a partition that cannot be
+    followed any more. `backoff_ms()`: `replica.fetch.backoff.ms`. `on_death` hears of an exception that nobody
+    expected: without this thread its partitions would fall behind unseen.
 
     Threads: `step` and all it calls run on this thread (or a test's); `partitions` guards itself; `begin_stop` and
     `is_stopping` by any.
@@ -50,6 +50,7 @@ class Fetcher:
         *,
         backoff_ms: Callable[[], int],
         throttle: "ReplicationThrottle | None" = None,
+        on_bytes: Callable[[int], object] = lambda size_bytes: None,
         on_failed: Callable[[Followed], None] = lambda followed: None,
         on_death: Callable[[BaseException], None] | None = None,
         now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
@@ -61,6 +62,7 @@ class Fetcher:
         self._leader: Final = leader
         self._backoff_ms: Final = backoff_ms
         self._throttle: Final = throttle
+        self._on_bytes: Final = on_bytes
         self._on_failed: Final = on_failed
         self._on_death: Final = on_death
         self._now_ms: Final = now_ms
@@ -186,6 +188,7 @@ class Fetcher:
             self.partitions.advance(followed, new_state, to_end=size_bytes > 0)
         if size_bytes:
             self.counts.bytes_in += size_bytes
+            self._on_bytes(size_bytes)
             if self._throttle is not None:
                 self._throttle.record(followed.log, size_bytes)
         followed.partition.appended()

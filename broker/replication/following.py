@@ -5,16 +5,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.replication.fetch_requests import FetchLimits
-from kavka.broker.replication.fetcher import Fetcher, FetcherCounts
+from kavka.broker.replication.fetcher import Fetcher
 from kavka.broker.replication.fetcher_manager import FetcherManager
 from kavka.broker.replication.followed_partitions import Followed
+from kavka.broker.replication.gauges import REPLICATED_BYTES, register_following_gauges
 from kavka.broker.replication.network_leader import NetworkLeader
 from kavka.broker.replication.throttle import ReplicationThrottle
 from kavka.client import ClientSettings, NetworkClient, Node
 
 if TYPE_CHECKING:
     from kavka.broker.core_services import CoreServices
-    from kavka.broker.metrics.registry import Metrics, Readings
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.config.broker_config import BrokerConfig
 
@@ -59,7 +59,7 @@ class Following:
     def start(self, scheduler: "Scheduler") -> None:
         """Before the first order: have the leader's side throttled, and the number of fetchers follow its setting."""
         self._services.replicas.leader_throttle = self.leader_throttle
-        self._register_gauges(self._services.metrics)
+        register_following_gauges(self._services.metrics, self.fetchers)
         scheduler.every("fetchers", lambda: RESIZE_MS, self.resize)
 
     def resize(self) -> None:
@@ -69,29 +69,6 @@ class Following:
     def stop(self) -> None:
         """End the fetchers and wait for them."""
         self.fetchers.stop()
-
-    def _register_gauges(self, metrics: "Metrics") -> None:
-        """Show how far behind this broker is, under Kafka's names."""
-        manager = self.fetchers
-        name = "kafka_server_replicafetchermanager"
-        metrics.gauge(f"{name}_maxlag", "Records that the partition lags that lags most.", lambda: manager.max_lag)
-        metrics.gauge(f"{name}_failedpartitionscount", "Not followed any more.", lambda: len(manager.failed))
-        metrics.gauge(
-            "kafka_server_fetcherlagmetrics_consumerlag",
-            "Records that the partition is behind its leader.",
-            lambda: (
-                ({"topic": each.key[0], "partition": str(each.key[1])}, float(max(each.state.lag, 0)))
-                for fetcher in manager.fetchers
-                for each in fetcher.partitions.all()
-            ),
-        )
-
-        def total(read: Callable[[FetcherCounts], int]) -> "Callable[[], Readings]":
-            return lambda: (({"clientId": fetcher.name}, float(read(fetcher.counts))) for fetcher in manager.fetchers)
-
-        name = "kafka_server_fetcherstats"
-        metrics.gauge(f"{name}_bytes_total", "Bytes fetched.", total(lambda counts: counts.bytes_in), "counter")
-        metrics.gauge(f"{name}_requests_total", "Fetches answered.", total(lambda counts: counts.fetches), "counter")
 
     def _new_fetcher(self, source: int, number: int, on_failed: Callable[[Followed], None]) -> Fetcher:
         services = self._services
@@ -109,6 +86,7 @@ class Following:
             leader,
             backoff_ms=lambda: services.config.current.replica_fetch_backoff_ms,
             throttle=self._throttle,
+            on_bytes=partial(services.metrics.count, REPLICATED_BYTES),
             on_failed=on_failed,
             on_death=self._on_death,
         )

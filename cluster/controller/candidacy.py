@@ -89,6 +89,8 @@ class Candidacy:
             )
         )
         self._term: Term | None = None
+        self._unclean_elections = 0
+        """Of terms that are over."""
         self._is_balanced = False
         self._features: FinalizedFeatures | None = None
         self._broker_id = broker_id
@@ -122,14 +124,19 @@ class Candidacy:
     def stats(self) -> ControllerStats:
         term = self._term
         if term is None:
-            return ControllerStats(False, 0, 0, 0, 0)
+            return ControllerStats(False, self._unclean_elections)
         context = term.context
         return ControllerStats(
             True,
-            context.topic_count,
-            context.partition_count,
-            context.offline_partition_count,
-            context.unclean_election_count,
+            self._unclean_elections + context.unclean_election_count,
+            queued_events=len(self._events),
+            brokers=len(context.brokers),
+            topics=context.topic_count,
+            partitions=context.partition_count,
+            offline_partitions=context.offline_partition_count,
+            deleting_topics=len(context.deleting),
+            waiting_deletions=len(context.failed_deletions),
+            deleting_replicas=context.deleting_replica_count,
         )
 
     def resume(self) -> None:
@@ -242,6 +249,7 @@ class Candidacy:
         term.batch.flush(store.epoch)
         term.replicas.start()
         term.partitions.start()
+        self._forget_term()
         self._term = term
         self._is_balanced = False
         term.settle()
@@ -261,9 +269,14 @@ class Candidacy:
 
     def _drop_term(self) -> None:
         """Stop acting; should `/controller` still be ours, the next request elects again."""
-        self._term = None
+        self._forget_term()
         # What brokers were still to be told is void, and nobody says any more which of them are gone.
         self._channels.update_brokers(())
+
+    def _forget_term(self) -> None:
+        if self._term is not None:
+            self._unclean_elections += self._term.context.unclean_election_count
+        self._term = None
 
     def _resign(self) -> None:
         self._drop_term()

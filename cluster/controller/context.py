@@ -136,6 +136,15 @@ class ClusterContext:
     def partition_count(self) -> int:
         return len(self.partition_phases)
 
+    @property
+    def deleting_replica_count(self) -> int:
+        """How many replicas of topics on their way out are not known to be deleted; read by any thread."""
+        if not self.deleting:
+            return 0
+        gone = ReplicaPhase.DELETION_SUCCESSFUL
+        phases = list(self.replica_phases.items())
+        return sum(replica.topic in self.deleting and phase is not gone for replica, phase in phases)
+
     # Topics
 
     def put_topic(self, topic: str, assignment: TopicAssignment) -> None:

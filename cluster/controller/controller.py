@@ -103,7 +103,7 @@ class Controller:
         return self._candidacy.controller_id
 
     def stats(self) -> ControllerStats:
-        """Counts for metrics; zeros while another broker is the controller."""
+        """Counts for metrics; zeros while another broker is the controller, but for what this one has done before."""
         return self._candidacy.stats()
 
     def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:

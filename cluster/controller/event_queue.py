@@ -20,7 +20,7 @@ MAX_QUEUED_REQUESTS: Final = 5_000
 class EventQueue:
     """Filled by any thread, drained by one.
 
-    Threads: `_condition` guards all attributes.
+    Threads: `_condition` guards all attributes; the length is read without it.
     """
 
     __slots__ = ("_condition", "_is_closed", "_notices", "_requests")
@@ -59,6 +59,9 @@ class EventQueue:
                 del self._notices[event]
                 return event
             return self._requests.popleft()
+
+    def __len__(self) -> int:
+        return len(self._notices) + len(self._requests)
 
     def close(self) -> None:
         """No new events; what waits is still handed out, but for notices."""

@@ -84,13 +84,18 @@ class ProducerIdBlock(NamedTuple):
 
 
 class ControllerStats(NamedTuple):
-    """Counts for metrics."""
+    """Counts for metrics. `unclean_elections` are those of all terms of this broker, the rest the present term's."""
 
     is_active: bool
-    topics: int
-    partitions: int
-    offline_partitions: int
     unclean_elections: int
+    queued_events: int = 0
+    brokers: int = 0
+    topics: int = 0
+    partitions: int = 0
+    offline_partitions: int = 0
+    deleting_topics: int = 0
+    waiting_deletions: int = 0
+    deleting_replicas: int = 0
 
 
 class ConfigEntity(NamedTuple):

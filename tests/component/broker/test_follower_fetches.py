@@ -74,6 +74,14 @@ def progress(core: BrokerCore) -> int:
     return core.replicas.partitions["visits", 0].followers[FOLLOWER].end_offset
 
 
+def test_what_followers_copy_is_counted_apart_from_what_consumers_read(core: BrokerCore) -> None:
+    size = len(ask(core, 0, current_leader_epoch=5).records or b"")
+
+    every, by_topic = core.stage.metrics.topics()
+    assert (every.bytes_out, by_topic["visits"].bytes_out) == (0, 0)
+    assert core.stage.metrics.events()["kafka_server_brokertopicmetrics_replicationbytesout"] == size > 0
+
+
 def test_a_follower_reads_to_the_end_of_the_log_and_counts_from_where_it_reads(core: BrokerCore) -> None:
     assert core.log("visits").high_watermark == 4
 

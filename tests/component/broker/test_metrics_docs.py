@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.metrics.exposition import Exposition
-from kavka.broker.metrics.gauges import register_gauges
+from kavka.broker.metrics.gauges import register_broker_state, register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
+from kavka.broker.replication.gauges import register_following_gauges
 from kavka.client.counts import ClientCounts
+from kavka.cluster.controller.requests import ControllerStats
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
 from kavka.cluster.registry.zookeeper_session import SessionCounts
 from kavka.storage.cleaner.log_cleaner import LogCleaner
@@ -42,13 +44,18 @@ def _completed(first: str, ending: str) -> str:
 def test_the_document_names_what_is_shown() -> None:
     broker = Broker(visits=[BROKER_ID])
     log = broker.host("visits")
-    broker.services.logs = SimpleNamespace(all_logs=lambda: [log])
+    directories = SimpleNamespace(all=[])
+    broker.services.logs = SimpleNamespace(all_logs=lambda: [log], directories=directories)
     broker.services.cleaner = LogCleaner(broker.services.logs, broker_config(), now_ms=lambda: 0)
     broker.services.now_ms = lambda: 0
     broker.services.groups = StagedGroups()
     broker.services.transactions = SimpleNamespace(existing_runtime=None)
+    broker.services.controller.stats = lambda: ControllerStats(True, unclean_elections=0)
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+    register_broker_state(metrics, lambda: 3)
+    following: Any = SimpleNamespace(max_lag=0, failed=frozenset(), fetchers=[])
+    register_following_gauges(metrics, following)
     counts = SessionCounts()
     counts.answered(2.5)
     connected = cast(ZooKeeperRegistry, SimpleNamespace(session_counts=counts, session_state="CONNECTED"))

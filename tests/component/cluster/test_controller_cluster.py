@@ -114,6 +114,9 @@ def test_a_replica_behind_leads_only_where_it_is_allowed(stage: Stage, by_topic:
     stage.settle(controller)
     assert leader_and_isr(stage) == (2, (2,))
     assert controller.stats().unclean_elections == 1
+    stage.registry.delete("/controller")
+    wait(controller.create_topics([three_replicas()], validate_only=True))
+    assert controller.stats().unclean_elections == 1, "a counter, which outlives the term"
 
 
 def test_a_stopping_broker_hands_over_what_others_can_lead(stage: Stage) -> None:
