@@ -2,10 +2,12 @@
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.metrics.gauges import register_broker_state
 from kavka.broker.partitions.disk_notices import DiskNotices
 from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.partitions.producer_ids import ProducerIds
@@ -21,14 +23,18 @@ from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
     from kavka.broker.interbroker.cluster_links import ClusterLinks
+    from kavka.broker.metadata.metadata_cache import MetadataSnapshot
     from kavka.broker.services import Services
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.cluster.config_notifications import ConfigNotificationListener
     from kavka.cluster.znodes.broker import BrokerInfo
 
 ELECTION_TIMEOUT_S: Final = 30
+STARTING, RUNNING, HANDING_OVER, STOPPING = 1, 3, 6, 7
+"""As Kafka numbers a broker's states; what it has besides (recovering) is over before a broker has metrics."""
 
 Undo = Callable[[Callable[[], None]], object]
+TopicPartition = tuple[str, int]
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +47,7 @@ class Membership:
     """
 
     __slots__ = (
+        "_cluster_changed",
         "_controller",
         "_disk_notices",
         "_is_settled",
@@ -49,6 +56,7 @@ class Membership:
         "_registration",
         "_scheduler",
         "_services",
+        "_state",
     )
 
     def __init__(self, services: "Services", scheduler: "Scheduler", now_ms: Callable[[], int]) -> None:
@@ -57,7 +65,10 @@ class Membership:
         self._now_ms = now_ms
         self._registration: BrokerRegistration | None = None
         self._links: ClusterLinks | None = None
+        self._state = STARTING
         self._is_settled = False
+        self._cluster_changed = threading.Event()
+        """Set by whoever brings other metadata; cleared by `hand_over`, which alone waits for it."""
 
     _controller: Controller
     _disk_notices: DiskNotices
@@ -73,6 +84,7 @@ class Membership:
         services.features = read_features(services.registry)
         check_supported(services.features)
         self._links = links
+        register_broker_state(services.metrics, lambda: self._state)
         registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
         local_broker = services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.epoch)
         channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
@@ -91,6 +103,7 @@ class Membership:
             services.elected_controller = controller
             services.producer_ids = ProducerIds(lambda: controller.allocate_producer_id_block(services.broker_id))
         else:
+            services.metadata.on_change(self.cluster_changed)
             services.elected_controller = links.connect(controller)
             services.producer_ids = ProducerIds(links.allocate_producer_id_block)
         self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
@@ -115,17 +128,24 @@ class Membership:
         self._scheduler.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
         self._services.config.on_topic_change(lambda topic, overrides: self._controller.settings_changed())
         self._services.config.on_broker_change(self._controller.settings_changed)
+        self._state = RUNNING
 
     def hand_over(self) -> None:
         """Before the stop: have the controller move leaderships to others, while all that is led here is served.
 
-        Gives up after `controlled.shutdown.max.retries` tries; a broker that stands alone has nobody to hand over to.
+        Gives up after `controlled.shutdown.max.retries` tries, and at once when nobody is left who could take over: all
+        other replicas of what is led here are on brokers that are not alive. Kafka's last broker tries on.
         """
+        self._state = HANDING_OVER
+        self._hand_over()
+        self._state = STOPPING
+
+    def _hand_over(self) -> None:
         config = self._services.config.current
         if self._links is None or not config.controlled_shutdown_enable:
             return
-        pause = threading.Event()
         for left in reversed(range(config.controlled_shutdown_max_retries)):
+            led: list[TopicPartition] | None = None
             try:
                 timeout_ms = config.controller_socket_timeout_ms
                 led = self._links.controller.controlled_shutdown(timeout_ms).result(timeout_ms / 1000 + 1)
@@ -136,8 +156,35 @@ class Membership:
                     log.info("leaderships are handed over")
                     return
                 log.warning("nobody else can lead partitions=%d first=%s-%d tries.left=%d", len(led), *led[0], left)
-            if left:
-                pause.wait(config.controlled_shutdown_retry_backoff_ms / 1000)
+            if left and not self._wait_for_takers(led, config.controlled_shutdown_retry_backoff_ms / 1000):
+                log.info("no other broker with a replica is alive: nothing more is handed over")
+                return
+
+    def _wait_for_takers(self, led: Iterable[TopicPartition] | None, pause_s: float) -> bool:
+        """Let the pause before the next try go by; False as soon as no other broker lives that could lead one of these.
+
+        None for `led`: nobody has said what they are, so that any other broker will do.
+        """
+        end_s = time.monotonic() + pause_s
+        while True:
+            self._cluster_changed.clear()
+            if not self._has_takers(led):
+                return False
+            left_s = end_s - time.monotonic()
+            if left_s <= 0 or not self._cluster_changed.wait(left_s):
+                return True
+
+    def _has_takers(self, led: Iterable[TopicPartition] | None) -> bool:
+        known, own_id = self._services.metadata.current, self._services.broker_id
+        others = known.brokers.keys() - {own_id}
+        if led is None:
+            return bool(others)
+        found = (known.partition(topic, index) for topic, index in led)
+        return any(not others.isdisjoint(each.replicas) for each in found if each is not None)
+
+    def cluster_changed(self, old: "MetadataSnapshot", new: "MetadataSnapshot") -> None:
+        """Listens to the metadata."""
+        self._cluster_changed.set()
 
     def is_settled(self) -> bool:
         """Whether this broker has heard of the cluster, and leads or follows all that it is to; once it did, it did.

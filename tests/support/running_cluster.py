@@ -41,8 +41,6 @@ class RunningCluster:
                 "log.dirs": str(directory / str(broker_id)),
                 "zookeeper.connect": zookeeper + root,
                 "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
-                # The last one has nobody to hand over to.
-                "controlled.shutdown.retry.backoff.ms": "10",
                 "offsets.topic.num.partitions": "4",
                 "transaction.state.log.num.partitions": "4",
                 **(settings or {}),

@@ -1,6 +1,7 @@
 """A broker's place in its cluster: when it is ready, and how it hands over what it leads."""
 
 import logging
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,9 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.broker_handlers import BROKER_ID, update_metadata
 
 OTHER = BROKER_ID + 1
+ALONE = {BROKER_ID: ("broker.example", 9092)}
+BOTH = {**ALONE, OTHER: ("other.example", 9092)}
+AN_HOUR_MS = "3600000"
 
 
 class Controller:
@@ -43,7 +47,9 @@ def member(settings: dict[str, str] | None = None, outcomes: Sequence[Any] | Non
     )
     scheduler: Any = None
     made = Membership(services, scheduler, lambda: 0)
+    services.metadata.apply(update_metadata({"visits": [BROKER_ID] * 4}, replicas=(BROKER_ID, OTHER), brokers=BOTH))
     if outcomes is not None:
+        services.metadata.on_change(made.cluster_changed)
         links: Any = SimpleNamespace(controller=Controller(outcomes))
         made._links = links
     return made, services
@@ -51,6 +57,7 @@ def member(settings: dict[str, str] | None = None, outcomes: Sequence[Any] | Non
 
 def test_a_broker_is_settled_when_it_hosts_all_that_the_controller_says_it_has() -> None:
     membership, services = member()
+    services.metadata = MetadataCache(BROKER_ID)
     assert not membership.is_settled()
 
     services.metadata.apply(update_metadata({"visits": [BROKER_ID, OTHER]}, replicas=(BROKER_ID, OTHER)))
@@ -86,6 +93,34 @@ def test_it_gives_up_after_as_many_tries_as_are_configured() -> None:
     assert membership._links is not None
     controller: Any = membership._links.controller
     assert len(controller.outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    "outcomes", [[[("visits", 3)]], [BrokerError(ErrorCode.NOT_CONTROLLER)]], ids=["leads", "no controller"]
+)
+def test_who_is_alone_with_its_partitions_waits_for_nobody(outcomes: Sequence[Any]) -> None:
+    membership, services = member({"controlled.shutdown.retry.backoff.ms": AN_HOUR_MS}, outcomes)
+    services.metadata.apply(update_metadata({}, brokers=ALONE))
+
+    membership.hand_over()
+
+
+def test_brokers_without_a_replica_take_nothing_over() -> None:
+    membership, services = member({"controlled.shutdown.retry.backoff.ms": AN_HOUR_MS}, [[("visits", 3)]])
+    stranger = OTHER + 1
+    services.metadata.apply(update_metadata({}, brokers={**ALONE, stranger: ("stranger.example", 9092)}))
+
+    membership.hand_over()
+
+
+def test_the_last_other_broker_is_waited_for_no_longer_than_it_lives() -> None:
+    membership, services = member({"controlled.shutdown.retry.backoff.ms": AN_HOUR_MS}, [[("visits", 3)]])
+    leaves = threading.Thread(target=services.metadata.apply, args=[update_metadata({}, brokers=ALONE)])
+    leaves.start()
+
+    membership.hand_over()
+
+    leaves.join()
 
 
 @pytest.mark.parametrize(
