@@ -1,4 +1,5 @@
 # make run    start a broker on localhost:9092      make bench  compare with Apache Kafka on this machine
+# make cluster  a ZooKeeper and three brokers here  make containers  docker-compose.yml, tried for real
 # make test   all tests                             make soak   many repetitions and random examples
 # make quick  what a change needs first, 2 minutes  make clean  remove what was built or cached
 # make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
@@ -11,11 +12,14 @@ RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: run test quick soak check other-pythons bench clean system-packages
+.PHONY: run cluster test quick soak containers check other-pythons bench clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
 	@exec $(BIN)/kavka broker $(RUN_CONFIG)
+
+cluster: $(INSTALLED)
+	@exec $(BIN)/python -m examples.cluster.run
 
 test: $(INSTALLED) system-packages
 	$(BIN)/python -m tests.run $(PYTEST_ARGS)
@@ -26,6 +30,10 @@ quick: $(INSTALLED) system-packages
 # SOAK_SECONDS=600 make soak: how long each soak test goes on.
 soak: $(INSTALLED) system-packages
 	$(BIN)/python -m tests.run --soak $(PYTEST_ARGS)
+
+# Needs Docker with Compose, or podman with podman-compose; builds the image, which takes minutes.
+containers: $(INSTALLED)
+	$(BIN)/python -m pytest -m containers -rs tests/integration/containers $(PYTEST_ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,14 +1,15 @@
 """Where settings are given: command line over environment over file, as the apache/kafka container image has it.
 
 An environment variable KAFKA_LOG_RETENTION_MS is log.retention.ms: lower case, `_` for a dot, `__` for an underscore,
-`___` for a dash. Variables of Kafka's scripts (KAFKA_HEAP_OPTS, KAFKA_LOG4J_ROOT_LOGLEVEL, ...) and of Kubernetes
-(KAFKA_PORT) do not begin like any setting and are left alone.
+`___` for a dash. KAFKA_CFG_LOG_RETENTION_MS, as Bitnami's image has it, is the same.
+Variables of Kafka's scripts (KAFKA_HEAP_OPTS, KAFKA_LOG4J_ROOT_LOGLEVEL, ...) and of Kubernetes (KAFKA_PORT) do not
+begin like any setting and are left alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,7 +22,8 @@ from kavka.config.properties import parse_properties
 LEAST_LIKENESS: Final = 0.8
 """Of a mistyped name to the one it is taken for, from 0 to 1."""
 _SHOWN_CHARACTERS: Final = 100
-_ENVIRONMENT_PREFIX: Final = "KAFKA_"
+_ENVIRONMENT_PREFIXES: Final = ("KAFKA_CFG_", "KAFKA_")
+"""Where both are given, the plain one counts."""
 _SCRIPT_VARIABLES: Final = frozenset({"KAFKA_METRICS_OPTS", "KAFKA_LOG_OPTS", "KAFKA_ZOOKEEPER_OPTS"})
 _NAMES: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _MAX_FILE_BYTES: Final = 1 << 20
@@ -74,16 +76,22 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN)}
     first_words = {name.partition(".")[0] for name in by_lower if "." in name} | {PREFIX.partition(".")[0]}
     found: dict[str, str] = {}
-    for variable, text in environ.items():
-        if not variable.startswith(_ENVIRONMENT_PREFIX) or variable in _SCRIPT_VARIABLES:
-            continue
-        rest = variable[len(_ENVIRONMENT_PREFIX) :].lower()
+    for prefix, variable, text in sorted(_prefixed(environ), key=lambda each: -len(each[0])):
+        rest = variable[len(prefix) :].lower()
         name = _UNDERSCORES.sub(lambda run: _FOR_UNDERSCORES[len(run[0])], rest)
         if name in by_lower:
             found[by_lower[name]] = text
         elif "." in name and name.partition(".")[0] in first_words:
             found[name] = text
     return found
+
+
+def _prefixed(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """(prefix, variable, value) of those that may be settings."""
+    for variable, text in environ.items():
+        prefix = next((each for each in _ENVIRONMENT_PREFIXES if variable.startswith(each)), None)
+        if prefix is not None and variable not in _SCRIPT_VARIABLES:
+            yield prefix, variable, text
 
 
 def _from_file(path: Path | str | None) -> dict[str, str]:

@@ -15,6 +15,8 @@ from tests.support.long_files import expected_seconds
 from tests.support.zookeeper_process import BUNDLE, ZooKeeperProcess
 
 SOAK = "soak"
+WHEN_ASKED_FOR = (SOAK, "containers")
+"""Marks of tests that run where `-m` names them."""
 IN_CI = bool(os.environ.get("CI"))
 MAY_SKIP_IN_CI = (
     "a file system cannot be mounted here",
@@ -50,15 +52,15 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperPro
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts processes, leave soak tests out unless `-m` asks for them, and let long files begin first."""
+    """Mark what starts processes, leave out what `-m` has to ask for, and let long files begin first."""
     for item in items:
         if "integration" in item.path.relative_to(config.rootpath).parts:
             item.add_marker("integration")
-    if SOAK not in config.option.markexpr:
-        left_out = [item for item in items if item.get_closest_marker(SOAK)]
-        if left_out:
-            config.hook.pytest_deselected(items=left_out)
-            items[:] = [item for item in items if item not in left_out]
+    unasked = [mark for mark in WHEN_ASKED_FOR if mark not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: -expected_seconds(item.path.relative_to(config.rootpath)))
 

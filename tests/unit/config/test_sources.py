@@ -47,6 +47,10 @@ def test_unknown_and_ignored_settings_are_named() -> None:
         ("KAFKA_LISTENER_NAME_A___B_SSL_KEY_PASSWORD", "listener.name.a-b.ssl.key.password"),
         ("KAFKA_LISTENER_NAME_A__B_MAX_CONNECTIONS", "listener.name.a_b.max.connections"),
         ("KAFKA_LOG_RETENTION_SECONDS", "log.retention.seconds"),
+        ("KAFKA_CFG_ZOOKEEPER_CONNECT", "zookeeper.connect"),
+        ("KAFKA_CFG_AUTO_CREATE_TOPICS_ENABLE", "auto.create.topics.enable"),
+        ("KAFKA_METRICS_PORT", "metrics.port"),
+        ("KAFKA_KAVKA_VALIDATE_RECORDS", "kavka.validate.records"),
     ],
 )
 def test_a_variable_becomes_a_setting(variable: str, name: str) -> None:
@@ -76,6 +80,43 @@ def test_a_variable_becomes_a_setting(variable: str, name: str) -> None:
 )
 def test_other_variables_are_left_alone(variable: str) -> None:
     assert from_environment({variable: "1"}) == {}
+
+
+@pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
+def test_the_environment_of_a_container_in_a_zookeeper_cluster_is_taken_over(prefix: str) -> None:
+    """As for cp-kafka, wurstmeister's and Bitnami's images before KRaft."""
+    settings = {
+        "BROKER_ID": "3",
+        "ZOOKEEPER_CONNECT": "zookeeper:2181/kafka",
+        "LISTENERS": "INSIDE://:19092,OUTSIDE://:9092",
+        "ADVERTISED_LISTENERS": "INSIDE://broker:19092,OUTSIDE://localhost:9092",
+        "LISTENER_SECURITY_PROTOCOL_MAP": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "INTER_BROKER_LISTENER_NAME": "INSIDE",
+        "INTER_BROKER_PROTOCOL_VERSION": "3.9",
+        "LOG_DIRS": "/var/lib/kafka/data",
+        "OFFSETS_TOPIC_REPLICATION_FACTOR": "3",
+        "TRANSACTION_STATE_LOG_MIN_ISR": "2",
+        "ZOOKEEPER_SESSION_TIMEOUT_MS": "6000",
+    }
+
+    environ = {f"{prefix}{name}": text for name, text in settings.items()}
+    loaded = load_config(None, [], {"KAFKA_HEAP_OPTS": "-Xmx1g", "KAFKA_JMX_PORT": "9999", **environ})
+
+    config = loaded.config
+    assert (loaded.unknown, loaded.without_effect) == ([], [])
+    assert (config.broker_id, config.zookeeper_connect) == (3, "zookeeper:2181/kafka")
+    assert [str(listener) for listener in config.advertised_listeners] == [
+        "INSIDE://broker:19092",
+        "OUTSIDE://localhost:9092",
+    ]
+    assert (config.inter_broker_listener_name, config.zookeeper_session_timeout_ms) == ("INSIDE", 6000)
+
+
+def test_the_plain_variable_counts_before_bitnamis() -> None:
+    environ = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_CFG_NUM_PARTITIONS": "6"}
+
+    assert from_environment(environ) == {"num.partitions": "3"}
+    assert from_environment(dict(reversed(environ.items()))) == {"num.partitions": "3"}
 
 
 def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
