@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -59,8 +60,10 @@ class RunningCluster:
                 self.start(broker_id)
             self.wait_for_brokers()
         except BaseException:
-            self._stop_all()
-            self.errors.__exit__(*sys.exc_info())
+            try:
+                self._stop_all()
+            finally:
+                self.errors.__exit__(*sys.exc_info())
             raise
         return self
 
@@ -76,8 +79,10 @@ class RunningCluster:
         return next(broker for broker in self.brokers.values() if broker.services.controller.is_active)
 
     def start(self, broker_id: int) -> Broker:
-        broker = self.brokers[broker_id] = Broker(BrokerConfig(self.settings[broker_id]))
+        """Raises StartError as the broker does, which then is none of those that run."""
+        broker = Broker(BrokerConfig(self.settings[broker_id]))
         broker.start()
+        self.brokers[broker_id] = broker
         return broker
 
     def stop(self, broker_id: int) -> None:
@@ -136,6 +141,10 @@ class RunningCluster:
         wait_until(is_there, TIMEOUT_S, lambda: f"topic {name} is not everywhere")
 
     def _stop_all(self) -> None:
-        # The controller last: whoever stops before it hands over.
-        for broker_id in sorted(self.brokers, key=lambda each: self.brokers[each].services.controller.is_active):
-            self.stop(broker_id)
+        """All, whatever one of them raises."""
+        with ExitStack() as stack:
+            # The controller last, and so entered first: whoever stops before it hands over.
+            for broker_id in sorted(
+                self.brokers, key=lambda each: not self.brokers[each].services.controller.is_active
+            ):
+                stack.callback(self.stop, broker_id)
