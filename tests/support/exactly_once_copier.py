@@ -8,8 +8,11 @@ import sys
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 
+from tests.support.patient_call import NeverBackError, within
+
 MESSAGES = 200
-TIMEOUT_S = 30.0
+TIMEOUT_S = 20.0
+PATIENCE_S = 25.0
 BACKOFF = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "log_level": 2}
 
 
@@ -63,8 +66,11 @@ def _copy(producer: Producer, consumer: Consumer, messages: list[Message], targe
             producer.produce(target, (message.value() or b"") + b"!", message.key(), partition)
             positions[topic, partition] = offset + 1
         next_offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
-        producer.send_offsets_to_transaction(next_offsets, consumer.consumer_group_metadata(), TIMEOUT_S)
+        metadata = consumer.consumer_group_metadata()
+        within(PATIENCE_S, lambda: producer.send_offsets_to_transaction(next_offsets, metadata, TIMEOUT_S))
         _commit(producer)
+    except NeverBackError as error:
+        raise FatalError("offsets are not sent") from error
     except KafkaException as error:
         if error.args[0].fatal():
             raise FatalError(str(error)) from error

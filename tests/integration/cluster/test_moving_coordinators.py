@@ -200,9 +200,8 @@ def test_copies_are_exact_though_coordinators_and_leaders_are_killed(cluster: Cl
             killed = cluster.leader(topic, partition)
             cluster.kill(killed)
             cluster.wait_for_other_leader(topic, partition, killed)
-            cluster.start(killed)
-            # Not before: librdkafka may ask the group's dead coordinator, which it remembers, until that is back.
             wait_for_copies(copier)
+            cluster.start(killed)
         sent = producer.finish()
         assert producer.errors() == []
         wait_until(lambda: sum(offsets.seen.values()) >= sent, TIMEOUT_S, lambda: copier.log_text()[-3000:])
