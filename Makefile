@@ -3,6 +3,7 @@
 # make test   all tests                             make soak   many repetitions and random examples
 # make quick  what a change needs first, 2 minutes  make clean  remove what was built or cached
 # make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
+# make chaos  a cluster under faults, 30 minutes
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -11,8 +12,9 @@ INSTALLED := .venv/.installed
 RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+CHAOS_ARGS ?=
 
-.PHONY: run cluster test quick soak containers check other-pythons bench clean system-packages
+.PHONY: run cluster test quick soak chaos containers check other-pythons bench clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
@@ -34,6 +36,10 @@ soak: $(INSTALLED) system-packages
 # Needs Docker with Compose, or podman with podman-compose; builds the image, which takes minutes.
 containers: $(INSTALLED)
 	$(BIN)/python -m pytest -m containers -rs tests/integration/containers $(PYTEST_ARGS)
+
+# CHAOS_ARGS="--seconds 300 --seed 7" make chaos: shorter, and a seed again that has failed.
+chaos: $(INSTALLED) system-packages
+	$(BIN)/python -m tests.chaos.run $(CHAOS_ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

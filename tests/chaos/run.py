@@ -1,0 +1,120 @@
+"""`python -m tests.chaos.run [--seconds 1800] [--seed N] [--directory DIR]`: what a cluster must keep under faults.
+
+Rounds: some faults strike, overlap and are mended; then all must be well again, and every client get through. In the
+end what clients noted is held against what the topics hold, and replicas against one another. Exit code 1, with the
+seed, if anything is wrong.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.chaos.brokers import EXPECTED_EXITS
+from tests.chaos.checker import contradictions
+from tests.chaos.faults import Struck, deal, roll
+from tests.chaos.history import History
+from tests.chaos.load import Load, create_topics, read_end
+from tests.chaos.replicas import differences
+from tests.chaos.stage import Stage
+from tests.support.processes import let_pass
+
+WELL_S: Final = 300.0
+"""Of a machine that is slow and busy. What has no end fails all the same."""
+MOST_AT_ONCE: Final = 3
+ROUNDS_TO_ROLL: Final = 4
+SECONDS: Final = 1800.0
+EXPECTED_ERRORS: Final = (r"\[Errno 27\]", "no log directory is left")
+"""What brokers may log as errors: those of a disk that is full."""
+
+Say = Callable[[str], None]
+
+
+def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
+    """Run it; all that is wrong."""
+    dice = random.Random(seed)
+    history = History()
+    with Stage(directory) as stage:
+        create_topics(stage)
+        with Load(stage.bootstrap, history, dice) as load:
+            load.wait_for_progress()
+            try:
+                _strike(stage, load, dice, seconds, say)
+            except TimeoutError as failure:
+                return [*history.surprises, str(failure), *_ends(stage)]
+            say("all is over; what is left gets through")
+            load.finish()
+        say(f"noted: {_counts(history)}")
+        for broker in stage.brokers.values():
+            for _, what in broker.ends:
+                say(what)
+        end = read_end(stage.bootstrap)
+        found = contradictions(history, end)
+        found += differences(stage)
+        return found + _ends(stage)
+
+
+def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: Say) -> None:
+    """Rounds of faults until the time is up. Raises TimeoutError if the cluster does not come back from one."""
+    deck = deal(dice)
+    began_at = time.monotonic()
+    rounds = 0
+    while time.monotonic() - began_at < seconds:
+        rounds += 1
+        going_on: list[tuple[float, Struck]] = []
+        for _ in range(dice.randint(1, MOST_AT_ONCE)):
+            struck = next(deck)(stage, dice)
+            say(f"{time.monotonic() - began_at:6.1f} {struck.what}, for {struck.duration_s:.1f} s")
+            going_on.append((time.monotonic() + struck.duration_s, struck))
+            let_pass(dice.uniform(0, 3))
+        for until, struck in sorted(going_on, key=lambda each: each[0]):
+            let_pass(max(0.0, until - time.monotonic()))
+            struck.mend()
+        say(f"{time.monotonic() - began_at:6.1f} mended")
+        stage.wait_until_well(WELL_S)
+        load.wait_for_progress()
+        say(f"{time.monotonic() - began_at:6.1f} well again")
+        if rounds % ROUNDS_TO_ROLL == 0:
+            say(f"{time.monotonic() - began_at:6.1f} {roll(stage, dice).what}")
+
+
+def _ends(stage: Stage) -> list[str]:
+    """What brokers logged that they must not, and ends that no fault explains."""
+    found = []
+    for broker in stage.brokers.values():
+        found += [end for code, end in broker.ends if code not in EXPECTED_EXITS]
+        found += broker.complaints(EXPECTED_ERRORS)
+    return found
+
+
+def _counts(history: History) -> str:
+    return (
+        f"{len(history.acknowledged)} acknowledged, {sum(map(len, history.seen.values()))} read, "
+        f"{len(history.transactions)} transactions, {len(history.looks)} looks at offsets, {len(history.lives)} lives"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--directory", type=Path, help="default: a temporary one, kept when something is wrong")
+    options = parser.parse_args()
+    directory = options.directory or Path(tempfile.mkdtemp(prefix="kavka-chaos-"))
+    print(f"seed {options.seed}, in {directory}", flush=True)
+    found = chaos(directory, options.seed, options.seconds, lambda line: print(line, flush=True))
+    for sentence in found:
+        print(sentence)
+    print(f"seed {options.seed}: {f'{len(found)} faults, see {directory}' if found else 'nothing is wrong'}")
+    if not found and options.directory is None:
+        shutil.rmtree(directory)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
