@@ -10,6 +10,7 @@ from tests.support.java_tools import JavaTools
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
+from tests.support.wire import GROUP, RawClient
 
 pytestmark = pytest.mark.java
 BROKER_SETTINGS = FAST_GROUPS
@@ -93,6 +94,10 @@ def test_a_group_moves_to_the_new_protocol_and_back_member_by_member(
 
 def test_a_static_member_that_restarts_gets_its_own_back(broker: RunningServer, group: Group, java: str) -> None:
     group.create_topic(PARTITIONS)
+    with RawClient(broker.host, broker.port) as client:
+        # However long a machine that has much else to do takes to start the process anew.
+        altered = client.alter(GROUP, group.group_id, [("consumer.session.timeout.ms", "60000")])
+        assert altered.error_code == 0, altered.error_message
     with Feeder(broker, group.topic, PARTITIONS) as feeder:
         stays = group.join(java, {**NEW, "group.instance.id": "a"})
         goes = group.join("confluent", {**NEW, "group.instance.id": "b"})
