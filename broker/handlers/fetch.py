@@ -305,15 +305,10 @@ class _Fetch:
         ]
 
     def _forgotten(self, request: FetchRequest) -> Iterable[Key]:
-        names = self._services.metadata.current.names_by_id
+        by_id = self._version >= TOPIC_IDS_SINCE
         for each in request.forgotten_topics_data:
             for index in each.partitions:
-                if self._version < TOPIC_IDS_SINCE:
-                    yield each.topic, ZERO_UUID, index
-                else:
-                    # A topic that has been deleted lost its name, or the session still has it under the old one.
-                    yield names.get(each.topic_id, ""), each.topic_id, index
-                    yield "", each.topic_id, index
+                yield ("", each.topic_id, index) if by_id else (each.topic, ZERO_UUID, index)
 
     def _reading(self, key: Key, asked: FetchPartition) -> Reading:
         name, topic_id, index = key
@@ -328,7 +323,9 @@ class _Fetch:
         if partition is None:
             return Reading(None, asked, code_of_absent(self._services, name, index))
         if topic_id != ZERO_UUID and partition.topic_id != topic_id:
-            return Reading(None, asked, ErrorCode.INCONSISTENT_TOPIC_ID)
+            another = Reading(None, asked)
+            another.refuse(ErrorCode.INCONSISTENT_TOPIC_ID)
+            return another
         log = partition.log
         if self._version < ZSTD_SINCE and log is not None and log.config.compression_type == "zstd":
             refused = Reading(None, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)

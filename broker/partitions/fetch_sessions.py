@@ -24,8 +24,11 @@ MAX_PARTITIONS: Final = 200_000
 """Of all sessions together, at half a kilobyte each. Nothing else bounds them: a client may name partitions at will."""
 
 Key = tuple[str, bytes, int]
-"""A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic."""
+"""A partition in a fetch: topic, topic id, index. Before v13 the id is zero; later the id says which topic, and the
+name is what this broker calls it, empty where it does not know."""
 
+Identity = Key | tuple[bytes, int]
+"""What a session knows a partition by: from v13 on without the name, which goes when the topic is deleted."""
 
 Asked = list[tuple[Key, FetchPartition]]
 """All partitions that a fetch asks for, in the order in which they are read."""
@@ -36,6 +39,7 @@ class Changes(NamedTuple):
 
     asked: Sequence[tuple[Key, FetchPartition]] = ()
     forgotten: Iterable[Key] = ()
+    """Their names do not matter where they have ids."""
     names: Mapping[bytes, str] | None = None
     """Those of topic ids, for topics that were asked for before this broker had heard of them."""
 
@@ -48,9 +52,11 @@ def epoch_after(epoch: int) -> int:
 class FetchedPartition:
     """What the session remembers of one partition: what was asked, and what was last answered."""
 
-    __slots__ = ("asked", "high_watermark", "log_start_offset")
+    __slots__ = ("asked", "high_watermark", "key", "log_start_offset")
 
-    def __init__(self, asked: FetchPartition) -> None:
+    def __init__(self, key: Key, asked: FetchPartition) -> None:
+        self.key = key
+        """With the name that the topic had when this broker first knew it: a deleted one keeps it."""
         self.asked = asked
         self.high_watermark = -1
         self.log_start_offset = -1
@@ -96,7 +102,9 @@ class FetchSession:
         self.uses_topic_ids: Final = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = INITIAL_EPOCH + 1
-        self.partitions = OrderedDict([(key, FetchedPartition(partition)) for key, partition in asked])
+        self.partitions: OrderedDict[Identity, FetchedPartition] = OrderedDict(
+            [(key[1:] if uses_topic_ids else key, FetchedPartition(key, partition)) for key, partition in asked]
+        )
         self._lock = Lock()
 
     def end(self) -> None:
@@ -118,19 +126,22 @@ class FetchSession:
                 raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             partitions = self.partitions
             for key, partition in changes.asked:
-                known = partitions.get(key)
+                identity: Identity = key[1:] if uses_topic_ids else key
+                known = partitions.get(identity)
                 if known is None:
-                    partitions[key] = FetchedPartition(partition)
+                    partitions[identity] = FetchedPartition(key, partition)
                 else:
                     known.asked = partition
             for key in changes.forgotten:
-                partitions.pop(key, None)
+                partitions.pop(key[1:] if uses_topic_ids else key, None)
             names = changes.names
             if names is not None:
-                for key in [key for key in partitions if not key[0] and key[1] in names]:
-                    partitions.setdefault((names[key[1]], key[1], key[2]), partitions.pop(key))
+                for known in partitions.values():
+                    if not known.key[0]:
+                        _, topic_id, index = known.key
+                        known.key = names.get(topic_id, ""), topic_id, index
             self.epoch = epoch_after(epoch) if partitions else FINAL_EPOCH
-            return [(key, known.asked) for key, known in partitions.items()]
+            return [(known.key, known.asked) for known in partitions.values()]
 
     def news(self, answers: Iterable[tuple[Key, PartitionData, int]], epoch: int) -> list[tuple[Key, PartitionData]]:
         """What an answer has to show of these partitions, each with the size of its records in bytes.
@@ -142,14 +153,16 @@ class FetchSession:
             if self.epoch != epoch:
                 raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
             shown: list[tuple[Key, PartitionData]] = []
+            by_id = self.uses_topic_ids
             for key, answer, size_bytes in answers:
-                known = self.partitions.get(key)
+                identity: Identity = key[1:] if by_id else key
+                known = self.partitions.get(identity)
                 if known is None:
                     continue
                 if known.must_show(answer, size_bytes > 0):
                     shown.append((key, answer))
                 if size_bytes:
-                    self.partitions.move_to_end(key)
+                    self.partitions.move_to_end(identity)
             return shown
 
 
@@ -214,7 +227,7 @@ class FetchSessions:
         size = len(session.partitions)
         asked = session.go_on(epoch, uses_topic_ids, changes)
         with self._lock:
-            if len(session.partitions) > size and self._count_partitions() > self._max_partitions:
+            if len(session.partitions) > size and not self._has_room_beside(session):
                 if session.id in self._sessions:
                     self._evict(session)
                 raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -241,7 +254,7 @@ class FetchSessions:
         """
         with self._lock:
             now_ms = self._now_ms()
-            if not self._has_room_for(len(asked), now_ms):
+            if not self._has_room_for(len(asked), from_follower, now_ms):
                 return None
             if len(self._sessions) >= self._max_sessions and not self._evict_for(len(asked), from_follower, now_ms):
                 return None
@@ -256,15 +269,23 @@ class FetchSessions:
     def _count_partitions(self) -> int:
         return sum([len(session.partitions) for session in self._sessions.values()])
 
-    def _has_room_for(self, size: int, now_ms: int) -> bool:
-        """Whether so many partitions find room, if need be that of sessions that nobody has used for long."""
+    def _has_room_beside(self, session: FetchSession) -> bool:
+        """Whether there is still room for all, now that this one has grown."""
+        return self._has_room_for(0, session.from_follower, self._now_ms(), beside=session)
+
+    def _has_room_for(self, size: int, privileged: bool, now_ms: int, beside: FetchSession | None = None) -> bool:
+        """Whether so many partitions find room, if need be that of sessions that nobody has used for long.
+
+        Followers get that of any client: without a session each of their fetches would read all they follow.
+        """
         room = self._max_partitions - self._count_partitions()
-        while room < size and self._sessions:
-            stalest = next(iter(self._sessions.values()))
-            if now_ms - stalest.last_used_ms <= EVICTION_AGE_MS:
+        for session in list(self._sessions.values()):
+            if room >= size:
                 break
-            room += len(stalest.partitions)
-            self._evict(stalest)
+            is_stale = now_ms - session.last_used_ms > EVICTION_AGE_MS
+            if session is not beside and (is_stale or (privileged and not session.from_follower)):
+                room += len(session.partitions)
+                self._evict(session)
         return room >= size
 
     def _evict_for(self, size: int, privileged: bool, now_ms: int) -> bool:

@@ -9,6 +9,7 @@ from kavka.broker.partitions.fetch_sessions import (
     Asked,
     Changes,
     FetchSession,
+    Identity,
     Key,
     epoch_after,
 )
@@ -43,15 +44,16 @@ class FollowerFetchSession(FetchSession):
         super().__init__(session_id, (), from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
         self.fresh_news: Final = SessionNews(now_ms)
         self._replica_id: Final = replica_id
-        self._watched: OrderedDict[Key, WatchedPartition] = OrderedDict()
+        self._watched: OrderedDict[Identity, WatchedPartition] = OrderedDict()
         self.partitions = self._watched  # type: ignore[assignment]  # a dictionary takes other kinds, nobody puts any in
-        self._unnamed: set[Key] = set()
+        self._unnamed: set[WatchedPartition] = set()
         """Those of topics that this broker had not heard of when they were asked for."""
         for key, partition in asked:
             self._ask(key, partition)
 
     def end(self) -> None:
         with self._lock:
+            self.fresh_news.end()
             for entry in self._watched.values():
                 entry.leave()
 
@@ -70,14 +72,21 @@ class FollowerFetchSession(FetchSession):
                 self._forget(key)
             names = changes.names
             if self._unnamed and names is not None:
-                for key in [key for key in self._unnamed if key[1] in names]:
-                    self._name(key, names[key[1]])
+                for entry in [each for each in self._unnamed if each.key[1] in names]:
+                    self._unnamed.discard(entry)
+                    _, topic_id, index = entry.key
+                    entry.key = names[topic_id], topic_id, index
             self.epoch = epoch_after(epoch) if self._watched else FINAL_EPOCH
         return self.take()
 
     def take(self) -> Asked:
         """What is fresh, to be read now."""
-        return [(entry.key, entry.asked) for entry in self.fresh_news.take() if entry is self._watched.get(entry.key)]
+        watched, by_id = self._watched, self.uses_topic_ids
+        return [
+            (entry.key, entry.asked)
+            for entry in self.fresh_news.take()
+            if entry is watched.get(entry.key[1:] if by_id else entry.key)
+        ]
 
     def wait(
         self, limits: "ReadLimits", min_bytes: int, connection: "Connection", answer: Callable[[], FetchResponse]
@@ -87,7 +96,7 @@ class FollowerFetchSession(FetchSession):
 
     def watch(self, key: Key, partition: "Partition | None") -> None:
         """Hear of what changes in the partition from now on, before it is read."""
-        entry = self._watched.get(key)
+        entry = self._watched.get(key[1:] if self.uses_topic_ids else key)
         if entry is None:
             return
         if partition is None:
@@ -97,8 +106,9 @@ class FollowerFetchSession(FetchSession):
 
     def put_back(self, answers: Iterable[tuple[Key, PartitionData, bool]]) -> None:
         """Keep fresh what has more to tell: (partition, what was read of it, whether the follower has all there is)."""
+        by_id = self.uses_topic_ids
         for key, answer, has_all in answers:
-            entry = self._watched.get(key)
+            entry = self._watched.get(key[1:] if by_id else key)
             if entry is not None and not (
                 has_all
                 and answer.error_code == 0
@@ -117,26 +127,19 @@ class FollowerFetchSession(FetchSession):
                 entry.look_again(broker_epoch)
 
     def _ask(self, key: Key, partition: FetchPartition) -> None:
-        entry = self._watched.get(key)
+        identity: Identity = key[1:] if self.uses_topic_ids else key
+        entry = self._watched.get(identity)
         if entry is None:
-            entry = self._watched[key] = WatchedPartition(key, partition, self.fresh_news, self._replica_id)
+            entry = self._watched[identity] = WatchedPartition(key, partition, self.fresh_news, self._replica_id)
             if not key[0]:
-                self._unnamed.add(key)
+                self._unnamed.add(entry)
         else:
             entry.asked = partition
         self.fresh_news.fresh[entry] = None
 
     def _forget(self, key: Key) -> None:
-        entry = self._watched.pop(key, None)
+        entry = self._watched.pop(key[1:] if self.uses_topic_ids else key, None)
         if entry is not None:
-            self._unnamed.discard(key)
+            self._unnamed.discard(entry)
             self.fresh_news.fresh.pop(entry, None)
-            entry.leave()
-
-    def _name(self, key: Key, name: str) -> None:
-        """The topic is known by now."""
-        self._unnamed.discard(key)
-        entry = self._watched.pop(key)
-        entry.key = (name, key[1], key[2])
-        if self._watched.setdefault(entry.key, entry) is not entry:
             entry.leave()

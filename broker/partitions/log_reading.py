@@ -204,8 +204,10 @@ class Reading:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def refuse(self, code: ErrorCode) -> None:
-        """Read nothing; the answer is the error."""
+        """Read nothing, or answer with nothing of what was read; the answer is the error."""
         self.partition = None
+        self.piece = None
+        self.size_bytes = 0
         self.answer = refused(self.asked.partition, code)
 
     def available(self, limits: ReadLimits) -> bool:

@@ -8,6 +8,7 @@ Changes that nobody tells of (a log's start that retention moved) are found by `
 the leader is told too that the follower goes on fetching what it did not name.
 """
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -33,20 +34,22 @@ class Waiting(Protocol):
 class WatchedPartition(FetchedPartition):
     """One partition in a follower's session, which hears of its changes as those do that wait for data.
 
-    Threads: `partition` is the session's requests', which come one at a time; `key` under the session's lock.
+    Threads: `partition` is set under the lock of `news`, `key` under the session's.
     """
 
-    __slots__ = ("key", "news", "partition", "replica_id")
+    __slots__ = ("news", "partition", "replica_id")
 
     def __init__(self, key: Key, asked: FetchPartition, news: "SessionNews", replica_id: int) -> None:
-        super().__init__(asked)
-        self.key = key
+        super().__init__(key, asked)
         self.news: Final = news
         self.replica_id: Final = replica_id
         self.partition: Partition | None = None
 
     def watch(self, partition: "Partition") -> None:
-        """Hear of this partition's changes from now on; before it is read, so that none is missed."""
+        """Hear of this partition's changes from now on; before it is read, so that none is missed.
+
+        Not where the session is over, which a fetch that waited may learn later: nobody would have it leave again.
+        """
         if self.partition is partition:
             return
         self.leave()
@@ -56,14 +59,18 @@ class WatchedPartition(FetchedPartition):
             if isinstance(other, WatchedPartition) and other.replica_id == self.replica_id:
                 other.leave()
                 other.news.fresh[other] = None
-        self.partition = partition
-        watching[self] = None
+        with self.news.lock:
+            if not self.news.is_over:
+                self.partition = partition
+                watching[self] = None
 
     def leave(self) -> None:
         """Hear of no more changes."""
-        partition, self.partition = self.partition, None
-        if partition is not None:
-            partition.data_arrived.operations.pop(self, None)
+        # Another session of the follower may do so just while this one's begins to watch.
+        with self.news.lock:
+            partition, self.partition = self.partition, None
+            if partition is not None:
+                partition.data_arrived.operations.pop(self, None)
 
     def try_complete(self, _changed: "WatchList | None" = None) -> bool:
         """Called as for those that wait for data, which this one never stops to do."""
@@ -101,17 +108,25 @@ class SessionNews:
     """The fresh partitions of one session.
 
     Threads: any; each access to the dictionaries is one operation, atomic by itself. An entry leaves `fresh` before it
-    is read, so that a change meanwhile makes it fresh again. `_refreshed_ms` belongs to the session's requests.
+    is read, so that a change meanwhile makes it fresh again. `_refreshed_ms` belongs to the session's requests. `lock`
+    is a leaf: that of its entries' partitions, and of `is_over`.
     """
 
-    __slots__ = ("_refreshed_ms", "fresh", "waiting")
+    __slots__ = ("_refreshed_ms", "fresh", "is_over", "lock", "waiting")
 
     def __init__(self, now_ms: int) -> None:
         """`now_ms`: of a monotonic clock, as for `refresh_due`."""
         self.fresh: Final[dict[WatchedPartition, None]] = {}
         self.waiting: Final[dict[Waiting, None]] = {}
         """Whoever waits for news; one at most, unless the follower uses its session twice at a time."""
+        self.lock: Final = threading.Lock()
+        self.is_over = False
         self._refreshed_ms = now_ms
+
+    def end(self) -> None:
+        """Nobody begins to watch any more."""
+        with self.lock:
+            self.is_over = True
 
     def add(self, entry: WatchedPartition) -> None:
         """The partition is fresh. Any thread, with no lock held."""

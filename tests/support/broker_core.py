@@ -152,6 +152,11 @@ class BrokerCore:
 
     def replace(self, topic: str) -> None:
         """The topic is deleted with its logs, and created anew, as it was."""
+        self.delete_logs(topic)
+        self.create(topic, len(self._topics[topic]))
+
+    def delete_logs(self, topic: str) -> None:
+        """The controller has the logs deleted of a topic that the metadata still know."""
         partitions = range(len(self._topics[topic]))
         doomed = [
             StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
@@ -165,7 +170,6 @@ class BrokerCore:
                 topic_states=[StopReplicaTopicState(topic_name=topic, partition_states=doomed)],
             )
         )
-        self.create(topic, len(partitions))
 
     def forget(self, topic: str) -> None:
         """The controller has said that the topic is gone; its log is still there."""

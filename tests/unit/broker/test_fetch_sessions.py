@@ -173,13 +173,36 @@ def test_an_answer_in_an_epoch_that_is_over_is_refused() -> None:
 
 def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
     sessions = Sessions()
-    session = opened(sessions)
     topic_id = b"\7" * 16
-    sessions.resume(session.id, 1, Changes([(key(4, "", topic_id), asked(4))]))
+    session = sessions.cache.open([(key(4, "", topic_id), asked(4))], from_follower=False, uses_topic_ids=True)
+    assert session is not None
 
-    sessions.resume(session.id, 2, Changes(names={topic_id: "late"}))
+    unknown, known = (
+        sessions.ask(session.id, epoch, Changes(names=names), topic_ids=True)[1]
+        for epoch, names in [(1, {}), (2, {topic_id: "late"})]
+    )
 
-    assert list(session.partitions) == [key(0), key(4, "late", topic_id)]
+    assert [each for each, _ in unknown] == [key(4, "", topic_id)]
+    assert [each for each, _ in known] == [key(4, "late", topic_id)]
+
+
+def test_a_topic_keeps_the_name_that_it_had_and_is_forgotten_by_its_id() -> None:
+    sessions = Sessions()
+    ids = [bytes([number]) * 16 for number in (1, 2)]
+    session = sessions.cache.open(
+        [(key(0, topic, topic_id), asked(0)) for topic, topic_id in zip(("gone", "kept"), ids, strict=True)],
+        from_follower=False,
+        uses_topic_ids=True,
+    )
+    assert session is not None
+
+    again = Changes([(key(0, "", ids[0]), asked(0, 7))], names={})
+    assert sessions.ask(session.id, 1, again, topic_ids=True)[1] == [
+        (key(0, "gone", ids[0]), asked(0, 7)),
+        (key(0, "kept", ids[1]), asked(0)),
+    ]
+    left = sessions.ask(session.id, 2, Changes(forgotten=[key(0, "", ids[0])], names={}), topic_ids=True)[1]
+    assert [each for each, _ in left] == [key(0, "kept", ids[1])]
 
 
 @pytest.mark.parametrize(
@@ -193,14 +216,14 @@ def test_a_topic_that_was_unknown_gets_its_name_when_it_is_known() -> None:
     ],
 )
 def test_an_incremental_answer_shows_what_changed(change: dict[str, Any], shown: bool) -> None:
-    partition = FetchedPartition(asked(0))
+    partition = FetchedPartition(key(0), asked(0))
     assert partition.must_show(answer(), False)
 
     assert partition.must_show(answer(**change), False) is shown
 
 
 def test_records_are_always_shown_and_an_error_is_shown_to_be_over() -> None:
-    partition = FetchedPartition(asked(0))
+    partition = FetchedPartition(key(0), asked(0))
     partition.must_show(answer(), False)
     assert partition.must_show(answer(), True)
     partition.must_show(answer(error_code=6), False)
@@ -277,6 +300,22 @@ def test_a_session_that_grows_beyond_the_room_there_is_ends() -> None:
     assert caught.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert sessions.cache.partition_count == 4
     assert sessions.resume(other.id, 1, Changes([(key(0), asked(0, offset=1))])) is other
+
+
+def test_followers_get_the_room_of_consumers_but_not_of_one_another() -> None:
+    sessions = Sessions(9, max_partitions=10)
+    consumers = [opened(sessions, 4), opened(sessions, 6)]
+
+    follower = opened(sessions, 5, follower=True)
+
+    with pytest.raises(BrokerError):
+        sessions.resume(consumers[0].id, 1)
+    assert sessions.cache.partition_count <= 10
+    grown = Changes([(key(number), asked(number)) for number in range(5, 10)])
+    assert sessions.resume(follower.id, 1, grown) is follower
+    assert sessions.open(1, follower=True) is None
+    assert sessions.open(1) is None
+    assert sessions.resume(follower.id, 2) is follower
 
 
 def test_followers_displace_consumers_but_never_the_other_way_round() -> None:

@@ -3,12 +3,25 @@
 from typing import Any
 
 from kavka.protocol.api import ApiKey
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.create_topics import CreateTopicsRequest
 from kavka.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kavka.protocol.messages.delete_topics import DeleteTopicsRequest
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kavka.protocol.records.batch import Record
 from kavka.protocol.records.compression import Codec
 from kavka.protocol.records.legacy import build_message_set
-from tests.integration.oracle.answers.stage import KAFKA_39, NOWHERE, TIME_MS, Stage, batch, scenario
+from tests.integration.oracle.answers.stage import (
+    KAFKA_39,
+    NOWHERE,
+    TIME_MS,
+    TIME_TO_SETTLE_S,
+    Stage,
+    batch,
+    creatable,
+    scenario,
+)
+from tests.support.processes import wait_until
 
 
 def topic_part(stage: Stage, topic: str, *partitions: FetchPartition) -> FetchTopic:
@@ -142,6 +155,51 @@ def sessions_have_edges(stage: Stage) -> None:
     last = get(stage, "created again", parts, session_id=0, session_epoch=0).session_id
     get(stage, "all forgotten", [], session_id=last, session_epoch=1, forgotten_topics_data=[everything])
     get(stage, "after that", [], session_id=last, session_epoch=2)
+
+
+@scenario(ApiKey.FETCH, "7-99")
+def topics_of_sessions_may_be_deleted(stage: Stage) -> None:
+    gone, kept = stage.topic("gone"), stage.topic("kept")
+    parts = [topic_part(stage, topic, part(0)) for topic in (gone, kept)]
+    sessions = [get(stage, "create", parts, session_epoch=0).session_id for _ in range(2)]
+    delete(stage, gone)
+    for session, again in zip(sessions, ([], parts), strict=True):
+        get(stage, "deleted", again, session_id=session, session_epoch=1)
+    get(stage, "without a session", parts, session_epoch=-1)
+    known = ForgottenTopic(topic=gone, topic_id=parts[0].topic_id, partitions=[0])
+    get(stage, "forgotten", [], session_id=sessions[0], session_epoch=2, forgotten_topics_data=[known])
+    get(stage, "and gone", [], session_id=sessions[0], session_epoch=3)
+    wait_until(lambda: create(stage, gone), TIME_TO_SETTLE_S, "its name is not free")
+    get(stage, "made anew", [], session_id=sessions[1], session_epoch=2)
+    get(stage, "forgotten too", [], session_id=sessions[1], session_epoch=3, forgotten_topics_data=[known])
+    get(stage, "and gone too", [], session_id=sessions[1], session_epoch=4)
+
+
+def delete(stage: Stage, topic: str) -> None:
+    """Delete a topic, and wait until nothing can be fetched by its name."""
+    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000)
+    assert stage.client.ask(request, 5).responses[0].error_code == 0
+    await_fetch(stage, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def create(stage: Stage, topic: str) -> bool:
+    """Whether there is a new topic of that name, with a leader."""
+    created = stage.client.ask(CreateTopicsRequest(topics=[creatable(topic, 1)], timeout_ms=10_000), 7)
+    if created.topics[0].error_code != ErrorCode.NONE:
+        return False
+    await_fetch(stage, topic, ErrorCode.NONE)
+    return True
+
+
+def await_fetch(stage: Stage, topic: str, code: ErrorCode) -> None:
+    """Wait until a fetch by the topic's name is answered like that."""
+    parts = [FetchTopic(topic=topic, partitions=[part()])]
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=parts)
+
+    def is_so() -> bool:
+        return bool(stage.client.ask(fetch, 12).responses[0].partitions[0].error_code == code)
+
+    wait_until(is_so, TIME_TO_SETTLE_S, f"{topic} does not get to {code.name}")
 
 
 @scenario(ApiKey.FETCH, "0-3", [KAFKA_39])
