@@ -24,6 +24,7 @@ class LogEnvironment:
     on_refused        (directory, reason): a write that did not go through and may be tried again (a full disk)
     on_clean_offset_lowered  (): a truncation took a part of what was compacted; the checkpoint should say so soon
     on_recovery_point_lowered  (): one took what was fsynced: what is written there now is not, and a crash must know it
+    store_recovery_points      (): write that checkpoint now. May be called under a log's lock; raises OSError
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class LogEnvironment:
         "random_below",
         "run_in_background",
         "run_later",
+        "store_recovery_points",
         "validate_all_records",
     )
 
@@ -54,6 +56,7 @@ class LogEnvironment:
         on_refused: Callable[[Path, str], object] | None = None,
         on_clean_offset_lowered: Callable[[], object] | None = None,
         on_recovery_point_lowered: Callable[[], object] | None = None,
+        store_recovery_points: Callable[[], object] | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         validate_all_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
@@ -67,6 +70,7 @@ class LogEnvironment:
         self.on_refused = on_refused or _nobody_to_ask
         self.on_clean_offset_lowered = on_clean_offset_lowered or _nobody_cares
         self.on_recovery_point_lowered = on_recovery_point_lowered or _nobody_cares
+        self.store_recovery_points = store_recovery_points or _nobody_cares
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.validate_all_records = validate_all_records
         self.random_below = random_below

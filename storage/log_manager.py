@@ -383,6 +383,7 @@ class LogManager:
             on_recovery_point_lowered=lambda: self._in_background(
                 partial(self._checkpoint, directory, directory.checkpoints.write_recovery_points)
             ),
+            store_recovery_points=lambda: directory.checkpoints.write_recovery_points(partial(self.logs_in, directory)),
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             validate_all_records=self._config.kavka_validate_records == "all",
         )

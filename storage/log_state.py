@@ -79,6 +79,7 @@ class LogState:
         "lock",
         "log_start_offset",
         "newest_known",
+        "owes_recovery_point",
         "partition",
         "producers",
         "published",
@@ -140,6 +141,8 @@ class LogState:
         """Whether it leads, and is the only replica there is: what is appended is committed. `watermark_lock`'s."""
         self.high_watermark = 0
         self.recovery_point = 0
+        self.owes_recovery_point = False
+        """Whether a checkpoint may have a higher one, from before a truncation. Under `lock`."""
         self.clean_offset: int | None = None
         """Everything below was compacted; None: nothing ever was."""
         self.swapping: tuple[str, ...] = ()
@@ -210,6 +213,10 @@ class LogState:
             old.offset_index.forget()
             old.file.retire()
             return self.published[2][-1]
+        if self.owes_recovery_point:
+            # The next start would believe what is sealed now as far as that reaches, whatever a power cut left of it.
+            self.environment.store_recovery_points()
+            self.owes_recovery_point = False
         old.finish_time_index()
         old.save_indexes()
         self.producers.map_end_offset = end_offset

@@ -1,5 +1,6 @@
 """What keeps a log in order beside appends and reads: watermarks, epochs, truncation, retention, flush, close."""
 
+import errno
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -9,14 +10,21 @@ from typing import Final, TypeVar
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError
 from kavka.storage import partition_metadata
-from kavka.storage.files import PASSING, TEMPORARY_SUFFIX
+from kavka.storage.files import PASSING, TEMPORARY_SUFFIX, FinalDiskError
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_answers import ProducerStatus
 from kavka.storage.log_state import NO_EPOCH, LogState
 from kavka.storage.partition_folders import delete_folder
 from kavka.storage.retention import retention_offset
 from kavka.storage.swapping import finish_swap
-from kavka.storage.trimming import advance_start, delete_below, delete_records_before, start_anew, truncate_to
+from kavka.storage.trimming import (
+    advance_start,
+    delete_below,
+    delete_records_before,
+    place_to_cut,
+    start_anew,
+    truncate_to,
+)
 
 logger: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -102,23 +110,22 @@ class ManagedLog(LogState):
     def truncate_to(self, offset: int, leader_epoch: int | None = None) -> None:
         """Drop what is at or behind `offset`; whole batches go. `leader_epoch`: of the follower that is told to.
 
-        Where the disk refuses a step, whatever the reason, the log is given up: half of it may be gone.
+        Where a step fails, whatever the reason, the log is given up: half of it may be gone. In a broken segment the
+        place to cut at isn't found: DecodeError, CorruptIndexError, and nothing has changed.
         """
         with self.lock:
             self.check_follows(leader_epoch)
             try:
-                truncate_to(self, offset)
+                place = place_to_cut(self, offset)
             except OSError as error:
                 raise self.give_up("truncation failed", error) from error
+            self._shorten(partial(truncate_to, self, offset, place))
 
     def truncate_fully_and_start_at(self, offset: int, leader_epoch: int | None = None) -> None:
         """Drop everything; the next record gets `offset`. Fails as `truncate_to` does."""
         with self.lock:
             self.check_follows(leader_epoch)
-            try:
-                start_anew(self, offset)
-            except OSError as error:
-                raise self.give_up("truncation failed", error) from error
+            self._shorten(partial(start_anew, self, offset))
 
     def delete_records_before(self, offset: int) -> int:
         """DeleteRecords: the new log start offset; -1 stands for the high watermark.
@@ -286,6 +293,15 @@ class ManagedLog(LogState):
             self.high_watermark = max(self.log_start_offset, min(offset, self.published[0]))
         self.producers.replicated_to(self.high_watermark)
         return self.high_watermark
+
+    def _shorten(self, step: Callable[[], object]) -> None:
+        """Lock held. Raises AppendError (KAFKA_STORAGE_ERROR)."""
+        try:
+            step()
+        except OSError as error:
+            raise self.give_up("truncation failed", error) from error
+        except Exception as error:
+            raise self.give_up("truncation failed", FinalDiskError(errno.EIO, repr(error))) from error
 
     def _retain(self, step: Callable[["ManagedLog", int], _T], argument: int) -> _T:
         try:

@@ -312,9 +312,11 @@ class Segment:
         finally:
             self.file.release()
 
-    def truncate_to(self, offset: int) -> int:
-        """Cut an active segment before the batch that holds `offset`; the log's end now. Raises OSError."""
-        place = self.find(offset, self.size_bytes)
+    def truncate_to(self, offset: int, place: BatchPlace | None) -> int:
+        """Cut an active segment before `place`, the batch that `find` has for `offset`; the log's end now.
+
+        Raises OSError, CorruptRecordsError, which leave it half done.
+        """
         self.recent_positions = {}
         if place is None:
             return offset

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.storage.batch_scan import BatchPlace
 from kavka.storage.log_state import LogState
 from kavka.storage.recovery import replay
 from kavka.storage.replaying import batches_from
@@ -11,10 +12,24 @@ from kavka.storage.segment import Segment
 from kavka.storage.swapping import settle_swap
 
 
-def truncate_to(log: LogState, offset: int) -> bool:
-    """Drop the batches that hold `offset` or come behind it. Lock held; True if anything went. Raises OSError.
+def place_to_cut(log: LogState, offset: int) -> BatchPlace | None:
+    """The batch before which a log ends that is truncated to `offset`; None where whole segments go. Lock held.
 
-    Where `offset` lies inside a batch, the log ends before that batch.
+    It is looked for before anything changes: in a broken segment it can't be found. Raises OSError, DecodeError,
+    CorruptIndexError.
+    """
+    end_offset, _, segments, bases = log.published
+    if not bases[0] <= offset < end_offset:
+        return None
+    last = segments[bisect_right(bases, offset) - 1]
+    return last.find(offset, last.size_bytes)
+
+
+def truncate_to(log: LogState, offset: int, place: BatchPlace | None) -> bool:
+    """Drop the batches that hold `offset` or come behind it. Lock held; True if anything went.
+
+    Where `offset` lies inside a batch, the log ends before that batch. `place`: see `place_to_cut`. Raises OSError,
+    DecodeError, CorruptIndexError, which leave it half done.
     """
     end_offset, _, segments, bases = log.published
     if offset >= end_offset:
@@ -36,7 +51,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
         last.activate()
         last.govern(log.roll_rules, log.jitter_ms())
         last.created_ms = log.environment.now_ms()
-    end_offset = last.truncate_to(offset)
+    end_offset = last.truncate_to(offset, place)
     # Else a power cut might bring back what was cut, among what is written there meanwhile.
     log.files.fsync(last.fd)
     log.files.fsync_directory(log.folder)
@@ -141,6 +156,7 @@ def _lower_recovery_point(log: LogState, end_offset: int) -> None:
     """
     if log.recovery_point >= end_offset:
         log.recovery_point = end_offset
+        log.owes_recovery_point = True
         log.environment.on_recovery_point_lowered()
 
 
