@@ -32,8 +32,9 @@ def append(followed: Followed, fetch_offset: int, answer: PartitionData) -> Outc
     """Append what came, then take over the leader's high watermark and log start."""
     own, leader_epoch = followed.log, followed.state.leader_epoch
     if own.log_end_offset != fetch_offset:
-        log.error("its end moved under a fetch log=%s end=%d fetched=%d", own, own.log_end_offset, fetch_offset)
-        return Outcome.FAILED
+        # Nothing is lost by asking again, from where the log ends.
+        log.warning("its end moved under a fetch log=%s end=%d fetched=%d", own, own.log_end_offset, fetch_offset)
+        return Outcome.RETRY
     records = answer.records
     try:
         if records:

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.replication import copying
@@ -66,12 +67,18 @@ class Fetcher:
         self._on_failed: Final = on_failed
         self._on_death: Final = on_death
         self._now_ms: Final = now_ms
+        self._orders_seen = 0
         self._refusals = 0
         """How many fetches in a row the leader refused whole."""
         self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its thread was started: where there are no threads to be had, `start` may be called again."""
+        return self._thread.ident is not None
 
     @property
     def is_alive(self) -> bool:
@@ -91,8 +98,9 @@ class Fetcher:
 
     def step(self) -> bool:
         """One round: cut what has to be cut, fetch, and take the answer. False: there was nobody to fetch for."""
+        self._orders_seen = self.partitions.orders
         for followed in self.partitions.truncating():
-            self._settle(followed, copying.cut_to_high_watermark(followed))
+            self._cut(followed, partial(copying.cut_to_high_watermark, followed))
         plan = self.partitions.plan(self._now_ms())
         if plan is None:
             return False
@@ -112,7 +120,9 @@ class Fetcher:
         try:
             while not self.is_stopping:
                 if not self.step():
-                    self.partitions.wait(self._now_ms(), self._backoff_ms(), lambda: self.is_stopping)
+                    self.partitions.wait(
+                        self._now_ms(), self._backoff_ms(), self._orders_seen, lambda: self.is_stopping
+                    )
         except BaseException as failure:
             if self._on_death is None:
                 raise
@@ -125,9 +135,7 @@ class Fetcher:
 
         A new order to follow it ends that: the controller believes that it lives.
         """
-        with self.partitions.changed:
-            if not self.is_stopping:
-                self.partitions.changed.wait(self._backoff_ms() / 1000)
+        self.partitions.wait_out(self._backoff_ms(), self._orders_seen, lambda: self.is_stopping)
 
     def _take(self, plan: FetchPlan, answer: FetchResponse) -> None:
         if answer.error_code != ErrorCode.NONE:
@@ -145,20 +153,23 @@ class Fetcher:
             _note_silence(unproven, {key for key, _ in _parts(answer, self.partitions)})
         out_of_range: list[Followed] = []
         for key, part in _parts(answer, self.partitions):
-            asked = self.partitions.asked_for(key)
-            if asked is None:
-                continue
-            followed, state = asked
-            verdict = judge(part)
-            if verdict is Verdict.RESET:
-                out_of_range.append(followed)
-                continue
-            try:
-                self._do(verdict, followed, state, part)
-            except Exception:
-                # One partition's trouble, which the others of this broker are not to share.
-                log.exception("cannot follow log=%s", followed.log)
-                self._settle(followed, Outcome.FAILED)
+            with self.partitions.steps:
+                asked = self.partitions.asked_for(key)
+                if asked is None:
+                    continue
+                followed, state = asked
+                verdict = judge(part)
+                if verdict is Verdict.RESET:
+                    out_of_range.append(followed)
+                    continue
+                try:
+                    self._do(verdict, followed, state, part)
+                except Exception:
+                    # One partition's trouble, which the others of this broker are not to share.
+                    log.exception("cannot follow log=%s", followed.log)
+                    self._settle(followed, Outcome.FAILED)
+            if verdict is Verdict.APPEND:
+                followed.partition.appended()
         if out_of_range:
             self._reset(out_of_range)
 
@@ -191,7 +202,6 @@ class Fetcher:
             self._on_bytes(size_bytes)
             if self._throttle is not None:
                 self._throttle.record(followed.log, size_bytes)
-        followed.partition.appended()
 
     def _reset(self, hit: list[Followed]) -> None:
         """Ask where the leader's logs end, and where they begin, and come back between the two."""
@@ -202,12 +212,12 @@ class Fetcher:
             if what is None:
                 left.append(followed)
             else:
-                self._settle(followed, copying.reset(followed, what))
+                self._cut(followed, partial(copying.reset, followed, what))
         if left:
             starts = self._leader.offsets({each.key: each.state.leader_epoch for each in left}, EARLIEST)
             for followed, start_offset in self._found(left, starts):
                 what = reset_by_start(start_offset, position_of(followed.log))
-                self._settle(followed, copying.reset(followed, what))
+                self._cut(followed, partial(copying.reset, followed, what))
 
     def _found(
         self, asked: list[Followed], answers: Mapping[Key, tuple[ErrorCode, int]]
@@ -218,8 +228,19 @@ class Fetcher:
                 yield followed, offset
             else:
                 log.info("the leader's range is not known log=%s error=%s", followed.log, code.name)
-                fenced = code == ErrorCode.FENCED_LEADER_EPOCH
-                self._settle(followed, Outcome.FAILED if fenced else Outcome.RETRY)
+                outcome = Outcome.FAILED if code == ErrorCode.FENCED_LEADER_EPOCH else Outcome.RETRY
+                self._cut(followed, partial(Outcome, outcome))
+
+    def _cut(self, followed: Followed, cut: Callable[[], Outcome]) -> None:
+        """Have the log end or begin elsewhere, unless the partition was handed to somebody else meanwhile."""
+        with self.partitions.steps:
+            if self.partitions.follows(followed):
+                try:
+                    self._settle(followed, cut())
+                except Exception:
+                    # One partition's trouble, which the others of this broker are not to share.
+                    log.exception("cannot follow log=%s", followed.log)
+                    self._settle(followed, Outcome.FAILED)
 
     def _settle(self, followed: Followed, outcome: Outcome) -> None:
         """Have the partition go on from where its log stands, now or after the back-off, or not at all."""

@@ -1,6 +1,7 @@
 """The broker's fetchers: one for each broker that is copied from and each of `num.replica.fetchers` (Kafka's
 ReplicaFetcherManager)."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,6 +13,8 @@ from kavka.coordinator.partitioning import java_hash
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
     from kavka.storage.partition_log import PartitionLog
+
+log: Final = logging.getLogger(__name__)
 
 SourceKey = tuple[int, int]
 """(the leader's broker id, the fetcher's number)"""
@@ -29,8 +32,9 @@ class Order(NamedTuple):
 class FetcherManager:
     """Which fetcher follows which partition.
 
-    `new_fetcher(source, number, on_failed)` makes one that has not begun. Threads: any; `_lock` guards all attributes;
-    under it those of `FollowedPartitions` are taken. Nothing here waits for a leader but `stop`.
+    `new_fetcher(source, number, on_failed)` makes one that has not begun. Threads: any; `_lock` guards all attributes
+    but `_failed`, whose accesses are atomic; under it those of `FollowedPartitions` are taken, and a fetcher's step is
+    waited for. Nothing here waits for a leader but `stop`.
     """
 
     def __init__(
@@ -41,14 +45,13 @@ class FetcherManager:
         self._per_source = max(fetchers_per_source, 1)
         self._fetchers: dict[SourceKey, Fetcher] = {}
         self._ending: list[Fetcher] = []
-        self._failed: set[Key] = set()
+        self._failed: dict[Key, None] = {}
         self._is_stopped = False
 
     @property
     def failed(self) -> frozenset[Key]:
         """Partitions that cannot be followed before the controller's next order."""
-        with self._lock:
-            return frozenset(self._failed)
+        return frozenset(list(self._failed))
 
     @property
     def fetchers(self) -> list[Fetcher]:
@@ -81,7 +84,6 @@ class FetcherManager:
             by_source: dict[SourceKey, list[Order]] = {}
             for order in orders:
                 key = (order.partition.topic, order.partition.index)
-                self._failed.discard(key)
                 by_source.setdefault((order.leader_id, self._number_of(key)), []).append(order)
             moving = [(each.partition.topic, each.partition.index) for group in by_source.values() for each in group]
             wanted_at = {
@@ -92,31 +94,42 @@ class FetcherManager:
             for source, fetcher in self._fetchers.items():
                 fetcher.partitions.unfollow([key for key in moving if wanted_at[key] != source])
             for source, group in by_source.items():
-                fetcher = self._fetcher(source)
-                for order in group:
-                    fetcher.partitions.follow(order.partition, order.log, order.leader_epoch)
+                partitions = self._fetcher(source).partitions
+                with partitions.steps:
+                    for order in group:
+                        self._failed.pop((order.partition.topic, order.partition.index), None)
+                        partitions.follow(order.partition, order.log, order.leader_epoch)
             self._end_idle()
 
     def unfollow(self, keys: Iterable[Key]) -> None:
         """Follow these no more: this broker leads them, hosts them no longer, or has lost their disk."""
         with self._lock:
             keys = list(keys)
-            self._failed.difference_update(keys)
             for fetcher in self._fetchers.values():
                 fetcher.partitions.unfollow(keys)
+            for key in keys:
+                self._failed.pop(key, None)
             self._end_idle()
 
     def resize(self, fetchers_per_source: int) -> None:
-        """`num.replica.fetchers` is another one now: partitions move to the fetchers that are theirs."""
+        """`num.replica.fetchers` may be another one now: partitions move to the fetchers that are theirs.
+
+        To be called every now and then: it is also the next try to begin for whom there was no thread.
+        """
         with self._lock:
-            if self._is_stopped or self._per_source == max(fetchers_per_source, 1):
+            if self._is_stopped:
+                return
+            for fetcher in self._fetchers.values():
+                _begin(fetcher)
+            if self._per_source == max(fetchers_per_source, 1):
                 return
             self._per_source = max(fetchers_per_source, 1)
             for (leader_id, number), fetcher in list(self._fetchers.items()):
                 keys = [each.key for each in fetcher.partitions.all() if self._number_of(each.key) != number]
                 for followed in fetcher.partitions.unfollow(keys):
-                    other = self._fetcher((leader_id, self._number_of(followed.key)))
-                    other.partitions.follow(followed.partition, followed.log, followed.state.leader_epoch)
+                    other = self._fetcher((leader_id, self._number_of(followed.key))).partitions
+                    with other.steps:
+                        other.follow(followed.partition, followed.log, followed.state.leader_epoch)
             self._end_idle()
 
     def stop(self) -> None:
@@ -138,7 +151,7 @@ class FetcherManager:
         fetcher = self._fetchers.get(source)
         if fetcher is None:
             fetcher = self._fetchers[source] = self._new_fetcher(*source, self._gave_up)
-            fetcher.start()
+            _begin(fetcher)
         return fetcher
 
     def _end_idle(self) -> None:
@@ -151,9 +164,17 @@ class FetcherManager:
         self._ending = [fetcher for fetcher in self._ending if fetcher.is_alive]
 
     def _gave_up(self, followed: Followed) -> None:
-        """Called by fetchers, which hold no lock then."""
-        with self._lock:
-            self._failed.add(followed.key)
+        """Called by fetchers, within a step: no lock may be waited for that is held by who waits for the step."""
+        self._failed[followed.key] = None
+
+
+def _begin(fetcher: Fetcher) -> None:
+    if not fetcher.has_begun:
+        try:
+            fetcher.start()
+        except RuntimeError as failure:
+            # As where a limit of threads is reached. It has its partitions, and `resize` comes again.
+            log.error("no thread for a fetcher, which is tried again fetcher=%s error=%r", fetcher.name, str(failure))
 
 
 def fetcher_number(key: Key, fetchers_per_source: int) -> int:

@@ -73,6 +73,10 @@ def position_of(log: "PartitionLog") -> Position:
 class FollowedPartitions:
     """Threads: any; `_lock` guards all attributes and what `Followed` says is its, and is a leaf. `changed` is of it.
 
+    `steps` is held by the fetcher while it appends to a log or cuts it, never while it waits for the leader: who has a
+    partition handed from one fetcher to another waits for that step, which else would be taken beside the other's,
+    and cut what the leader knows to be here. The log's own guard does not help: it is the same leader epoch.
+
     While `throttle` is exceeded, throttled partitions that are behind are not fetched (KIP-73).
     """
 
@@ -82,6 +86,9 @@ class FollowedPartitions:
         """How many partitions the throttle keeps out."""
         self._lock = threading.Lock()
         self.changed: Final = threading.Condition(self._lock)
+        self.steps: Final = threading.Lock()
+        self.orders = 0
+        """How often somebody was to be followed: who saw that before it planned knows whether to wait."""
         self._entries: dict[Key, Followed] = {}
         self._session: Final = FollowerSession()
         self._fresh: dict[Key, None] = {}
@@ -97,8 +104,12 @@ class FollowedPartitions:
         return len(self._entries)
 
     def follow(self, partition: "Partition", log: "PartitionLog", leader_epoch: int) -> Followed:
-        """Begin to follow, or under another epoch; what is followed under this one already goes on."""
+        """Begin to follow, or under another epoch; what is followed under this one already goes on.
+
+        Between two `steps`, which the caller sees to.
+        """
         with self._lock:
+            self.orders += 1
             key = (partition.topic, partition.index)
             known = self._entries.get(key)
             if known is not None:
@@ -113,9 +124,17 @@ class FollowedPartitions:
             return followed
 
     def unfollow(self, keys: Iterable[Key]) -> list[Followed]:
-        """Those of the partitions that were followed here. What is under way for them is dropped when it comes."""
-        with self._lock:
+        """Those of the partitions that were followed here. What is under way for them is dropped when it comes.
+
+        Waits for the fetcher's step, if there is one.
+        """
+        with self.steps, self._lock:
             return [followed for key in keys if (followed := self._remove(key)) is not None]
+
+    def follows(self, followed: Followed) -> bool:
+        """Whether this is what is followed of the partition now."""
+        with self._lock:
+            return self._entries.get(followed.key) is followed
 
     def all(self) -> list[Followed]:
         """As they are now."""
@@ -220,12 +239,17 @@ class FollowedPartitions:
         with self._lock:
             return self._entries.get(followed.key) is followed and self._remove(followed.key) is not None
 
-    def wait(self, now_ms: float, timeout_ms: float, is_over: Callable[[], bool]) -> None:
-        """Wait for somebody to be followed, or for the end of a pause; `timeout_ms` at most."""
+    def wait(self, now_ms: float, timeout_ms: float, orders_seen: int, is_over: Callable[[], bool]) -> None:
+        """Wait for more `orders` than were seen, or for the end of a pause; `timeout_ms` at most."""
         with self._lock:
             if self._resuming:
                 timeout_ms = min(timeout_ms, self._resuming[0][0] - now_ms)
-            if timeout_ms > 0 and not is_over():
+        self.wait_out(timeout_ms, orders_seen, is_over)
+
+    def wait_out(self, timeout_ms: float, orders_seen: int, is_over: Callable[[], bool]) -> None:
+        """As `wait`, whatever pauses end."""
+        with self._lock:
+            if timeout_ms > 0 and self.orders == orders_seen and not is_over():
                 self.changed.wait(timeout_ms / 1000)
 
     def _count(self, topic_id: bytes) -> int:

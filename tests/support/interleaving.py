@@ -118,3 +118,19 @@ class TurnLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+class WatchedLock:
+    """An ordinary lock that tells when somebody has to wait for it."""
+
+    def __init__(self, has_to_wait: threading.Event) -> None:
+        self._lock = threading.Lock()
+        self._has_to_wait = has_to_wait
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._has_to_wait.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -216,7 +216,7 @@ def test_nobody_is_asked_for_while_all_are_paused_and_the_wait_ends_with_the_fir
     scene.followed.pause(scene.follow(0), until_ms=1000)
 
     assert scene.followed.plan(0) is None
-    scene.followed.wait(1001, 60_000, lambda: False)
+    scene.followed.wait(1001, 60_000, scene.followed.orders, lambda: False)
     assert named(scene.plan(1001)) == [0]
 
 
@@ -293,3 +293,19 @@ def test_idle_partitions_cost_the_next_fetch_nothing(tmp_path: Path) -> None:
             sys.setprofile(None)
         costs.append(len(calls))
     assert costs[0] == costs[1]
+
+
+def test_an_order_between_the_plan_and_the_wait_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path)
+    waits: list[float | None] = []
+    monkeypatch.setattr(scene.followed.changed, "wait", waits.append)
+    seen = scene.followed.orders
+    assert scene.followed.plan(0) is None
+
+    scene.follow(0)
+    scene.followed.wait(0, 60_000, seen, lambda: False)
+    scene.followed.wait_out(60_000, seen, lambda: False)
+    assert waits == []
+
+    scene.followed.wait(0, 60_000, scene.followed.orders, lambda: False)
+    assert waits == [60.0]
