@@ -51,8 +51,13 @@ def offset_for_leader_epoch(
 
 def _end_of_epoch(name: str, part: OffsetForLeaderPartition, services: "Services") -> EpochEndOffset:
     partition = hosted_partition(services, name, part.partition)
+    role = partition.role
     partition.check_leader_epoch(part.current_leader_epoch)
     leader_epoch, end_offset = partition.leader_log().end_offset_for_epoch(part.leader_epoch)
+    now = partition.role
+    if not (now.is_leader and now.leader_epoch == role.leader_epoch):
+        # A follower's log, maybe, which is not cut yet.
+        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return EpochEndOffset(
         error_code=ErrorCode.NONE, partition=part.partition, leader_epoch=leader_epoch, end_offset=end_offset
     )

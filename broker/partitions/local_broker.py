@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kavka.broker.metadata.metadata_cache import MetadataCache
     from kavka.broker.partitions.replica_manager import ReplicaManager
-    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
     from kavka.protocol.messages.stop_replica import StopReplicaRequest
     from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 
@@ -57,7 +57,7 @@ class LocalBroker:
         if self._is_for_another_start(request.broker_epoch):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         for topic in request.topic_states:
-            _check(topic.topic_name, (state.partition_index for state in topic.partition_states))
+            _check(topic.topic_name, topic.partition_states)
         return self._replicas.leader_and_isr(request)
 
     def stop_replica(self, request: "StopReplicaRequest") -> StopReplicaResponse:
@@ -84,11 +84,19 @@ class LocalBroker:
         return epoch != -1 and epoch < self._broker_epoch()
 
 
-def _check(topic: str, partitions: "Iterable[int]") -> None:
-    """Refuse what no controller sends, before folders are named after it. Raises BrokerError INVALID_REQUEST."""
+def _check(topic: str, partitions: "Iterable[LeaderAndIsrPartitionState]") -> None:
+    """Refuse what no controller sends, before folders are named after it, or files tell of it.
+
+    Raises BrokerError INVALID_REQUEST.
+    """
     try:
         validate_topic_name(topic)
     except BrokerError as failure:
         raise BrokerError(ErrorCode.INVALID_REQUEST, failure.message) from failure
-    if any(index < 0 for index in partitions):
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"topic {topic} has no partition with a negative number")
+    for state in partitions:
+        if state.partition_index < 0 or state.leader_epoch < 0 or state.partition_epoch < 0:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"topic {topic} has no partition {state.partition_index} with leader epoch {state.leader_epoch}"
+                f" and partition epoch {state.partition_epoch}",
+            )

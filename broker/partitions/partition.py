@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress, broker_epochs, met
 from kavka.broker.partitions.replication import (
-    EXPANDED,
-    NOT_CHANGED,
-    SHRUNK,
     Replication,
     after_answer,
     alone,
     committed_offset,
     is_joining,
+    is_under_min_isr,
     lagging,
+    outcome_counted,
+    tell_of_loss,
 )
 from kavka.broker.partitions.role import NO_EPOCH, NO_ROLE, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
 from kavka.broker.waiting.purgatory import WatchList
@@ -95,7 +95,7 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether too few replicas are in sync for acks=all; Kafka never asks for more than are assigned."""
-        return self._is_under_min_isr(self.log, self.role)
+        return is_under_min_isr(self.log, self.role)
 
     @property
     def has_enough_copies(self) -> bool:
@@ -107,9 +107,7 @@ class Partition:
         """The log, if this broker leads. Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR (offline)."""
         log = self.log
         if log is None:
-            raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory"
-            )
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self!r} is in an offline log directory")
         if not self.role.is_leader:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return log
@@ -145,10 +143,8 @@ class Partition:
             log.stand_alone(is_sole)
             start_offset = log.begin_leader_epoch(state.leader_epoch) if is_new else before.epoch_start_offset
             others = [replica for replica in replicas if replica != self._broker_id]
-            now_ms = self._replication.monotonic_ms()
-            self.followers = met(
-                self.followers, others, isr, start_offset, now_ms, is_new=is_new, was_led=before.is_leader
-            )
+            now_ms, was_led = self._replication.monotonic_ms(), before.is_leader
+            self.followers = met(self.followers, others, isr, start_offset, now_ms, is_new=is_new, was_led=was_led)
             self.log = log
             # What led uncleanly leads for good (KIP-704): the next change of the ISR tells the controller so.
             self.role = PartitionRole(
@@ -168,14 +164,7 @@ class Partition:
             )
             self._advance_high_watermark()
         if is_new and state.leader_recovery_state == RECOVERING:
-            logger.error(
-                "%r: elected from outside the ISR, leads from offset %d in epoch %d, its high watermark is %d:"
-                " what others had committed beyond is lost",
-                self,
-                start_offset,
-                state.leader_epoch,
-                high_watermark,
-            )
+            tell_of_loss(self, state.leader_epoch, start_offset, high_watermark)
         return is_new
 
     def make_follower(self, state: LeaderAndIsrPartitionState, controller_epoch: int, log: "PartitionLog") -> bool:
@@ -223,24 +212,29 @@ class Partition:
         role, log = self.role, self.log
         if log is None or not role.is_leader:
             log = self.leader_log()
-        if acks == -1 and not role.is_sole and self._is_under_min_isr(log, role):
+        if acks == -1 and not role.is_sole and is_under_min_isr(log, role):
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"the ISR of {self.topic}-{self.index} has {len(role.isr)} of "
-                f"{log.config.min_insync_replicas} replicas",
+                f"the ISR of {self!r} has {len(role.isr)} of {log.config.min_insync_replicas} replicas",
             )
-        result = log.append_as_leader(
-            records,
-            leader_epoch=role.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            single_v2_batch=produce_version >= 3,
-            zstd_allowed=not 3 <= produce_version < 7,
-            guard=guard,
-            transaction_version=transaction_version,
-            withdrawn=withdrawn,
-            built=built,
-        )
+        epoch = role.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch
+        while True:
+            try:
+                result = log.append_as_leader(
+                    records,
+                    leader_epoch=epoch,
+                    now_ms=now_ms,
+                    origin=origin,
+                    single_v2_batch=produce_version >= 3,
+                    zstd_allowed=not 3 <= produce_version < 7,
+                    guard=guard,
+                    transaction_version=transaction_version,
+                    withdrawn=withdrawn,
+                    built=built,
+                )
+                break
+            except BrokerError as refusal:
+                epoch = self._epoch_after(epoch, refusal, is_fixed=leader_epoch != NO_EPOCH)
         # As it is after the append: the ISR may have shrunk to this broker just before the end moved.
         role = self.role
         if role.is_sole:
@@ -349,10 +343,8 @@ class Partition:
             after = after_answer(role, answer)
             if after is not None:
                 self.role = after
-            if after is not None and after.pending is None and isinstance(answer, GrantedIsr):
-                replication.count(EXPANDED if pending.is_expansion else SHRUNK)
-            else:
-                replication.count(NOT_CHANGED)
+            is_granted = after is not None and after.pending is None and isinstance(answer, GrantedIsr)
+            replication.count(outcome_counted(pending, is_granted=is_granted))
             if after is None:
                 return True
             moved = self._advance_high_watermark()
@@ -379,6 +371,16 @@ class Partition:
         self.high_watermark_moved.check()
         self.data_arrived.check()
 
+    def _epoch_after(self, epoch: int, refusal: BrokerError, *, is_fixed: bool) -> int:
+        """The epoch that began here under an append in `epoch`, which goes on in it as in Kafka. Raises `refusal`."""
+        with self._lock:
+            role = self.role
+        if is_fixed or refusal.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            raise refusal
+        if not role.is_leader or role.leader_epoch <= epoch:
+            raise refusal
+        return role.leader_epoch
+
     def _ask_for(self, isr: tuple[int, ...], *, is_expansion: bool) -> PendingIsr:
         """Lock held."""
         role = self.role
@@ -387,13 +389,10 @@ class Partition:
         self.role = role.asking(pending)
         return pending
 
-    def _is_under_min_isr(self, log: "PartitionLog | None", role: PartitionRole) -> bool:
-        return log is not None and len(role.isr) < role.effective_min_isr(log.config.min_insync_replicas)
-
     def _advance_high_watermark(self) -> bool:
         """True if it moved. Under min.insync.replicas it stands still (KAFKA-15583). Lock held."""
         log, role, replication = self.log, self.role, self._replication
-        if log is None or not role.is_leader or self._is_under_min_isr(log, role):
+        if log is None or not role.is_leader or is_under_min_isr(log, role):
             return False
         now_ms = replication.monotonic_ms()
         lowest = committed_offset(role, log.log_end_offset, self.followers, replication, now_ms)

@@ -235,6 +235,9 @@ class ReplicaManager:
                 partition = self.partitions.get(key)
                 if not _is_newer(partition, topic_state, state):
                     continue
+                if self._broker_id not in state.replicas:
+                    refused[key] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "not among the replicas")
+                    continue
                 if partition is None and not state.is_new and self._logs.lost.includes(key, topic_id):
                     self._lost.add(key)
                 is_lost = key in self._lost if partition is None else partition.is_unproven

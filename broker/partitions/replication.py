@@ -1,12 +1,18 @@
 """What the rules of replication ask of the broker, and what they decide: who is in sync, and what is committed."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress
 from kavka.broker.partitions.role import GrantedIsr, PartitionRole, PendingIsr, Proposer
 from kavka.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.storage.partition_log import PartitionLog
+
+log: Final = logging.getLogger(__name__)
 
 Followers = Mapping[int, FollowerProgress]
 
@@ -150,3 +156,27 @@ def after_answer(role: PartitionRole, answer: GrantedIsr | ErrorCode) -> Partiti
 
 def _is_eligible(broker_id: int, follower: FollowerProgress, replication: Replication) -> bool:
     return follower.broker_epoch is not None and replication.is_eligible(broker_id, follower.broker_epoch)
+
+
+def outcome_counted(pending: PendingIsr, *, is_granted: bool) -> str:
+    """By which metric an answer of the controller's is counted."""
+    if not is_granted:
+        return NOT_CHANGED
+    return EXPANDED if pending.is_expansion else SHRUNK
+
+
+def is_under_min_isr(own: "PartitionLog | None", role: PartitionRole) -> bool:
+    """Whether too few replicas are in sync for acks=all."""
+    return own is not None and len(role.isr) < role.effective_min_isr(own.config.min_insync_replicas)
+
+
+def tell_of_loss(partition: object, leader_epoch: int, start_offset: int, high_watermark: int) -> None:
+    """Log what an election from outside the ISR has cost."""
+    log.error(
+        "%r: elected from outside the ISR, leads from offset %d in epoch %d, its high watermark is %d:"
+        " what others had committed beyond is lost",
+        partition,
+        start_offset,
+        leader_epoch,
+        high_watermark,
+    )
