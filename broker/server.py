@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.background import schedule_passes
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
+from kavka.broker.log_moves.replica_moves import ReplicaMoves
 from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
 from kavka.broker.metadata.identity import establish_identity
@@ -165,15 +166,12 @@ class Broker:
         return LogManager(
             static.log_dirs,
             static,
-            self._topic_overrides,
+            lambda topic: self.services.config.topic_overrides(topic),  # noqa: PLW0108 - it is made later
             files=self._files,
             now_ms=self._now_ms,
             run_in_background=self._scheduler.soon,
             on_directory_failure=self._directory_failed,
         )
-
-    def _topic_overrides(self, topic: str) -> Mapping[str, str]:
-        return self.services.config.topic_overrides(topic)
 
     def _open_registry(self, static: BrokerConfig, owner: MetaProperties) -> None:
         """The registry, who this broker is, and the settings that are kept there."""
@@ -249,21 +247,21 @@ class Broker:
         """The logs, and the threads that serve them."""
         services = self.services
         # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
-        self._undo += (self._scheduler.stop, self._operations.stop)
+        moves = services.replica_moves = ReplicaMoves(services, self._thread_died)
+        self._undo += (self._scheduler.stop, self._operations.stop, moves.stop)
         services.logs.load(known_partitions(services.registry))
-        is_replicated = bool(services.config.current.zookeeper_connect)
-        services.logs.claim(self.broker_id, services.cluster_id, is_replicated=is_replicated)
+        config = services.config.current
+        services.logs.claim(self.broker_id, services.cluster_id, is_replicated=bool(config.zookeeper_connect))
         if (known_producer_id := services.logs.highest_producer_id()) >= 0:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         heard = ControllerEpoch()
-        listeners = unadvertised_listeners(services.config.current)
-        services.metadata = MetadataCache(self.broker_id, listeners, controller_epoch=heard)
+        services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(config), controller_epoch=heard)
         services.metadata.on_change(self._metadata_changed)
         workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
         coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died)
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
-        links = self._links = self._link() if services.config.current.zookeeper_connect else None
+        links = self._links = self._link() if config.zookeeper_connect else None
         if links is not None:
             services.transactions.others = links.transactions
         services.replicas = ReplicaManager(
@@ -273,6 +271,7 @@ class Broker:
             None if links is None else links.replication,
             controller_epoch=heard,
             followers=None if links is None else links.following.fetchers,
+            moves=moves,
         )
         schedule_passes(self._scheduler, services.logs, services.config)
         services.cleaner.start()

@@ -27,7 +27,8 @@ def directory_lines(directory: Path) -> Iterator[str]:
     yield f"{directory}"
     yield f"  owner       {_owner(directory, files)}"
     yield f"  last stop   {'clean' if files.exists(directory / CLEAN_SHUTDOWN_FILE) else 'unclean, or still in use'}"
-    yield f"  partitions  {len(found.logs)} in {len(topics)} topics, {len(found.deleted)} waiting to be deleted"
+    moving = f", {len(found.futures)} on their way here" if found.futures else ""
+    yield f"  partitions  {len(found.logs)} in {len(topics)} topics, {len(found.deleted)} waiting to be deleted{moving}"
     yield f"  size        {sum(topic.size_bytes for topic in topics):,} bytes"
     if topics:
         width = max(len("topic"), *(len(topic.topic) for topic in topics))

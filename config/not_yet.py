@@ -8,12 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "moves between log directories": (
-        "alter.log.dirs.replication.quota.window.num",
-        "alter.log.dirs.replication.quota.window.size.seconds",
-        "num.replica.alter.log.dirs.threads",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    ),
     "client quotas": (
         "controller.quota.window.num",
         "controller.quota.window.size.seconds",

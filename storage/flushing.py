@@ -57,6 +57,24 @@ def flush_all(log: LogState) -> None:
     note_durable(log)
 
 
+def flush_held(log: LogState) -> None:
+    """fsync everything while nobody can append, and move the recovery point: `flush_lock` and `lock` are held.
+
+    For what little came since the last `flush`. Raises AppendError (KAFKA_STORAGE_ERROR).
+    """
+    end_offset, _, segments, _ = log.published
+    try:
+        segments[-1].save_indexes()
+    except OSError as error:
+        raise log.disk_failed("flush failed", error) from error
+    chosen = _with(log.sealed, _segments_between(segments, log.recovery_point, end_offset))
+    if fsync_segments(log, chosen, [log.snapshots.path(offset) for offset in log.snapshots.unsynced]):
+        log.durable_changes = log.changes
+        log.recovery_point = end_offset
+        log.sealed = []
+        log.snapshots.unsynced.clear()
+
+
 def save_all(log: LogState) -> bool:
     """Write what is only in memory, but for the epochs; whether anything wants an fsync now. Nobody appends any more.
 

@@ -14,3 +14,5 @@ class FoundFolders(NamedTuple):
     no_logs: list[str]
     """Called as a partition's folder, but without a log's files."""
     others: list[str]
+    futures: list[tuple[TopicPartition, Path]]
+    """Copies that move here from another directory."""

@@ -17,6 +17,8 @@ from kavka.storage.log_table import LogTable
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_log import PartitionLog
 
+MOST_PREFERENCES: Final = 100_000
+
 
 class LogCreation:
     """Makes logs, and remembers folders that were left.
@@ -24,13 +26,26 @@ class LogCreation:
     Bounded by the partitions that the controller assigned. Threads: the manager's change lock.
     """
 
-    __slots__ = ("_directories", "_factory", "_left", "_table")
+    __slots__ = ("_directories", "_factory", "_left", "_preferred", "_table")
 
     def __init__(self, directories: LogDirectories, table: LogTable, factory: LogFactory) -> None:
         self._directories: Final = directories
         self._table: Final = table
         self._factory: Final = factory
         self._left: dict[TopicPartition, LogDirectory] = {}
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        """Where clients want logs of partitions that are not here yet, the latest `MOST_PREFERENCES`."""
+
+    def prefer(self, key: TopicPartition, directory: LogDirectory) -> None:
+        """Make the partition's log there, should it be made and the directory work then."""
+        self._preferred.pop(key, None)
+        self._preferred[key] = directory
+        if len(self._preferred) > MOST_PREFERENCES:
+            del self._preferred[next(iter(self._preferred))]
+
+    def no_preference(self, key: TopicPartition) -> None:
+        """It is made, or will not be."""
+        self._preferred.pop(key, None)
 
     def create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
         """A new log in the directory that has the fewest, or in the next if that can't take it and keeps nothing.
@@ -57,6 +72,7 @@ class LogCreation:
                     break
             else:
                 self._table.add(directory, {key: log})
+                self.no_preference(key)
                 return log
         left = self._left.get(key)
         if left is not None and not left.online:
@@ -67,7 +83,11 @@ class LogCreation:
         left = self._left.get(key)
         if left is not None:
             return [left]
-        return sorted(self._directories.online, key=lambda each: (key in each.strangers, self._table.count_in(each)))
+        preferred = self._preferred.get(key)
+        return sorted(
+            self._directories.online,
+            key=lambda each: (each is not preferred, key in each.strangers, self._table.count_in(each)),
+        )
 
     def _refuse_strangers(self, key: TopicPartition, topic_id: bytes) -> None:
         # By its name alone it would be the new partition's log at the next start, wherever that is made now.

@@ -90,13 +90,15 @@ class LogFactory:
         """Take back what was made of a log that was never opened. Raises OSError."""
         delete_folder(directory.path / folder_name(*key), self._files)
 
-    def create(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+    def create(
+        self, directory: LogDirectory, key: TopicPartition, topic_id: bytes, folder: Path | None = None
+    ) -> PartitionLog:
         """A new log in its new folder. Raises OSError; `remove` takes back what is there then.
 
         Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
         flush of the log does), and then `fsync_topic_id` in the background.
         """
-        folder = directory.path / folder_name(*key)
+        folder = folder or directory.path / folder_name(*key)
         environment = self._environments[directory]
         config = self._config_of(key[0])
         if topic_id != partition_metadata.NO_TOPIC_ID:

@@ -16,6 +16,7 @@ from kavka.storage.found_folders import FoundFolders
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_file_names import holds_log
+from kavka.storage.move_settling import settle_futures, settle_moved
 from kavka.storage.offset_checkpoint import CHECKPOINT_FILES, TopicPartition
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
@@ -45,11 +46,13 @@ def find_folders(directory: Path, files: Files) -> FoundFolders:
 
     A link counts as what it leads to. An empty folder is none: `LogFactory.create` takes it where it needs the name.
     """
-    found = FoundFolders({}, [], [], [])
+    found = FoundFolders({}, [], [], [], [])
     for name in sorted(files.listdir(directory)):
         folder = parse_folder_name(name)
         path = directory / name
-        if folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
+        if folder is not None and folder.kind is FolderKind.FUTURE and holds_log(path, files):
+            found.futures.append(((folder.topic, folder.partition), path))
+        elif folder is None or folder.kind in {FolderKind.FUTURE, FolderKind.STRAY}:
             if name not in _KNOWN_FILES and not name.startswith(_OWN_PREFIX) and not name.endswith(".tmp"):
                 found.others.append(name)
         elif folder.kind is FolderKind.DELETED and files.is_directory(path):
@@ -78,12 +81,14 @@ def find_all_folders(
             if folders.others:
                 _log.info("left alone, for they are no logs: directory=%s names=%s", directory.path, folders.others)
             found[directory] = folders if known is None else _only_known(directory, folders, files, known)
+    settle_moved(directories, found, files)
     discard_unused(found.values(), files)
     if known is not None:
         for directory, folders in found.items():
             with directories.any_error_is_final(directory):
                 _leave_those_without_ids(directory, folders, found.values(), files, known)
     refuse_duplicates(found.values())
+    settle_futures(directories, found, files)
     return found
 
 

@@ -28,6 +28,7 @@ from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_loading import KnownPartitions, find_all_folders, load_logs, run_all
+from kavka.storage.log_moves import LogMoves
 from kavka.storage.log_table import LogTable
 from kavka.storage.lost_logs import LostLogs
 from kavka.storage.meta_properties import MetaProperties
@@ -81,6 +82,10 @@ class LogManager:
         self._environments = {directory: self._environment(directory) for directory in self.directories.all}
         self._factory = LogFactory(config, topic_overrides, files, self._environments)
         self._creation = LogCreation(self.directories, self._table, self._factory)
+        locks = (self._membership_lock, self._change_lock)
+        self.moves: Final = LogMoves(
+            self.directories, self._table, self._factory, self._creation, self.deferred, files, locks
+        )
 
     # Lookup
 
@@ -127,6 +132,7 @@ class LogManager:
         run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
         self.directories.require_one()
         self.lost.learn(known)
+        self.moves.settle()
         self._loaded = True
 
     # Partitions come and go
@@ -175,7 +181,8 @@ class LogManager:
         """
         with self._membership_lock:
             wanted = list(partitions)
-            leaving = {key: log for key in wanted if (log := self._table.get(key)) is not None}
+            copies = self.moves.delete_all(wanted)
+            leaving = {key: log for key in wanted if key not in copies and (log := self._table.get(key))}
             quieten(leaving.values())
             with self._change_lock:
                 return (
@@ -187,6 +194,7 @@ class LogManager:
                         for key in wanted
                         if self._table.is_offline(key)
                     }
+                    | copies
                 )
 
     def _delete(self, leaving: Mapping[TopicPartition, PartitionLog]) -> dict[TopicPartition, BrokerError]:
@@ -232,7 +240,7 @@ class LogManager:
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """A topic's configuration has changed."""
         with self._change_lock:
-            self._factory.update_topic(topic, overrides, self.all_logs())
+            self._factory.update_topic(topic, overrides, self._table.all_with_futures())
 
     def update_broker_config(self, config: BrokerConfig) -> None:
         """The broker's settings have changed: its defaults for topics, and how long silent producers are known."""
@@ -240,21 +248,21 @@ class LogManager:
             self._config = config
             for environment in self._environments.values():
                 environment.producer_id_expiration_ms = config.producer_id_expiration_ms
-            self._factory.update_broker(config, self.all_logs())
+            self._factory.update_broker(config, self._table.all_with_futures())
 
     # Passes: each is called by the broker's scheduler at its own interval
 
     def flush_due(self) -> int:
         """fsync the logs whose `flush.ms` or `flush.messages` says so; returns how many."""
-        return log_passes.flush_due(self.all_logs(), self._now_ms(), self._pause)
+        return log_passes.flush_due(self._table.all_with_futures(), self._now_ms(), self._pause)
 
     def retention_pass(self) -> int:
         """Delete segments that are too old, too many, or below the log start offset; returns how many."""
-        return log_passes.delete_old_segments(self.all_logs(), self._now_ms(), self._pause)
+        return log_passes.delete_old_segments(self._table.all_with_futures(), self._now_ms(), self._pause)
 
     def expire_producers(self) -> int:
         """Forget producer ids that were silent for `producer.id.expiration.ms`; returns how many."""
-        return log_passes.remove_expired_producers(self.all_logs(), self._now_ms(), self._pause)
+        return log_passes.remove_expired_producers(self._table.all_with_futures(), self._now_ms(), self._pause)
 
     def delete_pending(self) -> int:
         """Unlink the files whose `file.delete.delay.ms` is over; returns the number of jobs done."""
@@ -357,7 +365,7 @@ class LogManager:
         try:
             logs = load_logs(
                 directory,
-                found.logs,
+                found.logs | dict(found.futures),
                 partial(self._factory.open, directory),
                 self._config.num_recovery_threads_per_data_dir,
             )
@@ -365,7 +373,7 @@ class LogManager:
             self._table.mark_offline(found.logs)
             self.directories.fail(directory, error)
             return
-        self._table.add(directory, {(log.topic, log.partition): log for log in logs})
+        self._table.add_loaded(directory, logs)
         _log.info(
             "logs loaded: directory=%s logs=%d seconds=%.3f", directory.path, len(logs), time.perf_counter() - started
         )

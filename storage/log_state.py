@@ -74,6 +74,7 @@ class LogState:
         "folder_saved",
         "following_epoch",
         "high_watermark",
+        "is_moving",
         "last_flush_ms",
         "leading_epoch",
         "lock",
@@ -130,6 +131,8 @@ class LogState:
         """Closed cleanly: all of it is on the disk, and nothing changes any more."""
         self.deleting = False
         """The log is on its way out: no flush, compaction or retention begins any more."""
+        self.is_moving = False
+        """A copy in another directory is to take its place: what was copied is not compacted meanwhile."""
         self.abort_cleaning: Callable[[], None] | None = None
         """Ends the round of compaction that is at the log. Never called under `lock`."""
         self.log_start_offset = 0

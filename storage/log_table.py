@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.offset_checkpoint import TopicPartition
+from kavka.storage.partition_folders import is_future_folder
 from kavka.storage.partition_log import PartitionLog
 
 
@@ -15,11 +16,13 @@ class LogTable:
     may report its disk's failure from under its own lock.
     """
 
-    __slots__ = ("_leaving", "_lock", "_logs", "_logs_in", "_lost", "_offline")
+    __slots__ = ("_futures", "_leaving", "_lock", "_logs", "_logs_in", "_lost", "_offline")
 
     def __init__(self, directories: Iterable[LogDirectory]) -> None:
         self._lock = threading.Lock()
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._futures: dict[TopicPartition, PartitionLog] = {}
+        """Copies that are to take the places of logs in other directories."""
         self._logs_in: dict[LogDirectory, dict[TopicPartition, PartitionLog]] = {
             directory: {} for directory in directories
         }
@@ -35,7 +38,20 @@ class LogTable:
         """Every log that is online."""
         return list(self._logs.values())
 
+    def all_with_futures(self) -> list[PartitionLog]:
+        """Those and the copies that are to take their places."""
+        return [*self._logs.values(), *self._futures.values()]
+
+    def future(self, key: TopicPartition) -> PartitionLog | None:
+        """The copy that is to take the log's place."""
+        return self._futures.get(key)
+
+    @property
+    def futures(self) -> list[PartitionLog]:
+        return list(self._futures.values())
+
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        """Also the copies there of logs that lie elsewhere."""
         return list(self._logs_in[directory].values())
 
     def count_in(self, directory: LogDirectory) -> int:
@@ -61,13 +77,43 @@ class LogTable:
                 self._offline.update(logs)
                 self._lost += logs.values()
 
+    def add_loaded(self, directory: LogDirectory, logs: Iterable[PartitionLog]) -> None:
+        """Take in what was found there, logs and copies."""
+        found: dict[TopicPartition, PartitionLog] = {}
+        for log in logs:
+            key = (log.topic, log.partition)
+            if is_future_folder(log.folder):
+                self.add_future(directory, key, log)
+            else:
+                found[key] = log
+        self.add(directory, found)
+
+    def add_future(self, directory: LogDirectory, key: TopicPartition, log: PartitionLog) -> None:
+        """Take in a copy; if its directory failed meanwhile, it is lost at once."""
+        with self._lock:
+            if directory.online:
+                self._futures[key] = self._logs_in[directory][key] = log
+            else:
+                self._lost.append(log)
+
     def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
         """The log is deleted; `let_go` says when its files are. Harmless if it isn't there."""
         with self._lock:
             log = self._logs.pop(key, None)
-            self._logs_in[directory].pop(key, None)
-            if log is not None:
-                self._leaving[log] = None
+            self._leave(directory, key, log)
+
+    def remove_future(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """As `remove`, of a copy."""
+        with self._lock:
+            self._leave(directory, key, self._futures.pop(key, None))
+
+    def moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition) -> None:
+        """The log has the copy's files, and what was the copy holds those that are deleted now."""
+        with self._lock:
+            if (log := self._logs_in[source].pop(key, None)) is not None:
+                self._logs_in[target][key] = log
+            if (former := self._futures.pop(key, None)) is not None:
+                self._leaving[former] = None
 
     def let_go(self, log: PartitionLog) -> None:
         """A deleted log's files are gone, and it is closed."""
@@ -84,10 +130,15 @@ class LogTable:
         with self._lock:
             lost = self._logs_in[directory]
             self._logs_in[directory] = {}
-            for key in lost:
-                del self._logs[key]
-            self._offline.update(lost)
             self._lost += lost.values()
+            for key, log in list(lost.items()):
+                if self._futures.get(key) is log:
+                    del self._futures[key], lost[key]
+                    if (current := self._logs.get(key)) is not None:
+                        current.is_moving = False
+                else:
+                    del self._logs[key]
+            self._offline.update(lost)
         return list(lost)
 
     def clear(self) -> list[PartitionLog]:
@@ -96,6 +147,14 @@ class LogTable:
             lost, self._lost = [*self._lost, *self._leaving], []
             self._leaving.clear()
             self._logs.clear()
+            self._futures.clear()
             for directory in self._logs_in:
                 self._logs_in[directory] = {}
         return lost
+
+    def _leave(self, directory: LogDirectory, key: TopicPartition, log: PartitionLog | None) -> None:
+        """`_lock` held."""
+        if log is not None and self._logs_in[directory].get(key) is log:
+            del self._logs_in[directory][key]
+        if log is not None:
+            self._leaving[log] = None

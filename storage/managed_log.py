@@ -127,6 +127,19 @@ class ManagedLog(LogState):
             self.check_follows(leader_epoch)
             self._shorten(partial(start_anew, self, offset))
 
+    @property
+    def empty_end(self) -> int:
+        """Where the active segment begins, if nothing is in it; -1 else. Below it, offsets may be compacted away."""
+        end_offset, position, _, bases = self.published
+        return end_offset if not position and bases[-1] == end_offset else -1
+
+    def end_at(self, offset: int) -> None:
+        """Let the log end there, behind its last record; harmless if it does. Raises AppendError (storage)."""
+        with self.lock:
+            self.check_open()
+            if offset > self.published[0]:
+                self.roll_for_append(self.environment.now_ms(), offset)
+
     def delete_records_before(self, offset: int) -> int:
         """DeleteRecords: the new log start offset; -1 stands for the high watermark.
 
@@ -225,10 +238,14 @@ class ManagedLog(LogState):
                 if not isinstance(error, FileNotFoundError) or not self.files.is_directory(directory.parent):
                     raise self.disk_failed("the log's folder can't be renamed", error) from error
                 logger.warning("%s: its folder was gone already: %s", self, self.folder)
-            self.directory, self.folder = directory, str(directory)
-            for segment in (*self.published[2], *self.replaced):
-                segment.moved_to(self.folder)
-            self.snapshots.moved_to(self.folder)
+            self.moved_to(directory)
+
+    def moved_to(self, directory: Path) -> None:
+        """The folder has another name now. Both locks held."""
+        self.directory, self.folder = directory, str(directory)
+        for segment in (*self.published[2], *self.replaced):
+            segment.moved_to(self.folder)
+        self.snapshots.moved_to(self.folder)
 
     def close(self, *, clean: bool = True) -> None:
         """Close the log; harmless twice. `clean`: all is saved and fsynced, so that the next start needs no recovery.

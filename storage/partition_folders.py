@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.files import Files, unlink_all
 from kavka.storage.log_file_names import is_log_file
 
@@ -38,7 +39,7 @@ class FolderKind(enum.Enum):
     DELETED = "-delete"
     """Delete its files."""
     FUTURE = "-future"
-    """Leave it: Kavka doesn't move logs between directories."""
+    """Go on with the copy, if the log that it is one of lies in another directory; else leave it."""
     STRAY = "-stray"
     """Leave it to the operator."""
 
@@ -73,6 +74,19 @@ def deleted_folder_name(topic: str, partition: int) -> str:
     """A name under which a deleted partition waits; unique, since the topic may be made and deleted again meanwhile."""
     suffix = f"-{partition}.{os.urandom(16).hex()}{FolderKind.DELETED.value}"
     return topic[: _MAX_FOLDER_NAME - len(suffix)] + suffix
+
+
+def future_folder_name(topic: str, partition: int) -> str:
+    """A name for a copy that moves here. Raises BrokerError INVALID_TOPIC_EXCEPTION: it would be too long."""
+    name = f"{topic}-{partition}.{os.urandom(16).hex()}{FolderKind.FUTURE.value}"
+    if len(name) > _MAX_FOLDER_NAME:
+        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"the name of {topic} is too long to be moved")
+    return name
+
+
+def is_future_folder(name: str) -> bool:
+    """Whether a partition's folder of this name holds a copy that moves here."""
+    return name.endswith(FolderKind.FUTURE.value)
 
 
 def delete_folder(folder: Path, files: Files) -> None:

@@ -4,7 +4,9 @@ Behaviour
 - Each of this broker's log directories with the partitions in it, their sizes, and how far a log's end lies behind its
   high watermark; of the partitions asked for, or of all. A directory that failed is KAFKA_STORAGE_ERROR, without
   partitions.
-- Not done: logs that are on their way to another directory (future logs) cannot exist here.
+- A replica that moves to another directory is there twice: its copy is a future replica, whose lag is the distance from
+  the copy's end to the log's.
+- Not done: nothing.
 
 Versions
 - v3: an error code for the whole answer. v4: total and usable bytes of the volume (KIP-827). v5: cordoned directories,
@@ -12,6 +14,7 @@ Versions
 """
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
@@ -25,6 +28,7 @@ from kavka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kavka.storage.partition_folders import is_future_folder
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
@@ -61,23 +65,31 @@ def _describe(
     return DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=path,
-        topics=LazyList(list(by_topic.values()), _topic),
+        topics=LazyList(list(by_topic.values()), partial(_topic, services)),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
 
 
-def _topic(logs: "list[PartitionLog]") -> DescribeLogDirsTopic:
+def _topic(services: "Services", logs: "list[PartitionLog]") -> DescribeLogDirsTopic:
     partitions = [
         DescribeLogDirsPartition(
             partition_index=log.partition,
             partition_size=log.size_bytes,
-            offset_lag=max(log.high_watermark - log.log_end_offset, 0),
-            is_future_key=False,
+            offset_lag=_lag(services, log),
+            is_future_key=is_future_folder(log.folder),
         )
         for log in logs
     ]
     return DescribeLogDirsTopic(name=logs[0].topic, partitions=partitions)
+
+
+def _lag(services: "Services", log: "PartitionLog") -> int:
+    """Kafka's INVALID_OFFSET_LAG of a copy whose log is offline."""
+    if not is_future_folder(log.folder):
+        return max(log.high_watermark - log.log_end_offset, 0)
+    current = services.logs.get(log.topic, log.partition)
+    return -1 if current is None else max(current.log_end_offset - log.log_end_offset, 0)
 
 
 def _volume_bytes(path: str) -> tuple[int, int]:

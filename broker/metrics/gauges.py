@@ -80,6 +80,11 @@ def _replica_gauges(metrics: Metrics, services: "Services") -> None:
         ),
     ):
         metrics.gauge(f"kafka_server_replicamanager_{name}", text, read)
+    moves, name = services.replica_moves, "kafka_server_replicaalterlogdirsmanager"
+    metrics.gauge(
+        f"{name}_maxlag", "Records that the copy lags that lags most, in another log directory.", lambda: moves.max_lag
+    )
+    metrics.gauge(f"{name}_failedpartitionscount", "Copies that met an error.", lambda: moves.failed_count)
 
     def of_each(read: Callable[["Partition"], int]) -> Callable[[], Iterator[Reading]]:
         return lambda: (

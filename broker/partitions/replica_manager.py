@@ -38,7 +38,10 @@ log = logging.getLogger(__name__)
 
 
 class Followers(Protocol):
-    """Who copies from other brokers what this one does not lead. Called under the lock; must not wait for anything."""
+    """Who copies from other brokers what this one does not lead, or to another log directory.
+
+    Called under the lock; must not wait for anything.
+    """
 
     def roles_changed(self, partitions: Iterable[Partition]) -> None:
         """Of these, follow who has a leader elsewhere, in its epoch, and the others no more."""
@@ -66,11 +69,13 @@ class ReplicaManager:
         *,
         controller_epoch: ControllerEpoch | None = None,
         followers: Followers | None = None,
+        moves: Followers | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
         self._on_leadership = on_leadership
         self._followers = followers
+        self._moves = moves
         self.leader_throttle: ReplicationThrottle | None = None
         """Of what followers get of throttled replicas; set before the first request, None for a broker alone."""
         self.replication = alone() if replication is None else replication
@@ -109,8 +114,9 @@ class ReplicaManager:
                 ]
                 answers.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=errors))
             self.partitions = partitions
-            if self._followers is not None:
-                self._followers.roles_changed([partitions[key] for key in logs if key in partitions])
+            for each in (self._followers, self._moves):
+                if each is not None:
+                    each.roles_changed([partitions[key] for key in logs if key in partitions])
         for key in logs:
             partition = partitions.get(key)
             if partition is not None:
@@ -148,8 +154,7 @@ class ReplicaManager:
                         self._lost.discard(key)
                         doomed.append(key)
             self.partitions = partitions
-            if self._followers is not None:
-                self._followers.unfollow([(each.topic, each.index) for each in stopped])
+            self._unfollow(stopped)
             for partition in stopped:
                 # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
                 partition.resign()
@@ -170,8 +175,7 @@ class ReplicaManager:
                     partition.take_offline()
                     self._tell(partition, False)
                     hit.append(partition)
-            if self._followers is not None:
-                self._followers.unfollow([(each.topic, each.index) for each in hit])
+            self._unfollow(hit)
         for partition in hit:
             partition.wake_all()
         return hit
@@ -326,6 +330,12 @@ class ReplicaManager:
 
     def _new(self, topic: str, index: int, topic_id: bytes) -> Partition:
         return Partition(self._broker_id, topic, index, topic_id, self.replication)
+
+    def _unfollow(self, partitions: Iterable[Partition]) -> None:
+        keys = [(partition.topic, partition.index) for partition in partitions]
+        for each in (self._followers, self._moves):
+            if each is not None:
+                each.unfollow(keys)
 
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         if self._on_leadership is not None:

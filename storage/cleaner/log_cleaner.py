@@ -274,7 +274,7 @@ class LogCleaner:
     def _compacted_logs(self) -> Iterator[CleanableLog]:
         now_s = time.monotonic()
         for log in paced(self._logs.all_logs(), self._pause):
-            if not log.config.is_compacted:
+            if log.is_moving or not log.config.is_compacted:
                 continue
             key = _key(log)
             with self._changed:

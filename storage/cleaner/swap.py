@@ -82,7 +82,7 @@ def _segments_of(log: LogState, folder: str, group: CleanedGroup, truncations: i
 
     After a truncation there may be segments with the same base offsets and other records.
     """
-    if log.closed or log.deleting or log.folder != folder or log.truncations != truncations:
+    if log.closed or log.deleting or log.is_moving or log.folder != folder or log.truncations != truncations:
         return ()
     sealed = log.published[2][:-1]
     found = tuple(segment for segment in sealed if group.replaced[0] <= segment.base_offset <= group.replaced[-1])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kavka.broker.log_moves.replica_moves import ReplicaMoves
 from kavka.broker.metadata.metadata_cache import LEADER_DURING_DELETE, MetadataCache
 from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
@@ -78,8 +79,13 @@ class BrokerCore:
         heard = ControllerEpoch()
         services.metadata = MetadataCache(broker_id, (), controller_epoch=heard)
         services.logs = logs
+        services.replica_moves = ReplicaMoves(services, lambda failure: None)
         services.replicas = self.replicas = ReplicaManager(
-            broker_id, logs, controller_epoch=heard, followers=None if followers is None else followers(services)
+            broker_id,
+            logs,
+            controller_epoch=heard,
+            followers=None if followers is None else followers(services),
+            moves=services.replica_moves,
         )
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)

@@ -116,7 +116,7 @@ class FakeLog:
     """A partition log as ListOffsets, DeleteRecords and the like see it."""
 
     def __init__(self) -> None:
-        self.topic, self.partition = "", 0
+        self.topic, self.partition, self.folder = "", 0, "visits-0"
         self.log_start_offset = 5
         self.last_stable_offset = 80
         self.high_watermark = 90

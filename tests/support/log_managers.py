@@ -184,7 +184,7 @@ def read_values(log: PartitionLog) -> list[bytes | None]:
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, 1 << 20, min_one=True, end_offset=log.log_end_offset).read_bytes()
-        for position, header in iter_batch_headers(data):
+        for position, header in iter_batch_headers(data, allow_truncated_tail=True):
             values += [record.value for record in iter_records(data, position) if record.offset >= offset]
             following = header.next_offset
         offset = following

@@ -51,6 +51,8 @@ def test_the_document_names_what_is_shown() -> None:
     broker.services.groups = StagedGroups()
     broker.services.transactions = SimpleNamespace(existing_runtime=None)
     broker.services.controller.stats = lambda: ControllerStats(True, unclean_elections=0)
+    moves: Any = SimpleNamespace(max_lag=0, failed_count=0)
+    broker.services.replica_moves = moves
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
     register_broker_state(metrics, lambda: 3)

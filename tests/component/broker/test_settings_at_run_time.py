@@ -147,7 +147,6 @@ def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "wrong", "reason"),
     [
-        ("replica.alter.log.dirs.io.max.bytes.per.second", "abc", "waits for moves between log directories"),
         ("quota.producer.default", "0", "Cannot update these configs dynamically"),
         ("quota.consumer.default", "x", "Cannot update these configs dynamically"),
     ],

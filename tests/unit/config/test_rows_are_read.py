@@ -81,7 +81,6 @@ def test_every_setting_that_is_not_marked_is_read_by_some_code() -> None:
 
 
 DERIVED_IN_VAIN = {
-    "num.replica.alter.log.dirs.threads",
     "remote.storage.enable",
 }
 """Looked at in the room `config`, where what comes of it is used by nobody, or refused."""

@@ -6,7 +6,6 @@ import pytest
 
 from kavka.broker.handlers import alter_configs, describe_configs, incremental_alter_configs
 from kavka.broker.security.acl import Operation
-from kavka.config.values import LONG_MAX
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages import alter_configs as whole
 from kavka.protocol.messages import incremental_alter_configs as single
@@ -240,12 +239,6 @@ def test_broker_settings_that_cannot_be_changed_so_are_refused(
 @pytest.mark.parametrize(
     ("name", "text", "default", "reason"),
     [
-        (
-            "replica.alter.log.dirs.io.max.bytes.per.second",
-            "2000",
-            str(LONG_MAX),
-            "waits for moves between log directories",
-        ),
         ("log.preallocate", "true", "false", "without preallocation"),
         ("listener.name.plaintext.num.network.threads", "2", None, "serve all listeners together"),
         ("listener.name.plaintext.ssl.keystore.location", "/etc/store.pem", None, "waits for TLS"),

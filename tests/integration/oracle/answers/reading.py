@@ -1,6 +1,11 @@
 """What is known about logs without reading them: offsets by time, leader epochs, deleted records, directories."""
 
 from kavka.protocol.api import ApiKey
+from kavka.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kavka.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kavka.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kavka.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -126,3 +131,20 @@ def directories_are_described(stage: Stage) -> None:
     ask("unknown topic", [DescribableLogDirTopic(topic=topic + ".no", partitions=[0])])
     ask("nothing", [])
     ask("no partitions", [DescribableLogDirTopic(topic=topic, partitions=[])])
+
+
+@scenario(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def replicas_move_to_log_directories_only(stage: Stage) -> None:
+    topic = stage.topic(partitions=2)
+
+    def ask(label: str, path: str, *topics: tuple[str, list[int]]) -> None:
+        wanted = [AlterReplicaLogDirTopic(name=name, partitions=partitions) for name, partitions in topics]
+        stage.ask(label, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=wanted)]))
+
+    ask("an unknown directory", "/nowhere", (topic, [0, 1]))
+    ask("a relative one", "data", (topic, [0]))
+    ask("none", "", (topic, [0]))
+    ask("an unknown topic", "/nowhere", (topic + ".no", [0]))
+    ask("too long a name", "/nowhere", ("n" * 240, [0]))
+    ask("no partitions", "/nowhere", (topic, []))
+    ask("no topics", "/nowhere")
