@@ -86,7 +86,12 @@ class Membership:
         self._links = links
         register_broker_state(services.metrics, lambda: self._state)
         registration = self._registration = BrokerRegistration(services.registry, info, self._now_ms)
-        local_broker = services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.epoch)
+        local_broker = services.local_broker = LocalBroker(
+            services.replicas,
+            services.metadata,
+            lambda: self.epoch,
+            None if links is None else notifications.read_topics,
+        )
         channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
         controller = self._controller = services.controller = Controller(
             services.registry,

@@ -89,6 +89,16 @@ class ConfigNotificationListener:
         with self._lock:
             return self._failures.get(entity_path)
 
+    def read_topics(self, topics: Sequence[str]) -> None:
+        """Read and apply the configurations of topics that this broker hears of first, on the caller's thread.
+
+        What the registry refuses is read again with all else once there is another session.
+        """
+        try:
+            self.refresh([f"topics/{topic}" for topic in topics])
+        except RegistryError as error:
+            log.warning("configurations of new topics are not known topics=%d error=%s", len(topics), error)
+
     def refresh(self, entity_paths: Sequence[str]) -> None:
         """Read and apply these on the caller's thread: written or removed without a notification."""
         with self._lock:

@@ -30,12 +30,20 @@ class LocalBroker:
     request comes first is decided by the locks of what they change.
     """
 
-    __slots__ = ("_broker_epoch", "_metadata", "_registered", "_replicas")
+    __slots__ = ("_broker_epoch", "_metadata", "_read_configs", "_registered", "_replicas")
 
     def __init__(
-        self, replicas: "ReplicaManager", metadata: "MetadataCache", broker_epoch: Callable[[], int] = lambda: -1
+        self,
+        replicas: "ReplicaManager",
+        metadata: "MetadataCache",
+        broker_epoch: Callable[[], int] = lambda: -1,
+        read_configs: Callable[[list[str]], object] | None = None,
     ) -> None:
-        """`broker_epoch()` is that of this broker's registration (KIP-380)."""
+        """`broker_epoch()` is that of this broker's registration (KIP-380).
+
+        `read_configs(topics)` has this broker know their configurations, where its own controller does not see to that.
+        """
+        self._read_configs = read_configs
         self._replicas = replicas
         self._metadata = metadata
         self._broker_epoch = broker_epoch
@@ -58,6 +66,7 @@ class LocalBroker:
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         for topic in request.topic_states:
             _check(topic.topic_name, topic.partition_states)
+        self._meet(topic.topic_name for topic in request.topic_states)
         return self._replicas.leader_and_isr(request)
 
     def stop_replica(self, request: "StopReplicaRequest") -> StopReplicaResponse:
@@ -70,11 +79,19 @@ class LocalBroker:
         """Learn what the cluster looks like now."""
         if self._is_for_another_start(request.broker_epoch):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        self._meet(topic.topic_name for topic in request.topic_states)
         try:
             self._metadata.apply(request)
         except BrokerError as failure:
             return UpdateMetadataResponse(error_code=failure.code)
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
+
+    def _meet(self, topics: "Iterable[str]") -> None:
+        """Read the configurations of topics that are new here: who creates one, Kafka too, tells nobody of them."""
+        if self._read_configs is not None:
+            known = self._metadata.current.topics
+            if new := [topic for topic in topics if topic not in known]:
+                self._read_configs(new)
 
     def _is_for_another_start(self, epoch: int) -> bool:
         """Whether a request was meant for an earlier start of this broker; -1 says that its sender knows no epochs.

@@ -9,14 +9,14 @@ import pytest
 from kavka.broker.server import Broker
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kavka.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.processes import wait_until
 from tests.support.registries import expire_session
 from tests.support.running_cluster import RunningCluster
-from tests.support.wire import RawClient
+from tests.support.wire import TOPIC, RawClient
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 IDS = (1, 2, 3)
@@ -29,9 +29,13 @@ def cluster(zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[RunningClus
         yield made
 
 
-def ask(broker: Broker, request: Any, version: int) -> Any:
+def address(broker: Broker) -> tuple[str, int]:
     host, _, port = broker.endpoints_text().rpartition("//")[2].rpartition(":")
-    with RawClient(host, int(port)) as client:
+    return host, int(port)
+
+
+def ask(broker: Broker, request: Any, version: int) -> Any:
+    with RawClient(*address(broker)) as client:
         return client.ask(request, version)
 
 
@@ -76,6 +80,19 @@ def test_a_topic_is_led_and_followed_by_all_its_replicas(cluster: RunningCluster
         assert {each.partition_index: each.leader_id for each in topic.partitions} == {
             index: leader for index, (leader, _, _) in one.items()
         }
+
+
+def test_what_a_topic_is_configured_with_when_it_is_made_holds_on_all_brokers(cluster: RunningCluster) -> None:
+    configs = [CreatableTopicConfig(name="segment.bytes", value="1234567")]
+    topic = CreatableTopic(name="visits", num_partitions=3, replication_factor=2, assignments=[], configs=configs)
+    ask(cluster.controller, CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+
+    cluster.wait_for_topic("visits", 2)
+    for broker in cluster.brokers.values():
+        logs = [each.log for (name, _), each in broker.services.replicas.partitions.items() if name == "visits"]
+        assert [log.config.segment_bytes for log in logs if log is not None] == [1234567] * 2
+        with RawClient(*address(broker)) as client:
+            assert client.describe(TOPIC, "visits")["segment.bytes"] == "1234567"
 
 
 def test_a_broker_that_is_not_the_controller_says_so_to_who_creates_topics(cluster: RunningCluster) -> None:
