@@ -13,12 +13,14 @@ from benchmarks.row import CPU, Goal, Measurement, Metric, Row, UnavailableError
 from kavka import __version__
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-HEADINGS = ("row", "measured", "Kavka", "Kafka 4.3.1", "ratio", "goal", "")
+KAFKA = "Kafka 4.3.1"
+KAFKA_IN_FULL = "Apache Kafka 4.3.1, heap 1 GiB"
+HEADINGS = ("row", "measured", "Kavka", "", "ratio", "goal", "")
 TABLE_HEADINGS = (
     "load",
     "measured",
     "Kavka",
-    "Kafka 4.3.1",
+    "",
     "ratio",
     "Kavka's CPU, s",
     "Kafka's CPU, s",
@@ -54,7 +56,12 @@ class Result:
 class Report:
     """Collects results; prints each as it comes."""
 
-    def __init__(self, program: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, program: str, arguments: Sequence[str], *, kafka: str = KAFKA, kafka_in_full: str = KAFKA_IN_FULL
+    ) -> None:
+        """`kafka`: what Kavka is compared with, for a heading and for the description of the machine."""
+        self._kafka = kafka
+        self._kafka_in_full = kafka_in_full
         self.command = " ".join([program, *arguments])
         self.started = datetime.datetime.now(datetime.UTC)
         self.load_average = os.getloadavg()[0]
@@ -71,7 +78,7 @@ class Report:
             word = "not available" if issubclass(kind, UnavailableError) else f"failed ({kind.__name__})"
             self.notes.append(f"{result.row.name}, {name}: {word}: {reason.strip()[:600]}")
         if not self._is_headed:
-            print(_terminal_line(HEADINGS))
+            print(_terminal_line(self._headed(HEADINGS)))
             self._is_headed = True
         for line in lines:
             print(_terminal_line(line))
@@ -79,23 +86,28 @@ class Report:
             print(f"    ! {note}")
         print(f"    ({seconds:.0f} s)", flush=True)
 
-    def write(self) -> None:
-        RESULTS.write_text(self.markdown())
+    def write(self, path: Path = RESULTS) -> None:
+        path.write_text(self.markdown())
+
+    def _headed(self, headings: tuple[str, ...]) -> tuple[str, ...]:
+        """Kafka's column stands behind Kavka's."""
+        place = headings.index("Kavka") + 1
+        return (*headings[:place], self._kafka, *headings[place + 1 :])
 
     def markdown(self) -> str:
         took = datetime.datetime.now(datetime.UTC) - self.started
         text = [
-            "# Results of the last `make bench`",
+            f"# Results of the last `{self.command.partition(' --')[0]}`",
             "",
             f"`{self.command}`, {self.started:%Y-%m-%d %H:%M} UTC, {took.seconds // 60} min, commit {_commit()}",
             "",
-            *(f"- {line}" for line in machine()),
+            *(f"- {line}" for line in machine(self._kafka_in_full)),
             f"- load average before the run: {self.load_average:.2f}",
             "",
             "Medians; the rounds' least and most in parentheses. Ratios are Kavka's value by Kafka's. Earlier runs,",
             "and rows that are not shown here: [HISTORY.md](HISTORY.md).",
             "",
-            "| " + " | ".join(TABLE_HEADINGS) + " |",
+            "| " + " | ".join(self._headed(TABLE_HEADINGS)) + " |",
             "|" + "---|" * len(TABLE_HEADINGS),
             *("| " + " | ".join(row) + " |" for row in self.rows),
             "",
@@ -145,7 +157,7 @@ def table_row(result: Result) -> tuple[str, ...]:
     return (*cells, "; ".join(besides), "; ".join(missed) or (met if result.row.goals and metrics else ""))
 
 
-def machine() -> list[str]:
+def machine(kafka: str = KAFKA_IN_FULL) -> list[str]:
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?"
     )
@@ -153,7 +165,7 @@ def machine() -> list[str]:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()[:1]
     return [
         f"{os.cpu_count()} x {model}, {memory_kib >> 20} GiB, {platform.system()} {platform.release()}",
-        f"Kavka {__version__}, Python {platform.python_version()}; Apache Kafka 4.3.1, heap 1 GiB, {' '.join(java)}",
+        f"Kavka {__version__}, Python {platform.python_version()}; {kafka}, {' '.join(java)}",
     ]
 
 

@@ -75,18 +75,13 @@ FAILURES = (LoadFailedError, ProcessDiedError, TimeoutError, OSError, Unavailabl
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the chosen rows; 1 if one of them failed (a missed goal is a result, not a failure)."""
-    arguments = build_parser().parse_args(argv)
+    arguments = build_parser("python -m benchmarks.run", __doc__).parse_args(argv)
     chosen = [row for row in (*SHARED_ROWS, *OWN_ROWS) if _is_chosen(row, arguments.rows)]
     if arguments.list or not chosen:
         for row in (*SHARED_ROWS, *OWN_ROWS):
             print(f"{row.name:26} {row.title}")
         return 0 if arguments.list else 2
-    base = QUICK if arguments.quick else FULL
-    scale = Scale(
-        base.share,
-        base.warm_seconds if arguments.warm is None else arguments.warm,
-        arguments.rounds or base.rounds,
-    )
+    scale = scale_of(arguments)
     librdkafka.build()
     report = Report("make bench" if argv is None and not sys.argv[1:] else "python -m benchmarks.run", sys.argv[1:])
     arguments.dir.mkdir(parents=True, exist_ok=True)
@@ -95,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contestants: list[Contestant] = [Kavka(Path(folder), settings), ApacheKafka(Path(folder))]
         contestants = [one for one in contestants if arguments.only in (None, one.name)]
         try:
-            run_rows(chosen, contestants, scale, report)
+            run_rows(chosen, contestants, scale, report, OWN_ROWS)
         finally:
             for contestant in contestants:
                 contestant.release()
@@ -104,9 +99,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if report.has_failures else 0
 
 
-def run_rows(rows: Sequence[Row], contestants: Sequence[Contestant], scale: Scale, report: Report) -> None:
+def run_rows(
+    rows: Sequence[Row], contestants: Sequence[Contestant], scale: Scale, report: Report, own_rows: Sequence[Row]
+) -> None:
+    """`own_rows`: those that the shared brokers must not run beside."""
     for row in rows:
-        if row in OWN_ROWS:
+        if row in own_rows:
             for contestant in contestants:
                 contestant.release()
         started_at = time.monotonic()
@@ -143,8 +141,17 @@ def _attempt(result: Result, contestant: Contestant, act: Callable[[Contestant],
     return True
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+def scale_of(arguments: argparse.Namespace) -> Scale:
+    base = QUICK if arguments.quick else FULL
+    return Scale(
+        base.share,
+        base.warm_seconds if arguments.warm is None else arguments.warm,
+        arguments.rounds or base.rounds,
+    )
+
+
+def build_parser(program: str, text: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description=text)
     parser.add_argument("--rounds", type=int, help=f"measured rounds a row (default {FULL.rounds})")
     parser.add_argument(
         "--rows", default="", help="names or beginnings of names, separated by commas, or all (default: the table's)"
@@ -164,8 +171,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _is_chosen(row: Row, names: str) -> bool:
-    if not names:
-        return row.name in TABLE
+    return is_named(row, names) if names else row.name in TABLE
+
+
+def is_named(row: Row, names: str) -> bool:
+    """Whether a row's name is, or begins as, one of `names`."""
     return names == "all" or any(row.name.startswith(name.strip()) for name in names.split(",") if name.strip())
 
 

@@ -18,22 +18,31 @@ _numbers = count(1)
 
 
 @contextmanager
-def topic(server: RunningServer, partitions: int, configs: Mapping[str, str] | None = None) -> Iterator[str]:
+def topic(
+    server: RunningServer, partitions: int, configs: Mapping[str, str] | None = None, *, replication_factor: int = 1
+) -> Iterator[str]:
     """A topic of its own for one run, deleted afterwards."""
     name = f"bench-{next(_numbers)}"
-    create(server, [name], partitions, configs)
+    create(server, [name], partitions, configs, replication_factor=replication_factor)
     try:
         yield name
     finally:
         delete(server, [name])
 
 
-def create(server: RunningServer, names: list[str], partitions: int, configs: Mapping[str, str] | None = None) -> None:
+def create(
+    server: RunningServer,
+    names: list[str],
+    partitions: int,
+    configs: Mapping[str, str] | None = None,
+    *,
+    replication_factor: int = 1,
+) -> None:
     """Create the topics and wait until every partition has a leader."""
     admin = _admin(server)
     for start in range(0, len(names), TOPICS_A_REQUEST):
         chosen = [
-            NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs or {}))
+            NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {}))
             for name in names[start : start + TOPICS_A_REQUEST]
         ]
         for future in admin.create_topics(chosen, operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S).values():

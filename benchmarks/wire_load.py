@@ -85,7 +85,11 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(server: RunningServer) -> Connection:
-    _, connection = await asyncio.get_running_loop().create_connection(Connection, server.host, server.port)
+    return await connect_to(server.host, server.port)
+
+
+async def connect_to(host: str, port: int) -> Connection:
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, host, port)
     return connection
 
 

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from kavka.broker.network.file_part import FilePart
 from kavka.broker.partitions.down_conversion import convert_down
+from kavka.broker.partitions.fetch_answers import LEADER_ERRORS, LEADERS_SINCE, REPLICATED_BYTES, by_topic, name_leader
 from kavka.broker.partitions.fetch_sessions import INITIAL_EPOCH, Changes, FetchSession, Key, epoch_after
-from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
+from kavka.broker.partitions.hosted import code_of_absent, find_hosted
 from kavka.broker.partitions.log_reading import (
     CONSUMER,
     MAGIC_2_SINCE,
@@ -33,6 +34,7 @@ from kavka.broker.partitions.log_reading import (
     ReadLimits,
     read_all,
 )
+from kavka.broker.partitions.partition_waits import committed
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.requests.prepared import TAILING
 from kavka.broker.security.acl import CLUSTER, Operation, topic
@@ -41,11 +43,9 @@ from kavka.broker.waiting.purgatory import WatchList
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.fetch import (
-    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
@@ -54,16 +54,13 @@ from kavka.storage.log_validator import unpacked_limit_bytes
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.follower_fetch_session import FollowerFetchSession
+    from kavka.broker.partitions.partition import Partition
     from kavka.broker.waiting.delayed_follower_fetch import DelayedFollowerFetch
 
-REPLICATED_BYTES: Final = "kafka_server_brokertopicmetrics_replicationbytesout"
 FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
 RACKS_SINCE: Final = 11
-LEADERS_SINCE: Final = 16
-"""The first version told of the new leader: the field is older, but Kafka fills it with the address (KIP-951)."""
-LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 @handles(FetchRequest, versions="0-18")
@@ -84,6 +81,8 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     # More than it may get it need not wait for.
     min_bytes = min(request.min_bytes, run.limits.max_bytes)
     watched = run.watched
+    if watched is not None:
+        _prepare(request, context, services, watched, run.limits)
     if (
         found >= min_bytes
         or request.max_wait_ms <= 0
@@ -91,7 +90,7 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         or any([reading.failed for reading in run.readings])
     ):
         if found >= SENDFILE_FROM_BYTES:
-            if FETCH_KEY in context.session.prepared:
+            if watched is None and FETCH_KEY in context.session.prepared:
                 context.session.prepare(FETCH_KEY, None)
             if context.is_inline:
                 # It reads what was written long ago, maybe from a disk.
@@ -99,12 +98,12 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
                 connection.thread.defer(connection, partial(promise.settle_by, run.answer))
                 return promise
         return run.answer()
-    is_tailing = len(run.readings if watched is None else watched.partitions) <= FEW_PARTITIONS
-    if is_tailing is not (FETCH_KEY in context.session.prepared):
-        context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
     operation: DelayedFetch | DelayedFollowerFetch
     watching: list[WatchList] = []
     if watched is None:
+        is_tailing = len(run.readings) <= FEW_PARTITIONS
+        if is_tailing is not (FETCH_KEY in context.session.prepared):
+            context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
         operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
         watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     else:
@@ -120,6 +119,18 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
     elif connection.half_closed:
         operation.expire_soon()
     return operation.promise
+
+
+def _prepare(
+    request: FetchRequest, context: Context, services: Services, session: "FollowerFetchSession", limits: ReadLimits
+) -> None:
+    """Have a follower's fetches like this one take the short way from now on."""
+    # Not needed by a broker that stands alone.
+    from kavka.broker.requests.prepared_fetch import prepare_fetch
+
+    prepared = prepare_fetch(request, context, services, session, limits)
+    if prepared is not None:
+        context.session.prepare(FETCH_KEY, prepared)
 
 
 class _Fetch:
@@ -194,21 +205,25 @@ class _Fetch:
         if self.watched is not None:
             replication = self._services.replicas.replication
             self.watched.look_around(replication.monotonic_ms(), replication.lag_time_max_ms, broker_epoch)
+        moved: list[Partition] = []
         for reading in self.readings:
             partition, asked = reading.partition, reading.asked
             if partition is None or reading.leader_epoch < 0:
                 continue
             try:
-                partition.follower_fetched(
+                if partition.follower_fetched(
                     self.limits.replica_id,
                     asked.fetch_offset,
                     leader_epoch=reading.leader_epoch,
                     leader_end_offset=reading.leader_end_offset,
                     log_start_offset=asked.log_start_offset,
                     broker_epoch=broker_epoch,
-                )
+                ):
+                    moved.append(partition)
             except BrokerError as failure:
                 reading.refuse(failure.code)
+        if moved:
+            committed(moved)
 
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
@@ -243,7 +258,7 @@ class _Fetch:
                 if size and self.limits.throttle is not None and reading.partition.log is not None:
                     self.limits.throttle.record(reading.partition.log, size)
             if answer.error_code in LEADER_ERRORS and self._version >= LEADERS_SINCE:
-                self._name_leader(answer, key, endpoints)
+                name_leader(self._services, self._context.listener_name, answer, key[0], endpoints)
             answers.append((key, answer, size))
         if replicated_bytes:
             cells.event(REPLICATED_BYTES, replicated_bytes)
@@ -263,7 +278,7 @@ class _Fetch:
             if self.watched is not None:
                 self.put_back(self.watched)
         response = FetchResponse(
-            error_code=0, session_id=session.id if session is not None else 0, responses=_by_topic(shown)
+            error_code=0, session_id=session.id if session is not None else 0, responses=by_topic(shown)
         )
         if endpoints:
             response.node_endpoints = list(endpoints.values())
@@ -351,16 +366,6 @@ class _Fetch:
             answer.records = None
             answer.high_watermark = -1
 
-    def _name_leader(self, answer: PartitionData, key: Key, endpoints: dict[int, NodeEndpoint]) -> None:
-        """Say who leads now, so that the client need not ask (KIP-951)."""
-        leader_id, leader_epoch = current_leader(self._services, key[0], key[2])
-        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-        snapshot = self._services.metadata.current
-        endpoint = snapshot.endpoint(leader_id, self._context.listener_name)
-        if endpoint is not None:
-            rack = snapshot.brokers[leader_id].rack
-            endpoints[leader_id] = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack)
-
 
 def _partition_count(request: FetchRequest, services: Services) -> int:
     """How many partitions a request changes, or has to read: known without looking at each."""
@@ -369,15 +374,3 @@ def _partition_count(request: FetchRequest, services: Services) -> int:
         + sum([len(each.partitions) for each in request.forgotten_topics_data])
         + services.fetch_sessions.partition_count_of(request)
     )
-
-
-def _by_topic(shown: list[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:
-    """Entries grouped where neighbours have the same topic, so that the order of reading is kept."""
-    topics: list[FetchableTopicResponse] = []
-    last: tuple[str, bytes] | None = None
-    for (name, topic_id, _), answer in shown:
-        if last != (name, topic_id):
-            last = (name, topic_id)
-            topics.append(FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=[]))
-        topics[-1].partitions.append(answer)
-    return topics

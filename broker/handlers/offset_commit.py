@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.requests.prepared_commit import is_faultless, prepare_commit
+from kavka.broker.requests.prepared_commit import is_faultless, prepare_commit, refusal_of, topic_answer
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
@@ -27,7 +27,6 @@ from kavka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
 
@@ -38,9 +37,7 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 
 
 def _refused(request: OffsetCommitRequest, code: ErrorCode, _message: str | None) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[_refusal(each, [part.partition_index for part in each.partitions], code) for each in request.topics]
-    )
+    return refusal_of(request, code)
 
 
 @handles(OffsetCommitRequest, versions="1-10", error_answer=_refused, is_small=True)
@@ -55,7 +52,7 @@ def offset_commit(
     refused_topics: list[OffsetCommitResponseTopic] = []
 
     def refuse(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> None:
-        refused_topics.append(_refusal(asked, indexes, code))
+        refused_topics.append(topic_answer(asked, indexes, code))
 
     request.topics = readable_topics(request.topics, context, snapshot, refuse)
     if not request.topics:
@@ -69,15 +66,14 @@ def offset_commit(
 
     def refused(error: BrokerError) -> None:
         code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE if is_too_large(error) else error.code
-        answer(_refused(request, code, None))
+        answer(refusal_of(request, code))
 
     services.groups.run(request.group_id, lambda shard: shard.commit(request, client, answer), refused)
     answered = promise.or_response()
-    if isinstance(answered, OffsetCommitResponse) and is_faultless(answered):
-        prepare_commit(request, answered, context, services, snapshot)
+    if not isinstance(answered, Promise):
+        if is_faultless(answered):
+            prepare_commit(request, answered, context, services, snapshot)
+    elif not refused_topics:
+        # It stands, and waits for other replicas.
+        prepare_commit(request, refusal_of(request, ErrorCode.NONE), context, services, snapshot)
     return answered
-
-
-def _refusal(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> OffsetCommitResponseTopic:
-    partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes]
-    return OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=partitions)

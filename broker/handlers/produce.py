@@ -142,6 +142,8 @@ class _Produce:
             operation = DelayedProduce(self.awaited, response, connection)
             connection.parked[operation] = None
             watching = [awaited.partition.high_watermark_moved for awaited in self.awaited]
+            if request is not None:
+                self._prepare(request)
             self._services.purgatory.park(operation, watching, self._timeout_ms)
             return operation.promise
         if request is not None:
@@ -245,7 +247,8 @@ class _Produce:
         leader_epoch = partition.role.leader_epoch
         try:
             if self._begun and data.index in self._begun:
-                result = self._outcome(data.index)
+                leader_epoch, outcome = self._begun.pop(data.index)
+                result = _appended(outcome)
             else:
                 result = partition.append(records, self._acks, self._version, self._now_ms, guard=guard)
         except BrokerError as failure:
@@ -269,13 +272,6 @@ class _Produce:
         if self._acks == -1:
             self.awaited.append(Awaited(partition, leader_epoch, last_offset + 1, answer))
         return answer
-
-    def _outcome(self, index: int) -> AppendResult:
-        """What the short way has done already. Raises UnflushedError."""
-        outcome = self._begun.pop(index)
-        if isinstance(outcome, UnflushedError):
-            raise outcome
-        return outcome
 
     def _refuse_topic(self, asked: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
         self.failure = BrokerError(code)
@@ -343,6 +339,13 @@ _WITHOUT_LOG_START: Final = frozenset(
 )
 """Errors whose answer leaves the log start offset out, as Kafka's does."""
 _REJECTED_BYTES: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+def _appended(outcome: AppendResult | UnflushedError) -> AppendResult:
+    """What the short way has done already. Raises UnflushedError."""
+    if isinstance(outcome, UnflushedError):
+        raise outcome
+    return outcome
 
 
 def _refused(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:

@@ -39,7 +39,7 @@ Received = tuple[memoryview, int, int]
 
 
 class Owner(Protocol):
-    """A network thread, as its connections know it. `call` and `defer` by any thread, the rest by that one."""
+    """A network thread, as its connections know it. `call`, `defer`, `wake`, `go_on` by any thread."""
 
     @property
     def buffers(self) -> "BufferPool": ...
@@ -56,6 +56,14 @@ class Owner(Protocol):
         self, connection: "Connection", work: Callable[[], None], at_end: Callable[[], None] | None = None, /
     ) -> None:
         """See `RequestQueue.defer`."""
+        ...
+
+    def wake(self, connection: "Connection", /) -> None:
+        """See `RequestQueue.wake`. Any thread."""
+        ...
+
+    def go_on(self, connection: "Connection", /) -> None:
+        """See `RequestQueue.go_on`. Any thread."""
         ...
 
     def watch_writable(self, connection: "Connection") -> None: ...

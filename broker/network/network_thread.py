@@ -72,6 +72,8 @@ class NetworkThread(LoopThread):
         self.answered: Final = on_answered
         """`RequestLog.answered`, of the one that `broker/server.py` makes."""
         self.defer: Final = queue.defer
+        self.wake: Final = queue.wake
+        self.go_on: Final = queue.go_on
         self._on_rejected = on_rejected
         self._gate = threading.Lock()
         self._stopped = False
@@ -316,7 +318,7 @@ class NetworkThread(LoopThread):
         if not has_turn and any([each.waits_for_client for each in list(connection.parked)]):
             # Behind a fetch that waits, for minutes maybe; not where records are on their way.
             frames = apart(frames)
-        is_at_rest = not pending and not answers.slots
+        is_at_rest = not pending
         for frame in frames:
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes

@@ -60,6 +60,15 @@ class RequestQueue:
         connection.deferred = work
         self.put(connection)
 
+    def go_on(self, connection: "Connection") -> None:
+        """Whoever held a connection's `running` until its request was answered gives it to the next one."""
+        if connection.pending:
+            self.put(connection)
+        else:
+            connection.running.release()
+            # One may have come after the look.
+            self.wake(connection)
+
     def wake(self, connection: "Connection") -> None:
         """Queue a connection if it has requests, may run them, and nobody runs it."""
         if connection.pending and not connection.congested and connection.running.acquire(blocking=False):

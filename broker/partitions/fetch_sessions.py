@@ -107,6 +107,11 @@ class FetchSession:
         )
         self._lock = Lock()
 
+    @property
+    def read_count(self) -> int:
+        """How many of its partitions the next fetch reads."""
+        return len(self.partitions)
+
     def end(self) -> None:
         """It is over: nobody goes on with it."""
 
@@ -196,12 +201,12 @@ class FetchSessions:
             return self._count_partitions()
 
     def partition_count_of(self, request: FetchRequest) -> int:
-        """How many partitions the session holds that the request goes on with, if it does."""
+        """How many partitions the session has to be read that the request goes on with, if it does."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return 0
         with self._lock:
             session = self._sessions.get(request.session_id)
-        return 0 if session is None else len(session.partitions)
+        return 0 if session is None else session.read_count
 
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, changes: Changes
@@ -239,6 +244,15 @@ class FetchSessions:
             if session.id in self._sessions:
                 self._sessions.move_to_end(session.id)
         return session, asked
+
+    def touch(self, session: FetchSession) -> bool:
+        """Note that it is used; False if it has been ended, or evicted."""
+        with self._lock:
+            if self._sessions.get(session.id) is not session:
+                return False
+            session.last_used_ms = self._now_ms()
+            self._sessions.move_to_end(session.id)
+            return True
 
     def open(
         self,

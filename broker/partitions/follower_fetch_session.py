@@ -1,7 +1,8 @@
 """A follower's fetch session at its leader: a fetch reads what is fresh (`session_news.py`), not all that is in it."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.fetch_sessions import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class FollowerFetchSession(FetchSession):
     """Threads: as FetchSession; `fresh_news` guards itself."""
 
-    __slots__ = ("_replica_id", "_unnamed", "_watched", "fresh_news")
+    __slots__ = ("_replica_id", "_unnamed", "_unseen", "_watched", "fresh_news")
 
     is_watched = True
 
@@ -46,10 +47,16 @@ class FollowerFetchSession(FetchSession):
         self._replica_id: Final = replica_id
         self._watched: OrderedDict[Identity, WatchedPartition] = OrderedDict()
         self.partitions = self._watched  # type: ignore[assignment]  # a dictionary takes other kinds, nobody puts any in
+        self._unseen: list[WatchedPartition] = []
+        """Those that `look_around` has still to look at; it belongs to the session's requests."""
         self._unnamed: set[WatchedPartition] = set()
         """Those of topics that this broker had not heard of when they were asked for."""
         for key, partition in asked:
             self._ask(key, partition)
+
+    @property
+    def read_count(self) -> int:
+        return len(self.fresh_news.fresh)
 
     def end(self) -> None:
         with self._lock:
@@ -79,13 +86,35 @@ class FollowerFetchSession(FetchSession):
             self.epoch = epoch_after(epoch) if self._watched else FINAL_EPOCH
         return self.take()
 
+    def take_in(self, epoch: int, asked: Sequence[tuple[bytes, FetchPartition]]) -> int | None:
+        """As `go_on`, of a fetch that names partitions it has read before and forgets none: the next fetch's epoch.
+
+        None, and nothing has changed, if that can't be said of it.
+        """
+        with self._lock:
+            if epoch != self.epoch or epoch <= 0 or self._unnamed or not self.uses_topic_ids:
+                return None
+            entries = [self._watched.get((topic_id, partition.partition)) for topic_id, partition in asked]
+            for entry in entries:
+                if entry is None or entry.partition is None:
+                    return None
+            fresh = self.fresh_news.fresh
+            for entry, (_, partition) in zip(entries, asked, strict=True):
+                assert entry is not None
+                entry.asked = partition
+                fresh[entry] = None
+            self.epoch = epoch_after(epoch)
+            return self.epoch
+
     def take(self) -> Asked:
         """What is fresh, to be read now."""
+        return [(entry.key, entry.asked) for entry in self.take_entries()]
+
+    def take_entries(self) -> list[WatchedPartition]:
+        """The same, with what is remembered of it."""
         watched, by_id = self._watched, self.uses_topic_ids
         return [
-            (entry.key, entry.asked)
-            for entry in self.fresh_news.take()
-            if entry is watched.get(entry.key[1:] if by_id else entry.key)
+            entry for entry in self.fresh_news.take() if entry is watched.get(entry.key[1:] if by_id else entry.key)
         ]
 
     def wait(
@@ -118,11 +147,17 @@ class FollowerFetchSession(FetchSession):
                 self.fresh_news.fresh[entry] = None
 
     def look_around(self, now_ms: int, lag_time_max_ms: int, broker_epoch: int) -> None:
-        """Every now and then, look at all partitions: what nobody tells of is found then. Not under a lock."""
-        if not self.fresh_news.refresh_due(now_ms, min(REFRESH_MS, lag_time_max_ms // 4)):
+        """Look at some of the partitions, at all in `REFRESH_MS`, for what nobody tells of. Not under a lock."""
+        share = self.fresh_news.refresh_due(now_ms, min(REFRESH_MS, lag_time_max_ms // 4))
+        if not share:
             return
         fresh = self.fresh_news.fresh
-        for entry in list(self._watched.values()):
+        for _ in range(ceil(share * len(self._watched))):
+            if not self._unseen:
+                self._unseen = list(self._watched.values())
+            if not self._unseen:
+                return
+            entry = self._unseen.pop()
             if entry not in fresh:
                 entry.look_again(broker_epoch)
 

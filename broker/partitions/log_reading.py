@@ -167,7 +167,8 @@ class Reading:
             records=b"",
         )
         self.answer = answer
-        if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
+        has_all = role is not None and end_offset == asked.fetch_offset and has_same_end(log, asked)
+        if has_all or (asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer)):
             return
         if limits.prefers is not None and _prefers_another(partition, asked, limits.prefers, answer):
             return
@@ -215,6 +216,8 @@ class Reading:
         partition = self.partition
         if partition is None:
             return True
+        if limits.replica_id != CONSUMER:
+            return is_available(partition, self.asked, limits)
         log = partition.log
         role = partition.role
         if log is None or not (role.is_leader or limits.reads_followers):
@@ -223,8 +226,6 @@ class Reading:
             return True
         offset = self.asked.fetch_offset
         log_end_offset = log.log_end_offset
-        if not limits.is_consumer:
-            return log_end_offset != offset and not _is_held_back(log, role, limits)
         end_offset = log.last_stable_offset if limits.wants_committed else log.high_watermark
         # Between that end and the log's there is nothing to read yet, and nothing wrong.
         return offset < end_offset or offset > log_end_offset
@@ -273,6 +274,14 @@ class Reading:
         return self.size_bytes
 
 
+def is_available(partition: Partition, asked: FetchPartition, limits: ReadLimits) -> bool:
+    """Whether there is anything to read for who is no consumer, an error included. Cheap: looks at offsets only."""
+    log, role = partition.log, partition.role
+    if log is None or not role.is_leader or asked.current_leader_epoch not in (-1, role.leader_epoch):
+        return True
+    return log.log_end_offset != asked.fetch_offset and not _is_held_back(log, role, limits)
+
+
 def refused(index: int, code: ErrorCode) -> PartitionData:
     """An entry without data."""
     return PartitionData(
@@ -310,6 +319,11 @@ def _is_held_back(log: "PartitionLog", role: "PartitionRole", limits: ReadLimits
     """Whether a follower gets nothing now, though there is something: the rate of throttled replicas is reached."""
     throttle = limits.throttle
     return throttle is not None and throttle.holds_back(log, is_in_sync=limits.replica_id in role.isr)
+
+
+def has_same_end(log: "PartitionLog", asked: FetchPartition) -> bool:
+    """Whether a follower that has as many records has the same ones: its last is of the epoch that ours is of."""
+    return asked.last_fetched_epoch in (-1, log.epochs.latest_epoch)
 
 
 def _diverges(log: "PartitionLog", asked: FetchPartition, answer: PartitionData) -> bool:

@@ -5,11 +5,11 @@ rules are those of a cluster all the same.
 """
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.follower_progress import FollowerProgress, broker_epochs, met
+from kavka.broker.partitions.partition_waits import PartitionWaits, committed
 from kavka.broker.partitions.replication import (
     Replication,
     after_answer,
@@ -21,8 +21,7 @@ from kavka.broker.partitions.replication import (
     outcome_counted,
     tell_of_loss,
 )
-from kavka.broker.partitions.role import NO_EPOCH, NO_ROLE, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
-from kavka.broker.waiting.purgatory import WatchList
+from kavka.broker.partitions.role import NO_EPOCH, RECOVERING, GrantedIsr, PartitionRole, PendingIsr
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from kavka.storage.append_result import Origin
@@ -37,25 +36,20 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 
-class Partition:
+class Partition(PartitionWaits):
     """One partition on this broker.
 
     Threads: `role` is one immutable value, swapped whole under `_lock` and read without it by any thread; who needs
     several of its fields reads it once. `followers` changes under `_lock`. `log` is set with the role; there is none
-    while the partition is offline. The high watermark belongs to the log. Watch lists are checked with no lock held.
+    while the partition is offline. The high watermark belongs to the log.
     """
 
     __slots__ = (
         "_broker_id",
-        "_lock",
         "_replication",
-        "data_arrived",
         "followers",
-        "high_watermark_moved",
         "index",
         "is_unproven",
-        "log",
-        "role",
         "topic",
         "topic_id",
     )
@@ -63,21 +57,15 @@ class Partition:
     def __init__(
         self, broker_id: int, topic: str, index: int, topic_id: bytes, replication: Replication | None = None
     ) -> None:
+        super().__init__()
         self._broker_id = broker_id
-        self._lock = threading.Lock()
         self._replication = alone() if replication is None else replication
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.log: PartitionLog | None = None
-        self.role = NO_ROLE
         self.is_unproven = False
         """Whether its records went with a replaced disk, and it has not caught up since: it must not lead."""
         self.followers: dict[int, FollowerProgress] = {}
-        self.data_arrived = WatchList()
-        """Fetches that wait for data (consumers for the high watermark, followers for the end)."""
-        self.high_watermark_moved = WatchList()
-        """Produces with acks=all, DeleteRecords, and whatever else waits for replication."""
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -96,12 +84,6 @@ class Partition:
     def is_under_min_isr(self) -> bool:
         """Whether too few replicas are in sync for acks=all; Kafka never asks for more than are assigned."""
         return is_under_min_isr(self.log, self.role)
-
-    @property
-    def has_enough_copies(self) -> bool:
-        """Whether acks=all holds for what is committed now: counts those too who are about to be added to the ISR."""
-        log, role = self.log, self.role
-        return log is None or len(role.maximal_isr) >= role.effective_min_isr(log.config.min_insync_replicas)
 
     def leader_log(self) -> "PartitionLog":
         """The log, if this broker leads. Raises BrokerError NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR (offline)."""
@@ -244,13 +226,6 @@ class Partition:
                 self._advance_high_watermark()
         return result
 
-    def appended(self) -> None:
-        """Wake what waits for data or for the high watermark. No lock may be held."""
-        if self.data_arrived.operations:
-            self.data_arrived.check()
-        if self.high_watermark_moved.operations:
-            self.high_watermark_moved.check()
-
     def check_follower(self, replica_id: int, claimed_epoch: int) -> "tuple[PartitionLog, PartitionRole]":
         """What a follower's fetch may read, before it does: (log, role). See `follower_fetched`.
 
@@ -283,19 +258,20 @@ class Partition:
         leader_end_offset: int,
         log_start_offset: int = -1,
         broker_epoch: int = -1,
-    ) -> None:
+    ) -> bool:
         """A follower has everything below `fetch_offset`: move the high watermark, and the ISR, if that is due.
 
         Called when the fetch's epoch, offset and last fetched epoch were checked (`check_follower`, the read), in the
         role's `leader_epoch` of then: in another one it does not count any more. `leader_end_offset` is the log's end
         from before the read; `broker_epoch` that of the fetch (v15), else -1. No lock may be held.
+        True: who waits for it has to be told, by `committed`.
         Raises BrokerError NOT_LEADER_OR_FOLLOWER where a later incarnation of that broker has fetched already.
         """
         replication = self._replication
         with self._lock:
             role, log, follower = self.role, self.log, self.followers.get(replica_id)
             if not role.is_leader or role.leader_epoch != leader_epoch or log is None or follower is None:
-                return
+                return False
             if follower.broker_epoch is not None and -1 < broker_epoch < follower.broker_epoch:
                 raise BrokerError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has a later epoch than {broker_epoch}"
@@ -311,8 +287,7 @@ class Partition:
             moved = self._advance_high_watermark()
         if pending is not None:
             replication.propose(self, pending)
-        if moved or begins_later:
-            self.appended()
+        return moved or begins_later
 
     def shrink_isr(self) -> None:
         """Ask for an ISR without those who lag; to be called every half `replica.lag.time.max.ms`. No lock held."""
@@ -350,7 +325,7 @@ class Partition:
             moved = self._advance_high_watermark()
         logger.info("ISR of %r: asked for %s, answered %s", self, pending.isr, answer)
         if moved:
-            self.appended()
+            committed((self,))
         return False
 
     def take_offline(self) -> None:
@@ -365,11 +340,6 @@ class Partition:
             self.role = self.role._replace(is_leader=False, is_sole=False)
             if self.log is not None:
                 self.log.follow_leader_epoch(NOBODYS_EPOCH)
-
-    def wake_all(self) -> None:
-        """Have everything that waits look again. No lock may be held."""
-        self.high_watermark_moved.check()
-        self.data_arrived.check()
 
     def _epoch_after(self, epoch: int, refusal: BrokerError, *, is_fixed: bool) -> int:
         """The epoch that began here under an append in `epoch`, which goes on in it as in Kafka. Raises `refusal`."""

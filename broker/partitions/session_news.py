@@ -9,19 +9,23 @@ the leader is told too that the follower goes on fetching what it did not name.
 """
 
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kavka.broker.partitions.fetch_sessions import FetchedPartition, Key
+from kavka.broker.partitions.log_reading import has_same_end
+from kavka.broker.partitions.partition_waits import committed
 from kavka.protocol.errors import BrokerError
 from kavka.protocol.messages.fetch import FetchPartition
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
-    from kavka.broker.waiting.purgatory import WatchList
 
 REFRESH_MS: Final = 2_000
-"""How often at most all of a session's partitions are looked at."""
+"""How often all of a session's partitions are looked at."""
+LEAST_SHARE: Final = 1 / 32
+"""Of them, to be looked at at once."""
 
 
 class Waiting(Protocol):
@@ -32,7 +36,7 @@ class Waiting(Protocol):
 
 
 class WatchedPartition(FetchedPartition):
-    """One partition in a follower's session, which hears of its changes as those do that wait for data.
+    """One partition in a follower's session, which hears of its changes (`partition_waits.Follows`).
 
     Threads: `partition` is set under the lock of `news`, `key` under the session's.
     """
@@ -53,8 +57,8 @@ class WatchedPartition(FetchedPartition):
         if self.partition is partition:
             return
         self.leave()
-        watching = partition.data_arrived.operations
-        for other in list(watching):
+        sessions = partition.sessions
+        for other in list(sessions):
             # A session that its follower has lost is not ended by anybody: here another one takes its place.
             if isinstance(other, WatchedPartition) and other.replica_id == self.replica_id:
                 other.leave()
@@ -62,7 +66,7 @@ class WatchedPartition(FetchedPartition):
         with self.news.lock:
             if not self.news.is_over:
                 self.partition = partition
-                watching[self] = None
+                sessions[self] = None
 
     def leave(self) -> None:
         """Hear of no more changes."""
@@ -70,12 +74,39 @@ class WatchedPartition(FetchedPartition):
         with self.news.lock:
             partition, self.partition = self.partition, None
             if partition is not None:
-                partition.data_arrived.operations.pop(self, None)
+                partition.sessions.pop(self, None)
 
-    def try_complete(self, _changed: "WatchList | None" = None) -> bool:
-        """Called as for those that wait for data, which this one never stops to do."""
+    def end_moved(self) -> None:
+        """See Follows."""
         self.news.add(self)
-        return False
+
+    def is_news(self) -> None:
+        """See Follows."""
+        self.news.fresh[self] = None
+
+    def has_all(self, hosted: "Mapping[tuple[str, int], Partition]") -> bool:
+        """Whether the follower asks for what comes behind the leader's end, as one whose history is the leader's."""
+        partition, asked = self.partition, self.asked
+        if partition is None or hosted.get((self.key[0], self.key[2])) is not partition:
+            return False
+        log, role = partition.log, partition.role
+        return (
+            log is not None
+            and role.is_leader
+            and role.leader_epoch == asked.current_leader_epoch
+            and self.replica_id in role.replicas
+            and log.log_end_offset == asked.fetch_offset
+            and has_same_end(log, asked)
+        )
+
+    def was_told(self) -> bool:
+        """Whether the follower knows where the leader's log begins, and what is committed."""
+        log = None if self.partition is None else self.partition.log
+        return (
+            log is not None
+            and log.high_watermark == self.high_watermark
+            and log.log_start_offset == self.log_start_offset
+        )
 
     def look_again(self, broker_epoch: int) -> None:
         """See whether what was told is out of date; if not, the follower has all, and goes on to fetch."""
@@ -92,14 +123,15 @@ class WatchedPartition(FetchedPartition):
                 and log.log_start_offset == self.log_start_offset
             ):
                 with suppress(BrokerError):
-                    partition.follower_fetched(
+                    if partition.follower_fetched(
                         self.replica_id,
                         asked.fetch_offset,
                         leader_epoch=role.leader_epoch,
                         leader_end_offset=end_offset,
                         log_start_offset=asked.log_start_offset,
                         broker_epoch=broker_epoch,
-                    )
+                    ):
+                        committed((partition,))
                     return
         self.news.fresh[self] = None
 
@@ -142,9 +174,13 @@ class SessionNews:
             self.fresh.pop(entry, None)
         return taken
 
-    def refresh_due(self, now_ms: int, every_ms: int) -> bool:
-        """Whether all partitions are to be looked at; True once in that time."""
-        if now_ms - self._refreshed_ms < every_ms:
-            return False
+    def refresh_due(self, now_ms: int, every_ms: int) -> float:
+        """Which share of the partitions is to be looked at now, so that it is all of them in that time; a few at once.
+
+        To look at all at a time would hold up, for milliseconds, whatever else the thread has to do.
+        """
+        share = (now_ms - self._refreshed_ms) / max(every_ms, 1)
+        if share < LEAST_SHARE:
+            return 0.0
         self._refreshed_ms = now_ms
-        return True
+        return min(share, 1.0)

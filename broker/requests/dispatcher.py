@@ -148,11 +148,8 @@ class Dispatcher:
                 connection.hold_up_large(context)
             if effects_complete:
                 self._queue.wake(connection)
-            elif connection.pending:
-                self._queue.put(connection)
             else:
-                connection.running.release()
-                self._queue.wake(connection)
+                self._queue.go_on(connection)
             if not connection.reading:
                 connection.thread.call(connection.thread.resume, connection)
 

@@ -6,15 +6,17 @@ ordinary way, which decides again from the beginning and knows nothing of this o
 
     prepared_produce.py    appends at once, where nothing but correlation id and records has changed
     prepared_commit.py     commits at once, where nothing but correlation id and offsets has changed
+    prepared_fetch.py      waits for data, where a follower's fetch differs from the last by what it names
     prepared_group.py      nothing is done at once; but in a small group a network thread may go the ordinary way
     SMALL, TAILING         the same: always, or in a fetch at the end of the log
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
+    from kavka.broker.network.connection import Connection
 
 _HEAD: Final = Struct(">Ii")
 HEAD_SIZE_BYTES: Final = _HEAD.size
@@ -23,6 +25,19 @@ read_head: Final = _HEAD.unpack_from
 """(API key and version as one number, correlation id) of a frame."""
 CLOSES: Final = b"closes"
 """Stands for the answer where a request closes its connection; no answer is as short."""
+
+
+class Later(Protocol):
+    """An answer that comes later, and a place among those of its connection (`answers.Slot`)."""
+
+    def park(
+        self, connection: "Connection", received_ns: int, started_ns: int, done_ns: int, is_inline: bool, /
+    ) -> bool:
+        """Take the next place among the answers, and wait. False: whoever answers it goes on with the connection.
+
+        Called by who runs the connection, once all before it that were ready are written; no lock held.
+        """
+        ...
 
 
 class Prepared:
@@ -36,9 +51,10 @@ class Prepared:
     closing_reason: str = ""
     """Why CLOSES."""
 
-    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | Later | None:
         """Run a request to its whole answer (empty: it gets none); None if the request has to take the ordinary way.
 
+        A Later where the answer has to wait: the caller parks it.
         CLOSES if it failed and has no answer that could say so: the caller writes the answers before it and closes.
         Unless `may_wait`, whatever would wait for a disk is left to the ordinary way, and so is a request above 16 KiB
         that costs more than writing its bytes, or one that would be unpacked. Raises nothing.

@@ -3,20 +3,31 @@
 A member commits for the same partitions again and again; but for the correlation id and the offsets its requests are
 the same bytes. A connection remembers the last one that repeated itself: the bytes between the offsets, the records
 that were written, the encoded answer. The next such request sets the offsets in the records and goes to the group's
-shard, which decides as ever. Whatever does not fit, is refused, or cannot be answered at once takes the ordinary way,
-which does it again: to commit the same offset twice is to commit it.
+shard, which decides as ever; where there are other replicas, the answer waits in the log's queue for them
+(`waiting/offset_queue.py`). Whatever does not fit or is refused takes the ordinary way, which does it again: to commit
+the same offset twice is to commit it.
 
     request   head (key, version, correlation id: 8 bytes) | piece | offset i64 | piece | offset i64 | ... | piece
     answer    head | rest
 """
 
 import struct
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared, read_head
+from kavka.coordinator.runtime.append_errors import told_to_clients
 from kavka.protocol.codec import encode
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import ResponseHead, decode_request_header
-from kavka.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kavka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from kavka.protocol.records.batch import Codec
 
 if TYPE_CHECKING:
@@ -24,6 +35,7 @@ if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
     from kavka.broker.requests.handling import Context
     from kavka.broker.services import Services
+    from kavka.broker.waiting.awaited_answer import AwaitedAnswer
     from kavka.coordinator.group.offsets.repeated import RepeatedCommit
     from kavka.coordinator.group.shard import GroupShard
     from kavka.coordinator.runtime.result import Result
@@ -86,13 +98,12 @@ class PreparedCommits(Prepared):
     def forget(self) -> None:
         self._shape = None
 
-    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
         shape = self._shape
         if shape is None or frame.nbytes != shape.size_bytes:
             return None
-        services = self._services
-        if shape.snapshot_token is not services.metadata.current.token:
-            # The topic may have gone.
+        snapshot = self._services.metadata.current
+        if shape.snapshot_token is not snapshot.token and not shape.still_holds(snapshot):
             self._shape = None
             return None
         answer = shape.commit(frame)
@@ -108,13 +119,15 @@ class CommitShape:
     __slots__ = (
         "_answer",
         "_answer_size_bytes",
-        "_coordinated",
+        "_head",
+        "_key",
         "_key_version",
-        "_pack_head",
         "_pieces",
         "_positions",
         "_repeated",
         "_run_at_once",
+        "_services",
+        "_topic_ids",
         "counter",
         "offset_count",
         "size_bytes",
@@ -137,8 +150,9 @@ class CommitShape:
         self.snapshot_token = snapshot.token
         self.uses = 0
         groups = services.groups
-        hosted = services.replicas.partitions
-        self._coordinated = hosted.get((groups.topic.name, groups.partition_of(repeated.request.group_id)))
+        self._services = services
+        self._key = (groups.topic.name, groups.partition_of(repeated.request.group_id))
+        self._topic_ids = {topic.name: snapshot.topic_id(topic.name) for topic in repeated.request.topics}
         (self._key_version, _) = read_head(frame)
         starts = [HEAD_SIZE_BYTES, *(position + OFFSET_SIZE_BYTES for position in positions)]
         ends = [*positions, len(frame)]
@@ -152,9 +166,23 @@ class CommitShape:
         self._repeated = repeated
         self._answer = answer
         self._answer_size_bytes = head.counted_size_bytes + len(answer)
-        self._pack_head = head.pack
+        self._head = head
 
-    def commit(self, frame: memoryview) -> bytes | None:
+    def still_holds(self, snapshot: "MetadataSnapshot") -> bool:
+        """Whether another snapshot of the cluster has the topics of this commit as they were: then it is known too.
+
+        Metadata that concern others, or these topics' leaders, change nothing here.
+        """
+        for topic in self._repeated.request.topics:
+            known = snapshot.topic(topic.name)
+            if known is None or known.topic_id != self._topic_ids[topic.name]:
+                return False
+            if any([known.partition(partition.partition_index) is None for partition in topic.partitions]):
+                return False
+        self.snapshot_token = snapshot.token
+        return True
+
+    def commit(self, frame: memoryview) -> "bytes | AwaitedAnswer | None":
         """As `PreparedCommits.run`, for a frame of the same size."""
         # A view is compared, and read, at twice the cost of copying these few bytes first.
         data = frame.tobytes()
@@ -164,21 +192,43 @@ class CommitShape:
         for start, end, piece in self._pieces:
             if data[start:end] != piece:
                 return None
-        coordinated = self._coordinated
-        if coordinated is None or not coordinated.role.is_sole:
-            # Coordinated elsewhere, maybe, or to be answered when others have it.
+        key, hosted = self._key, self._services.replicas.partitions
+        if key not in hosted:
+            # Coordinated elsewhere.
             return None
-        source = coordinated.log
+        coordinated = hosted[key]
+        source, leader_epoch = coordinated.log, coordinated.role.leader_epoch
         if source is None or source.flushes_by_count:
             # The answer waits for the disk, and this way only knows answers that are there at once.
             return None
         for value, position in self._positions:
             (value.offset,) = _OFFSET(data, position)
         try:
-            stands = self._run_at_once(coordinated.index, self._decide)
+            end_offset = self._run_at_once(coordinated.index, self._decide)
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers and logs it
             return None
-        return self._pack_head(self._answer_size_bytes, correlation_id) + self._answer if stands else None
+        if end_offset is None:
+            return None
+        if source.high_watermark >= end_offset and coordinated.role.is_sole:
+            return self._head.pack(self._answer_size_bytes, correlation_id) + self._answer
+        # Not needed by a broker that stands alone.
+        from kavka.broker.waiting.awaited_answer import AwaitedAnswer
+
+        return AwaitedAnswer(
+            OFFSET_COMMIT_KEY,
+            self._repeated.api_version,
+            [(coordinated, leader_epoch, end_offset)],
+            partial(self._awaited_answer, correlation_id),
+            self._services.config.current.offsets_commit_timeout_ms,
+            self._services.purgatory,
+        )
+
+    def _awaited_answer(self, correlation_id: int, codes: Sequence[ErrorCode]) -> bytes:
+        if not codes[0]:
+            return self._head.pack(self._answer_size_bytes, correlation_id) + self._answer
+        # The request's names stay; its offsets may be those of a later one.
+        refused = refusal_of(self._repeated.request, told_to_clients(BrokerError(codes[0])).code)
+        return self._head.framed(correlation_id, encode(refused, self._repeated.api_version))
 
     def _decide(self, shard: "GroupShard") -> "Result":
         return shard.repeat_commit(self._repeated)
@@ -203,6 +253,22 @@ def prepare_commit(
         prepared = PreparedCommits(services)
         session.prepare(OFFSET_COMMIT_KEY, prepared)
     prepared.learn(request, response, context, snapshot)
+
+
+def refusal_of(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The same answer for each of the request's partitions; NONE: all of them are committed."""
+    return OffsetCommitResponse(
+        topics=[
+            topic_answer(each, [partition.partition_index for partition in each.partitions], code)
+            for each in request.topics
+        ]
+    )
+
+
+def topic_answer(asked: OffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> OffsetCommitResponseTopic:
+    """The same answer for each of these partitions of a topic."""
+    partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes]
+    return OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=partitions)
 
 
 def is_faultless(response: OffsetCommitResponse) -> bool:

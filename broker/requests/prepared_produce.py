@@ -3,10 +3,12 @@
 Producers send the same request again and again: client id, acks, timeout, topic and partition stay, only the
 correlation id and the records differ. A connection remembers the bytes in front of the records (the shape) and what
 they mean, so that the next such request costs a dictionary look-up instead of a decode, a look-up of the partition
-and an encode. What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which does the same
-again and says what is wrong: an append that raised has written nothing and left the bytes as they came. Only where the
-flush failed that was due is the batch in the log, and the answer is made here. A batch of a transaction goes the short
-way where the partition has that transaction open; its first batch, which has to be verified, is refused and goes round.
+and an encode. With acks=all and other replicas it appends like that, too, and waits in the partition's queue
+(`waiting/offset_queue.py`). What does not fit exactly, or fails, takes the ordinary way through the dispatcher, which
+does the same again and says what is wrong: an append that raised has written nothing and left the bytes as they came.
+Only where the flush failed that was due is the batch in the log, and the answer is made here. A batch of a transaction
+goes the short way where the partition has that transaction open; its first batch, which has to be verified, is refused
+and goes round.
 
 Requests for several partitions have a shape by topic (`topic_shape.py`). One that fails midway takes the ordinary way,
 too, which is told what has become of the batches before (`take_begun`).
@@ -17,19 +19,25 @@ too, which is told what has become of the batches before (`take_begun`).
 """
 
 import struct
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.partitions.role import NO_EPOCH
 from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
 from kavka.broker.requests.topic_shape import (
     FLEXIBLE_SINCE,
     MARKS,
+    NO_RECORDS,
     Batches,
     TopicShape,
     answer_with_marks,
     encoded_answer,
     topic_shape_of,
+    uncommitted,
 )
 from kavka.protocol.codec import encode
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from kavka.protocol.records.header import PRODUCER_POSITION, is_transactional, unpack_producer
@@ -38,8 +46,10 @@ from kavka.storage.append_result import AppendResult, UnflushedError
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
     from kavka.broker.partitions.partition import Partition
+    from kavka.broker.partitions.partition_waits import PartitionWaits
     from kavka.broker.requests.handling import Context
     from kavka.broker.services import Services
+    from kavka.broker.waiting.awaited_answer import AwaitedAnswer
 
 OLDEST_VERSION: Final = 5
 """From here on answers have the three numbers side by side."""
@@ -60,8 +70,8 @@ LONG_BYTES: Final = 16 * 1024
 Nor while those of a compressed batch are, however short it is: it may unpack to a thousand times its size.
 """
 
-Begun = dict[int, AppendResult | UnflushedError]
-"""What has become of the leading batches of a request, by partition: they were appended."""
+Begun = dict[int, tuple[int, AppendResult | UnflushedError]]
+"""What has become of the leading batches of a request, by partition, and the leader epoch from before: all appended."""
 
 _SIZE = struct.Struct(">i").unpack_from
 
@@ -80,6 +90,7 @@ class ProduceShape:
         "partition",
         "prefix",
         "suffix",
+        "timeout_ms",
         "version",
     )
 
@@ -87,6 +98,7 @@ class ProduceShape:
         self.key_version = version  # the key of Produce is 0, so both together are the version
         self.version = version
         self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
         self.is_transactional = request.transactional_id is not None
         self.partition = partition
         self.is_flexible = version >= FLEXIBLE_SINCE
@@ -95,6 +107,29 @@ class ProduceShape:
         self.head = head = ResponseHead(PRODUCE_KEY, version)
         self.pack = struct.Struct(f"{head.format}{len(self.prefix)}sqqq{len(self.suffix)}s").pack
         self.answer_size_bytes = head.counted_size_bytes + len(answer)
+
+    def awaited_answer(
+        self,
+        correlation_id: int,
+        first_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        codes: Sequence[ErrorCode],
+    ) -> bytes:
+        """The whole answer to what was appended and has waited. `codes`: what has become of it, one."""
+        if not codes[0]:
+            return self.pack(
+                self.answer_size_bytes,
+                correlation_id,
+                self.prefix,
+                first_offset,
+                log_append_time_ms,
+                log_start_offset,
+                self.suffix,
+            )
+        partition = self.partition
+        refused = uncommitted(partition.index, first_offset, log_append_time_ms, log_start_offset, codes[0])
+        return self.head.framed(correlation_id, encoded_answer(partition, [refused], self.version))
 
 
 class PreparedProduces(Prepared):
@@ -148,7 +183,7 @@ class PreparedProduces(Prepared):
         begun, self._begun = self._begun, None
         return begun[1] if begun is not None and begun[0] is frame else {}
 
-    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
         for end in self._lengths:
             shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
@@ -161,12 +196,12 @@ class PreparedProduces(Prepared):
             return None
         records = _records_at(frame, end, shape.is_flexible)
         partition = shape.partition
-        log = partition.log
-        if log is None or not partition.role.is_leader:
-            # It has gone, or is another by that name now: those that are led by others have gone as well, mostly.
-            self.forget()
+        log, role = partition.log, partition.role
+        if log is None or not role.is_leader:
+            # It has gone, is another's, or is another by that name now.
+            self._shapes = {front: each for front, each in self._shapes.items() if each.partition is not partition}
             return None
-        if records is None or (shape.acks == -1 and not partition.role.is_sole):
+        if records is None:
             return None
         if not may_wait and (
             log.flushes_by_count
@@ -187,10 +222,14 @@ class PreparedProduces(Prepared):
             return None
         cells.produced(partition.topic, 1, records.nbytes, 0 if duplicate else last_offset - first_offset + 1)
         # A repeated batch may have been flushed, and so be seen, only now.
-        if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+        if partition.data_arrived.operations or partition.high_watermark_moved.operations or partition.sessions:
             partition.appended()
         if shape.acks == 0:
             return b""
+        # By now: if there is no other, what was appended is committed.
+        if shape.acks == -1 and not partition.role.is_sole:
+            make = partial(shape.awaited_answer, correlation_id, first_offset, log_append_time_ms, log_start_offset)
+            return self._awaited(shape, [(partition, role.leader_epoch, last_offset + 1)], make)
         return shape.pack(
             shape.answer_size_bytes,
             correlation_id,
@@ -201,7 +240,18 @@ class PreparedProduces(Prepared):
             shape.suffix,
         )
 
-    def _run_topic(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | None:
+    def _awaited(
+        self,
+        shape: ProduceShape | TopicShape,
+        waits: "Sequence[tuple[PartitionWaits, int, int]]",
+        make: Callable[[Sequence[ErrorCode]], bytes],
+    ) -> "AwaitedAnswer":
+        # Not needed by a broker that stands alone.
+        from kavka.broker.waiting.awaited_answer import AwaitedAnswer
+
+        return AwaitedAnswer(PRODUCE_KEY, shape.version, waits, make, shape.timeout_ms, self._services.purgatory)
+
+    def _run_topic(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
         """As `run`, for several partitions of one topic."""
         if self._begun is not None and self._begun[0] is frame:
             return None
@@ -216,7 +266,9 @@ class PreparedProduces(Prepared):
             return None
         hosted = self._services.replicas.partitions
         batches = shape.batches(frame, end, hosted, may_wait, frame.nbytes > LONG_BYTES)
-        results = None if batches is None else self._append(shape, batches, frame)
+        # From before the append.
+        epochs = [partition.role.leader_epoch for partition, _ in batches or ()] if shape.acks == -1 else []
+        results = None if batches is None else self._append(shape, batches, frame, epochs)
         if batches is None or results is None:
             return None
         count = size_bytes = messages = 0
@@ -224,12 +276,23 @@ class PreparedProduces(Prepared):
             count += 1
             size_bytes += records.nbytes
             messages += 0 if duplicate else last_offset - first_offset + 1
-            if partition.data_arrived.operations or partition.high_watermark_moved.operations:
+            if partition.data_arrived.operations or partition.high_watermark_moved.operations or partition.sessions:
                 partition.appended()
         cells.produced(shape.topic, count, size_bytes, messages)
-        return b"" if shape.acks == 0 else shape.answer(correlation_id, batches, results)
+        if shape.acks == 0:
+            return b""
+        if shape.acks == -1 and not all([partition.role.is_sole for partition, _ in batches]):
+            kept = [(partition, NO_RECORDS) for partition, _ in batches]
+            waits = [
+                (partition, leader_epoch, result.last_offset + 1)
+                for (partition, _), leader_epoch, result in zip(batches, epochs, results, strict=True)
+            ]
+            return self._awaited(shape, waits, partial(shape.answer, correlation_id, kept, results))
+        return shape.answer(correlation_id, batches, results)
 
-    def _append(self, shape: TopicShape, batches: Batches, frame: memoryview) -> list[AppendResult] | None:
+    def _append(
+        self, shape: TopicShape, batches: Batches, frame: memoryview, epochs: Sequence[int]
+    ) -> list[AppendResult] | None:
         """None if one fails: the ordinary way goes on there, and has no traceback of ours."""
         results: list[AppendResult] = []
         now_ms = self._services.now_ms()
@@ -243,7 +306,8 @@ class PreparedProduces(Prepared):
         except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers or logs it
             outcomes = [*results]
         indexes = [partition.index for partition, _ in batches]
-        self._begun = (frame, dict(zip(indexes, outcomes, strict=False)))
+        known = zip(epochs or [NO_EPOCH] * len(batches), outcomes, strict=False)
+        self._begun = (frame, dict(zip(indexes, known, strict=False)))
         return None
 
     def _make_room(self) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.network.connection import LARGE_ANSWER_BYTES
 from kavka.broker.requests.handling import Context
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Later, Prepared
 from kavka.broker.requests.request_log import SLOW_NS, log_slow
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class RequestRunner:
             answer = prepared = None
             if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
                 prepared = session.prepared[frame[1]]
-                answer = None if slots else prepared.run(frame, cells, not is_inline)
+                answer = prepared.run(frame, cells, not is_inline)
             if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)
                 break
@@ -100,21 +100,23 @@ class RequestRunner:
             turn_ends_ns += USUAL_NS
             size += frame.nbytes
             connection.taken_bytes += frame.nbytes
-            if prepared is not None and answer is not None:
-                done_ns = now_ns()
-                runs += [(frame, received_ns, started_ns, done_ns)]
-                started_ns = done_ns
+            if answer is not None:
+                run = (frame, received_ns, started_ns, now_ns())
+                started_ns = run[-1]
                 if charged_size_bytes:
                     self._queue.release(charged_size_bytes)
-                if answer is CLOSES:
-                    _write(connection, ready, runs, cells)
-                    return self._hold(connection, count, prepared.closing_reason)
-                if answer:
-                    ready += [answer]
-                continue
+                if answer.__class__ is bytes and not slots:
+                    runs += [run]
+                    if answer is not CLOSES:
+                        ready += [answer] if answer else []
+                        continue
             if runs:
                 _write(connection, ready, runs, cells)
                 ready, runs = [], []
+            if prepared is not None and answer is not None:
+                if answer is not CLOSES and _put_in_turn(connection, answer, run, is_inline):
+                    continue
+                return self._hold(connection, count, prepared.closing_reason if answer is CLOSES else "")
             started_ns = self._run_ordinary(connection, received, started_ns, is_inline)
             if started_ns == HELD:
                 return self._hold(connection, count)
@@ -224,6 +226,20 @@ def _do_deferred(connection: "Connection") -> int:
     if work is not None and not connection.closed:
         work()
     return 0
+
+
+def _put_in_turn(connection: "Connection", answer: bytes | Later, run: Run, is_inline: bool) -> bool:
+    """Give an answer its place behind those that others wait for. False: the connection waits for it."""
+    if not isinstance(answer, bytes):
+        goes_on = answer.park(connection, *run[1:], is_inline)
+    else:
+        from kavka.broker.waiting.awaited_answer import MadeAnswer
+
+        # Also an empty one: it is counted in its turn.
+        connection.answers.slots.append(MadeAnswer(answer, connection, *run))
+        goes_on = True
+    connection.flush()
+    return goes_on
 
 
 def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells: "ThreadCells") -> None:

@@ -5,11 +5,12 @@ and what follows is read by hand: index, size and records of each partition.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.protocol.api import VERSIONS, ApiKey
 from kavka.protocol.codec import encode
-from kavka.protocol.errors import DecodeError
+from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -35,6 +36,8 @@ _INT = struct.Struct(">i").unpack_from
 _COUNT = struct.Struct(">i").pack
 
 Batches = list[tuple["Partition", memoryview]]
+NO_RECORDS: Final = memoryview(b"")
+"""Of a batch that has been appended: what waits keeps none."""
 
 
 class TopicShape:
@@ -49,6 +52,7 @@ class TopicShape:
         "_suffix",
         "_topic_id",
         "acks",
+        "timeout_ms",
         "topic",
         "version",
     )
@@ -56,6 +60,7 @@ class TopicShape:
     def __init__(self, request: ProduceRequest, version: int, partition: "Partition") -> None:
         self.version = version
         self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
         self.topic = partition.topic
         self._topic_id = partition.topic_id
         self._is_flexible = version >= FLEXIBLE_SINCE
@@ -91,7 +96,7 @@ class TopicShape:
         batches: Batches = []
         for index, records in found.items():
             partition = hosted.get((self.topic, index))
-            if partition is None or (self.acks == -1 and not partition.role.is_sole):
+            if partition is None:
                 return None
             log = partition.log
             if log is None or (self.version >= TOPIC_IDS_SINCE and partition.topic_id != self._topic_id):
@@ -103,9 +108,19 @@ class TopicShape:
             batches += [(partition, records)]
         return batches
 
-    def answer(self, correlation_id: int, batches: Batches, results: "list[AppendResult]") -> bytes:
-        """The whole answer: all batches were appended."""
+    def answer(
+        self, correlation_id: int, batches: Batches, results: "list[AppendResult]", codes: Sequence[ErrorCode] = ()
+    ) -> bytes:
+        """The whole answer: all batches were appended. `codes`: what has become of each since, if they waited."""
         head, pack, suffix = self._head, self._pack_entry, self._entry_suffix
+        if codes and any(codes):
+            answers = [
+                uncommitted(partition.index, first_offset, at_ms, start_offset, code)
+                for (partition, _), (first_offset, _, at_ms, start_offset, _), code in zip(
+                    batches, results, codes, strict=True
+                )
+            ]
+            return head.framed(correlation_id, encoded_answer(batches[0][0], answers, self.version))
         count = len(batches)
         parts = [self._prefix, bytes((count + 1,)) if self._is_flexible else _COUNT(count)]
         for (partition, _), (first_offset, _, log_append_time_ms, log_start_offset, _) in zip(
@@ -178,6 +193,19 @@ def answer_with_marks(index: int) -> PartitionProduceResponse:
         base_offset=MARKS[0],
         log_append_time_ms=MARKS[1],
         log_start_offset=MARKS[2],
+    )
+
+
+def uncommitted(
+    index: int, first_offset: int, log_append_time_ms: int, log_start_offset: int, code: ErrorCode
+) -> PartitionProduceResponse:
+    """The answer for a partition whose batch was appended, with what has become of it since."""
+    return PartitionProduceResponse(
+        index=index,
+        error_code=code,
+        base_offset=-1 if code is ErrorCode.NOT_LEADER_OR_FOLLOWER else first_offset,
+        log_append_time_ms=log_append_time_ms,
+        log_start_offset=log_start_offset,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.partitions.log_reading import Reading, ReadLimits
+from kavka.broker.partitions.log_reading import Reading, ReadLimits, is_available
 from kavka.broker.partitions.session_news import SessionNews, WatchedPartition
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS
 from kavka.broker.waiting.purgatory import DelayedOperation
@@ -45,17 +45,16 @@ class DelayedFollowerFetch(DelayedOperation):
 
     def heard_of(self, entry: WatchedPartition) -> None:
         """See `session_news.Waiting`."""
-        if self._reading(entry).available(self._limits):
+        if self._is_available(entry):
             self.try_complete()
 
     def is_satisfied(self) -> bool:
         found_bytes = 0
         for entry in list(self._news.fresh):
-            reading = self._reading(entry)
-            if reading.available(self._limits):
+            if self._is_available(entry):
                 if self._min_bytes <= 1:
                     return True
-                found_bytes += reading.weigh(self._limits, self._min_bytes)
+                found_bytes += Reading(entry.partition, entry.asked).weigh(self._limits, self._min_bytes)
         return found_bytes >= self._min_bytes
 
     def respond(self) -> None:
@@ -67,8 +66,9 @@ class DelayedFollowerFetch(DelayedOperation):
         else:
             settle()
 
-    def _reading(self, entry: WatchedPartition) -> Reading:
-        return Reading(entry.partition, entry.asked)
+    def _is_available(self, entry: WatchedPartition) -> bool:
+        partition = entry.partition
+        return partition is None or is_available(partition, entry.asked, self._limits)
 
     def _leave(self) -> None:
         self._news.waiting.pop(self, None)

@@ -34,19 +34,12 @@ class Awaited:
         """Whether the wait for this partition is over; sets the answer's error where it failed."""
         if self.settled:
             return True
-        partition = self.partition
-        log = partition.log
-        # In this order: while it has led since then, no other leader has moved the high watermark.
-        high_watermark = -1 if log is None else log.high_watermark
-        role = partition.role
-        if log is None or not role.has_led_since(self.leader_epoch):
+        code = self.partition.fate_of(self.leader_epoch, self.required_offset)
+        if code is not None:
             self.settled = True
-            self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            self.answer.base_offset = -1
-        elif high_watermark >= self.required_offset:
-            self.settled = True
-            if not partition.has_enough_copies:
-                self.answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            self.answer.error_code = code
+            if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self.answer.base_offset = -1
         return self.settled
 
 

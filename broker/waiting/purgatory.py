@@ -8,7 +8,7 @@ finds the operation satisfied first, or the timer, completes it: once.
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from kavka.broker.waiting.timer import Timer, TimerEntry
@@ -24,6 +24,17 @@ class Watcher(Protocol):
 
     def try_complete(self, changed: "WatchList | None" = None) -> bool:
         """There may be something new; True when that ended a wait. Any thread, with no lock held."""
+
+
+class Queue(Protocol):
+    """Where others wait than operations."""
+
+    @property
+    def entries(self) -> Collection[object]:
+        """Those who wait."""
+
+    def expire_all(self) -> None:
+        """Answer all of them: the broker stops."""
 
 
 class WatchList:
@@ -133,20 +144,25 @@ class Purgatory:
     """
 
     def __init__(self, timer: Timer) -> None:
-        self._timer = timer
+        self.timer: Final = timer
         self._parked: dict[DelayedOperation, None] = {}
+        self._queues: dict[Queue, None] = {}
 
     def park(self, operation: DelayedOperation, watching: Sequence[WatchList], timeout_ms: float) -> bool:
-        """Let `operation` wait for a change in `watching`, `timeout_ms` at most; True when it has ended already."""
+        """Let `operation` wait for a change in `watching`, `timeout_ms` at most; True when it has ended already.
+
+        One that watches nothing here must hear of changes by itself from before this call on.
+        """
         if operation.try_complete():
             return True
         operation._watching = watching
         for watched in watching:
             watched.operations[operation] = None
-        if not operation.try_complete():
+        # Who watches in a way of his own did so before.
+        if not (watching and operation.try_complete()):
             operation._purgatory = self
             self._parked[operation] = None
-            operation._entry = self._timer.schedule(operation.expire, timeout_ms)
+            operation._entry = self.timer.schedule(operation.expire, timeout_ms)
             if not operation.ended:
                 return False
         # It ended while it was being registered and scheduled: whoever ended it could not undo what came after.
@@ -173,21 +189,31 @@ class Purgatory:
         """An operation has ended: nothing of it stays here."""
         self._parked.pop(operation, None)
         if entry is not None:
-            self._timer.cancel(entry)
+            self.timer.cancel(entry)
 
     def expire_soon(self, operation: DelayedOperation) -> None:
         """Expire an operation before its time, on the timer's thread."""
-        self._timer.schedule(operation.expire, 0)
+        self.timer.schedule(operation.expire, 0)
 
     def expire_all(self) -> None:
         """Respond to everything that waits: the broker stops."""
         for operation in list(self._parked):
             operation.expire()
+        for queue in list(self._queues):
+            queue.expire_all()
+
+    def entered(self, queue: Queue) -> None:
+        """Somebody waits in a partition's queue."""
+        self._queues[queue] = None
+
+    def left(self, queue: Queue) -> None:
+        """Nobody does any more."""
+        self._queues.pop(queue, None)
 
     @property
     def size(self) -> int:
         """How many operations wait."""
-        return len(self._parked)
+        return len(self._parked) + sum([len(queue.entries) for queue in list(self._queues)])
 
 
 class _Bounded(DelayedOperation, Generic[T]):

@@ -82,10 +82,10 @@ class CoordinatorRuntime(Generic[S]):
         else:
             runner.run(operation, refused)
 
-    def run_at_once(self, partition: int, operation: Callable[[S], Result]) -> bool:
+    def run_at_once(self, partition: int, operation: Callable[[S], Result]) -> int | None:
         """Carry out a decision of records alone, if that is possible at once; see `ShardRunner.run_at_once`."""
         runner = self._runners.get(partition)
-        return runner is not None and runner.run_at_once(operation)
+        return None if runner is None else runner.run_at_once(operation)
 
     def run_all(self, operation: Callable[[S], Result], refused: Refused) -> int:
         """Carry out an operation on each shard that serves; how many they were.

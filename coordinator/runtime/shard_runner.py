@@ -141,16 +141,16 @@ class ShardRunner(Generic[S]):
                 carried.wrote = self._wrote
         self._deliver(carried, refused)
 
-    def run_at_once(self, operation: Callable[[S], Result]) -> bool:
-        """Carry out a decision of records alone, which nobody waits for: whether they stand, and are committed already.
+    def run_at_once(self, operation: Callable[[S], Result]) -> int | None:
+        """Carry out a decision of records alone: the offset that the high watermark must reach before it is answered.
 
-        No lock may be held. Raises what the operation raises, if no BrokerError; that is False, as is any refusal. Says
+        No lock may be held. Raises what the operation raises, if no BrokerError; that is None, as is any refusal. Says
         nothing of an append that fails: `run` is next, and meets it again.
         """
         with self.lock:
             shard = self.shard
             if shard is None or self.gone:
-                return False
+                return None
             self._wrote = False
             try:
                 stands = self._append(operation(shard)) is None
@@ -159,7 +159,7 @@ class ShardRunner(Generic[S]):
             wrote, end_offset = self._wrote, self._appended_offset
         if wrote:
             self._wake()
-        return stands and end_offset <= self.log.high_watermark
+        return end_offset if stands else None
 
     def end_transaction(
         self,

@@ -16,6 +16,7 @@ from kavka.broker.partitions.disk_notices import DiskNotices
 from kavka.broker.partitions.local_broker import LocalBroker
 from kavka.broker.partitions.log_reading import Reading, ReadLimits, read_all
 from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.partition_waits import committed
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.replication import Replication
 from kavka.broker.partitions.topic_adoption import known_partitions
@@ -336,14 +337,15 @@ class SimulatedBroker:
     def _note_progress(reading: Reading, replica_id: int, broker_epoch: int) -> None:
         assert reading.partition is not None
         try:
-            reading.partition.follower_fetched(
+            if reading.partition.follower_fetched(
                 replica_id,
                 reading.asked.fetch_offset,
                 leader_epoch=reading.leader_epoch,
                 leader_end_offset=reading.leader_end_offset,
                 log_start_offset=reading.asked.log_start_offset,
                 broker_epoch=broker_epoch,
-            )
+            ):
+                committed((reading.partition,))
         except BrokerError as failure:
             reading.refuse(failure.code)
 

@@ -10,6 +10,7 @@ from kavka.broker.network.connection import Connection
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.local_broker import LocalBroker
+from kavka.broker.partitions.partition_waits import committed
 from kavka.broker.partitions.replica_manager import Followers, ReplicaManager
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
@@ -207,9 +208,10 @@ class BrokerCore:
         """That follower has everything below `offset`."""
         partition = self.replicas.partitions[topic, index]
         end_offset = self.log(topic, index).log_end_offset
-        partition.follower_fetched(
+        if partition.follower_fetched(
             replica_id, offset, leader_epoch=partition.role.leader_epoch, leader_end_offset=end_offset
-        )
+        ):
+            committed((partition,))
 
     def ask(self, *frames: bytes) -> bytes:
         """All that the client gets back for frames that come together; no more once the connection closed, or waits."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.partition_waits import committed
 from kavka.broker.partitions.replication import Replication
 from kavka.broker.partitions.role import RECOVERED, GrantedIsr, PendingIsr, Proposer
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
@@ -77,7 +78,8 @@ class Hosted:
     def fetched(self, replica_id: int, offset: int, **more: Any) -> None:
         """A follower's fetch at the log as it is now."""
         where = {"leader_epoch": self.partition.role.leader_epoch, "leader_end_offset": self.log.log_end_offset}
-        self.partition.follower_fetched(replica_id, offset, **{**where, **more})
+        if self.partition.follower_fetched(replica_id, offset, **{**where, **more}):
+            committed((self.partition,))
 
     def grant(self, pending: PendingIsr, **more: Any) -> bool:
         """The controller agrees."""

@@ -31,7 +31,7 @@ def _session(number: int, size: int) -> FollowerFetchSession:
 
 
 def _watchers(*partitions: Partition) -> list[int]:
-    return [len(partition.data_arrived.operations) for partition in partitions]
+    return [len(partition.sessions) for partition in partitions]
 
 
 def test_a_session_that_was_ended_while_its_fetch_waited_watches_nothing_any_more() -> None:

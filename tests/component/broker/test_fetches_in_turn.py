@@ -42,7 +42,7 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
     core.ask(fetch_frame(1))
     core.ask(fetch_frame(2))
     core.stage.thread._client_ended(core.connection)
-    core.purgatory._timer.start()
+    core.purgatory.timer.start()
 
     def is_answered() -> bool:
         core.stage.settle()
@@ -51,7 +51,7 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
     core.socket.ended = True
     wait_until(is_answered, 20, "the fetches wait on")
 
-    core.purgatory._timer.stop()
+    core.purgatory.timer.stop()
     assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2]
     core.close()
 

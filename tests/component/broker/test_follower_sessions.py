@@ -242,7 +242,7 @@ def test_a_forgotten_partition_is_watched_no_more(new_core: NewCore) -> None:
     follower.append(1)
 
     assert shown(follower.send()) == {}
-    assert not follower.core.replicas.partitions[TOPIC, 1].data_arrived.operations
+    assert not follower.core.replicas.partitions[TOPIC, 1].sessions
 
 
 def test_a_new_session_takes_the_lost_ones_place(new_core: NewCore) -> None:
@@ -252,7 +252,7 @@ def test_a_new_session_takes_the_lost_ones_place(new_core: NewCore) -> None:
     found.sync()
     found.append(1)
 
-    assert len(core.replicas.partitions[TOPIC, 1].data_arrived.operations) == 1
+    assert len(core.replicas.partitions[TOPIC, 1].sessions) == 1
     assert set(shown(found.send())) == {1}
     # However late, it hears of all.
     assert set(shown(lost.send())) == {1}
@@ -265,7 +265,7 @@ def test_a_session_that_ends_watches_nothing(new_core: NewCore) -> None:
     follower.send(forget=(0, 1))
 
     partitions = follower.core.replicas.partitions
-    assert [len(partitions[TOPIC, index].data_arrived.operations) for index in range(2)] == [0, 0]
+    assert [len(partitions[TOPIC, index].sessions) for index in range(2)] == [0, 0]
     assert follower.core.services.fetch_sessions.size == 0
 
 

@@ -15,6 +15,7 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
 from kavka.coordinator.group.offsets.commit import COMMITS
 from kavka.protocol.errors import ErrorCode
+from tests.support.broker_handlers import topic_id_of
 from tests.support.group_core import OFFSETS, GroupCore, commit_frame
 from tests.support.log_managers import FailingFiles
 from tests.support.prepared_ways import watch_short_ways
@@ -110,25 +111,88 @@ def test_a_shape_is_forgotten_when_its_topic_goes(pair: Pair, short_ways: list[b
     assert short_ways == [False, True]
 
     for core in (pair.short, pair.ordinary):
-        core.create("another")
-    pair.ask(commit_frame(8, 3, [("visits", 0, 3)]))
-    pair.ask(commit_frame(8, 4, [("visits", 0, 4)]))
+        core.forget("visits")
+    refused = pair.ask(commit_frame(8, 3, [("visits", 0, 3)]))
+    assert refused[-5:-3] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.to_bytes(2, "big")
 
-    assert short_ways == [False, True, False, True]
+    assert short_ways == [False, True, False]
     pair.check_logs()
 
 
-def test_a_commit_that_more_replicas_have_to_get_waits_the_ordinary_way(pair: Pair, short_ways: list[bool]) -> None:
+def test_metadata_of_others_leave_a_shape_as_it_is(pair: Pair, short_ways: list[bool]) -> None:
     for number in range(3):
         pair.ask(commit_frame(8, number, [("visits", 0, number)]))
-    for core in (pair.short, pair.ordinary):
-        core.create(OFFSETS, leader_epoch=1, isr=(1, 2))
-        core.take_over()
-    for number in range(2):
-        assert pair.ask(commit_frame(8, 3 + number, [("visits", 0, 3 + number)])) == b""
 
-    assert True not in short_ways[2:]
+    for number in range(3, 6):
+        for core in (pair.short, pair.ordinary):
+            core.create(f"another-{number}")
+            core.create("visits", 3, leader_epoch=number)
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+
+    assert short_ways == [False, True, True, True, True]
     pair.check_logs()
+
+
+def replicated(pair: Pair) -> None:
+    for core in (pair.short, pair.ordinary):
+        core.create(OFFSETS, leader_epoch=1, isr=(1, 2, 3))
+        core.take_over()
+
+
+def replicate(pair: Pair, *replicas: int) -> bytes:
+    """These have all there is by now: what the client gets then."""
+    before = [len(core.socket.taken) for core in (pair.short, pair.ordinary)]
+    for core in (pair.short, pair.ordinary):
+        for each in replicas:
+            core.replicate(OFFSETS, each, core.log(OFFSETS).log_end_offset)
+        core.stage.settle()
+    short, ordinary = (
+        bytes(core.socket.taken[size:]) for core, size in zip((pair.short, pair.ordinary), before, strict=True)
+    )
+    assert short == ordinary
+    return short
+
+
+@pytest.mark.parametrize("version", [5, 8, 10])
+def test_commits_that_other_replicas_have_to_get_wait_for_them_on_the_short_way(
+    pair: Pair, short_ways: list[bool], version: int
+) -> None:
+    replicated(pair)
+    for number in range(5):
+        assert pair.ask(commit_frame(version, number, [("visits", 0, number)])) == b""
+    assert short_ways == [False, True, True, True]
+
+    assert replicate(pair, 2) == b""
+    assert replicate(pair, 3).count(b"visits" if version < 10 else topic_id_of("visits")) == 5
+    assert pair.short.purgatory.size == 0
+    pair.check_logs()
+
+
+@pytest.mark.parametrize("end", ["late", "lost", "too few"])
+def test_what_becomes_of_a_commit_that_waits_is_told_as_by_the_ordinary_way(
+    pair: Pair, short_ways: list[bool], end: str
+) -> None:
+    replicated(pair)
+    for number in range(3):
+        pair.ask(commit_frame(8, number, [("visits", 0, number)]))
+    assert short_ways[-1]
+    for core in (pair.short, pair.ordinary):
+        match end:
+            case "late":
+                core.purgatory.expire_all()
+            case "lost":
+                core.lose(OFFSETS, 2, ("other.example", 9092), leader_epoch=2)
+            case _:
+                core.rig.overrides[OFFSETS] = {"min.insync.replicas": "2"}
+                core.rig.manager.update_topic_config(OFFSETS, core.rig.overrides[OFFSETS])
+                core.shrink_isr(OFFSETS, (1,))
+                core.replicate(OFFSETS, 2, core.log(OFFSETS).log_end_offset)
+        core.stage.settle()
+
+    assert pair.short.socket.taken == pair.ordinary.socket.taken
+    code = ErrorCode.NOT_COORDINATOR if end == "lost" else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if end != "too few":
+        assert pair.short.socket.taken[-5:-3] == code.to_bytes(2, "big")
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ def test_an_open_transaction_goes_the_short_way_and_its_end_is_noticed(
         stand.codes(version, batch(sequence))
     run = PreparedProduces.run
 
-    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> bytes | None:
+    def watched(self: PreparedProduces, frame: memoryview, cells: ThreadCells, may_wait: bool) -> Any:
         answer = run(self, frame, cells, may_wait)
         short.append(answer is not None)
         return answer

@@ -11,6 +11,7 @@ import pytest
 
 from kavka.broker.coordination.coordinated_log import CoordinatedLog
 from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.partition_waits import committed
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.waiting.purgatory import DelayedOperation, Purgatory, WatchList
 from kavka.broker.waiting.timer import Timer
@@ -345,7 +346,8 @@ def test_answers_wait_for_the_replicas(make: Callable[..., Rig]) -> None:
 
     written, read = rig.world.put("g", 1), rig.world.get("g")
     assert (written.replies, read.replies, rig.purgatory.size) == ([], [], 2)
-    rig.partition.follower_fetched(OTHER, 1, leader_epoch=rig.partition.role.leader_epoch, leader_end_offset=1)
+    assert rig.partition.follower_fetched(OTHER, 1, leader_epoch=rig.partition.role.leader_epoch, leader_end_offset=1)
+    committed((rig.partition,))
 
     assert (written.replies, read.replies, rig.purgatory.size) == ([1], [1], 0)
 

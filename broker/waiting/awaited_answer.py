@@ -1,0 +1,126 @@
+"""An answer that is known but for one thing: whether what it promises is on all replicas in sync."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka.broker.waiting.offset_queue import AwaitedOffset
+from kavka.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.broker.network.connection import Connection
+    from kavka.broker.partitions.partition_waits import PartitionWaits
+    from kavka.broker.waiting.purgatory import Purgatory
+
+Make = Callable[[Sequence[ErrorCode]], bytes]
+"""The answer, by what has become of each of the awaited offsets."""
+
+
+class AwaitedAnswer:
+    """A request of a known shape whose effects are complete: its place in the order of answers (`answers.Slot`).
+
+    Threads: made and parked by who runs the request; each offset's outcome is set by who takes it out of its queue. Two
+    that find all of them set make the same answer, and the later one is nobody's any more.
+    """
+
+    __slots__ = (
+        "_make",
+        "_outcomes",
+        "_purgatory",
+        "_timeout_ms",
+        "_waits",
+        "answer",
+        "api_key",
+        "api_version",
+        "client_id",
+        "completed_ns",
+        "connection",
+        "local_done_ns",
+        "received_ns",
+        "started_ns",
+    )
+
+    connection: "Connection"
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        waits: "Sequence[tuple[PartitionWaits, int, int]]",
+        make: Make,
+        timeout_ms: float,
+        purgatory: "Purgatory",
+    ) -> None:
+        """`waits`: partition, leader epoch from before the append, offset that its high watermark must reach."""
+        self.api_key: Final = api_key
+        self.api_version: Final = api_version
+        self.client_id: Final = None
+        """Not looked up on the short way."""
+        self.answer: Any = None
+        self.completed_ns = 0
+        self._waits = waits
+        self._outcomes: list[ErrorCode | None] = [None] * len(waits)
+        self._make = make
+        self._timeout_ms = timeout_ms
+        self._purgatory = purgatory
+
+    def park(self, connection: "Connection", received_ns: int, started_ns: int, done_ns: int, is_inline: bool) -> bool:
+        """Take the next place among the connection's answers, and wait. See `prepared.Later`."""
+        self.connection = connection
+        self.received_ns = received_ns
+        self.started_ns = started_ns
+        self.local_done_ns = done_ns
+        connection.answers.slots.append(self)
+        deadline_ns = done_ns + int(self._timeout_ms * 1_000_000)
+        waits, self._waits = self._waits, ()
+        for place, (partition, leader_epoch, required_offset) in enumerate(waits):
+            entry = AwaitedOffset(self, place, leader_epoch, required_offset, deadline_ns)
+            partition.queue(self._purgatory).add(entry)
+        return True
+
+    def settle(self, place: int, code: ErrorCode) -> bool:
+        """See `offset_queue.Answering`."""
+        outcomes = self._outcomes
+        outcomes[place] = code
+        if None in outcomes:
+            return False
+        if not self.connection.closed:
+            self.completed_ns = monotonic_ns()
+            self.answer = self._make([code for code in outcomes if code is not None])
+        return True
+
+
+class MadeAnswer:
+    """An answer that is complete, and follows others that are not: no more than its place among them."""
+
+    __slots__ = (
+        "answer",
+        "api_key",
+        "api_version",
+        "client_id",
+        "completed_ns",
+        "connection",
+        "local_done_ns",
+        "received_ns",
+        "started_ns",
+    )
+
+    def __init__(
+        self,
+        answer: bytes,
+        connection: "Connection",
+        frame: memoryview,
+        received_ns: int,
+        started_ns: int,
+        done_ns: int,
+    ) -> None:
+        """`frame`: the request, which is not kept."""
+        self.answer: Any = answer
+        self.api_key: Final = frame[1]
+        self.api_version: Final = frame[3]
+        self.client_id: Final = None
+        self.connection: Final = connection
+        self.received_ns: Final = received_ns
+        self.started_ns: Final = started_ns
+        self.local_done_ns = done_ns
+        self.completed_ns = 0
