@@ -117,7 +117,7 @@ class WatchedPartition(FetchedPartition):
             if (
                 role.is_leader
                 and role.leader_epoch == asked.current_leader_epoch
-                and self.replica_id in role.isr
+                and self.replica_id in role.replicas
                 and end_offset == asked.fetch_offset
                 and log.high_watermark == self.high_watermark
                 and log.log_start_offset == self.log_start_offset

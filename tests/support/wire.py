@@ -197,6 +197,7 @@ class RawClient(Wire):
         *values: bytes,
         key: bytes | None = b"k",
         acks: int = 1,
+        timeout_ms: int = 5_000,
         timestamp_ms: int | None = None,
         **batch: Any,
     ) -> Any:
@@ -204,7 +205,7 @@ class RawClient(Wire):
         now_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
         records = build_batch([Record(0, now_ms, key, value, ()) for value in values], **batch)
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
-        (result,) = self.ask(ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[data]), 9).responses
+        (result,) = self.ask(ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data]), 9).responses
         return result.partition_responses[0]
 
     def fetch(self, topic: str, offset: int = 0) -> bytes:

@@ -38,11 +38,11 @@ NewCore: TypeAlias = Callable[..., BrokerCore]
 class Follower:
     """A follower of broker 1's partitions of `visits`, as its frames are."""
 
-    def __init__(self, core: BrokerCore, partitions: int) -> None:
+    def __init__(self, core: BrokerCore, partitions: int, isr: tuple[int, ...] = (ME, FOLLOWER)) -> None:
         """The leader does not look around by itself, however slow the machine is."""
         self.core = core
         core.replicas.replication.lag_time_max_ms = 1 << 42
-        core.create(TOPIC, partitions, isr=(ME, FOLLOWER))
+        core.create(TOPIC, partitions, isr=isr, replicas=(ME, FOLLOWER))
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.session_id = 0
         self.epoch = 0
@@ -293,6 +293,23 @@ def test_what_nobody_tells_of_is_found_every_now_and_then(new_core: NewCore, mon
     assert set(shown(follower.send())) == {1}
     idle = follower.core.replicas.partitions[TOPIC, 2]
     assert idle.followers[FOLLOWER].caught_up_ms == now_ms[0] > before_ms
+
+
+def test_who_could_not_join_the_isr_at_once_joins_later(new_core: NewCore, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Follower(new_core(), 1, isr=(ME,))
+    now_ms, proposed, may_join = [1 << 60], [], [False]
+    replication = follower.core.replicas.replication
+    monkeypatch.setattr(follower_fetch_session, "REFRESH_MS", REFRESH_MS)
+    monkeypatch.setattr(replication, "monotonic_ms", lambda: now_ms[0])
+    monkeypatch.setattr(replication, "is_eligible", lambda *_: may_join[0])
+    monkeypatch.setattr(replication, "propose", lambda _, pending: proposed.append(pending.isr))
+    follower.sync()
+    may_join[0] = True
+    for _ in range(3):
+        follower.send(max_wait_ms=60_000)
+        follower.waited(follower.core.purgatory.expire_all)
+        now_ms[0] += REFRESH_MS
+    assert proposed == [(ME, FOLLOWER)]
 
 
 def test_idle_partitions_cost_a_fetch_nothing(new_core: NewCore) -> None:

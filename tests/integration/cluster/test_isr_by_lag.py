@@ -9,8 +9,10 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import NotEnoughReplicasError
 
 from kavka.broker.partitions.partition import Partition
+from kavka.protocol.errors import ErrorCode
 from tests.support.processes import wait_until
 from tests.support.running_cluster import RunningCluster
+from tests.support.wire import RawClient
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 TOPIC, TIMEOUT_S = "visits", 120.0
@@ -40,9 +42,9 @@ def addresses(cluster: RunningCluster, *broker_ids: int) -> list[str]:
     return [cluster.settings[each]["listeners"].partition("//")[2] for each in broker_ids or cluster.settings]
 
 
-def copies(cluster: RunningCluster, *, goes_on: bool) -> None:
-    """Whether the slow broker's fetcher copies the partition: else it lives, and falls behind."""
-    replicas = cluster.brokers[SLOW].services.replicas
+def copies(cluster: RunningCluster, broker_id: int = SLOW, *, goes_on: bool) -> None:
+    """Whether a broker's fetcher copies the partition: else it lives, and falls behind."""
+    replicas = cluster.brokers[broker_id].services.replicas
     followers = replicas._followers
     assert followers is not None
     if goes_on:
@@ -96,6 +98,26 @@ def test_with_too_few_in_sync_nothing_more_is_committed(cluster: RunningCluster)
     wait_for_isr(cluster, LEADER, STEADY)
     wait_until(lambda: led(cluster).high_watermark == 5, TIMEOUT_S, "nothing is committed")
     assert end_of(cluster, LEADER) == 5
+
+
+def test_what_is_appended_before_too_few_are_in_sync_is_not_acknowledged(cluster: RunningCluster) -> None:
+    for broker_id in (STEADY, SLOW):
+        copies(cluster, broker_id, goes_on=False)
+    host, _, port = addresses(cluster, LEADER)[0].partition(":")
+    with RawClient(host, int(port)) as client:
+        appended = client.produce(TOPIC, b"appended", acks=-1, timeout_ms=1000)
+        wait_for_isr(cluster, LEADER)
+        refused = client.produce(TOPIC, b"refused", acks=-1, timeout_ms=1000)
+
+    # With too few in sync the high watermark stands (KAFKA-15583) and the time runs out: only what was replicated
+    # before the ISR shrank is NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+    codes = [appended.error_code, refused.error_code]
+    assert codes == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert (end_of(cluster), led(cluster).leader_log().log_end_offset) == (0, 1)
+    for broker_id in (STEADY, SLOW):
+        copies(cluster, broker_id, goes_on=True)
+    wait_for_isr(cluster, LEADER, STEADY, SLOW)
+    wait_until(lambda: end_of(cluster) == 1, TIMEOUT_S, "what was appended is never committed")
 
 
 def end_of(cluster: RunningCluster, *broker_ids: int) -> int:
