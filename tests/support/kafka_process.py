@@ -168,3 +168,40 @@ class ZooKeeperKafka(KafkaProcess):
 
     def _is_unregistered(self) -> bool:
         return b"/brokers/ids/1" not in ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump")
+
+
+class JoiningKafka(KafkaProcess):
+    """Apache Kafka 3.9 in a cluster that others are in, too: on a ZooKeeper that runs, below `root` there."""
+
+    name = "kafka-3.9"
+    bundle = "kafka-3.9"
+
+    def __init__(
+        self,
+        directory: Path,
+        broker_id: int,
+        zookeeper: ZooKeeperProcess,
+        root: str,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        heap: str = "256m",
+    ) -> None:
+        super().__init__(directory, overrides, heap=heap)
+        self.broker_id = broker_id
+        self._zookeeper = zookeeper
+        self._root = root
+
+    def prepare(self) -> None:
+        wait_until(self._is_unregistered, START_TIMEOUT_S, "the killed broker's session does not expire")
+
+    def settings(self) -> dict[str, str]:
+        return {
+            "broker.id": str(self.broker_id),
+            "zookeeper.connect": self._zookeeper.bootstrap + self._root,
+            "zookeeper.session.timeout.ms": "10000",
+            **super().settings(),
+        }
+
+    def _is_unregistered(self) -> bool:
+        nodes = ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump").split()
+        return f"{self._root}/brokers/ids/{self.broker_id}".encode() not in nodes

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 SECONDS: Final = {
+    "tests/integration/cluster/test_mixed_cluster.py": 70,
     "tests/integration/transactions/test_exactly_once.py": 60,
     "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
     "tests/integration/transactions/test_kill_at_every_step.py": 50,
@@ -16,6 +17,9 @@ SECONDS: Final = {
     "tests/integration/groups/test_members_come_and_go.py": 40,
     "tests/integration/robustness/test_kill_under_load.py": 35,
     "tests/integration/groups/test_broker_restarts.py": 35,
+    "tests/integration/cluster/test_unclean_elections.py": 30,
+    "tests/integration/cluster/test_zookeeper_gone.py": 30,
+    "tests/integration/cluster/test_zombie_leaders.py": 25,
     "tests/integration/oracle/test_same_answers_as_4_3.py": 35,
     "tests/integration/clients/test_old_java_clients.py": 30,
     "tests/integration/test_adoption_of_kafka.py": 30,

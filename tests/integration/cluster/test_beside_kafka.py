@@ -10,7 +10,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.kafka_process import KafkaProcess, ZooKeeperKafka
+from tests.support.kafka_process import JoiningKafka
 from tests.support.processes import wait_until
 from tests.support.registries import new_root
 from tests.support.running_cluster import RunningCluster
@@ -22,30 +22,16 @@ TIMEOUT_S = 90.0
 Address = tuple[str, int]
 
 
-class JoiningKafka(ZooKeeperKafka):
-    """Apache Kafka in a cluster that others are in, too."""
-
-    def __init__(self, directory: Path, connect: str) -> None:
-        settings = {"zookeeper.session.timeout.ms": "10000", "offsets.topic.replication.factor": "1"}
-        super().__init__(directory, {"zookeeper.connect": connect, **settings})
-
-    def prepare(self) -> None:
-        """ZooKeeper runs."""
-
-    def stop(self) -> None:
-        KafkaProcess.stop(self)
-
-
 @pytest.fixture
 def kafka(zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[JoiningKafka]:
-    with JoiningKafka(tmp_path / "kafka", zookeeper.bootstrap + new_root()) as made:
+    with JoiningKafka(tmp_path / "kafka", KAFKA, zookeeper, new_root()) as made:
         yield made
 
 
 @pytest.fixture
 def cluster(kafka: JoiningKafka, zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[RunningCluster]:
     """With Kafka's broker, which came first and is the controller."""
-    settings = {"zookeeper.connect": kafka.overrides["zookeeper.connect"], "offsets.topic.replication.factor": "1"}
+    settings = {"zookeeper.connect": kafka.settings()["zookeeper.connect"], "offsets.topic.replication.factor": "1"}
     with RunningCluster(zookeeper.bootstrap, tmp_path, [KAVKA], settings, others=[KAFKA]) as made:
         yield made
 

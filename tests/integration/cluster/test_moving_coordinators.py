@@ -1,31 +1,25 @@
 """Copying exactly once while coordinators and leaders are killed: transactions stay whole, offsets never go back."""
 
-import sys
-import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kavka.coordinator.partitioning import partition_for
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.exact_copies import GROUP, SOURCE, TARGET, TRANSACTION, ExactCopies
 from tests.support.kavka_process import KavkaProcess
 from tests.support.numbered_producer import PARTITIONS
-from tests.support.processes import Process, wait_until
-from tests.support.producing import REPOSITORY, Producing
+from tests.support.processes import wait_until
 from tests.support.wire import Wire
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 IDS = (1, 2, 3)
-SOURCE, TARGET, GROUP, TRANSACTION = "visits", "copies", "copiers", "copier"
 INTERNAL_PARTITIONS = 3
 TIMEOUT_S = 90.0
 SETTINGS = {
@@ -107,107 +101,19 @@ def cluster(zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
-class Offsets:
-    """Reads a group's committed offsets again and again; `went_back` has what must not be."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.seen: dict[int, int] = defaultdict(int)
-        self.went_back: list[str] = []
-        self._asker = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "log_level": 2})
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="offsets", daemon=True)
-
-    def __enter__(self) -> "Offsets":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        self._asker.close()
-
-    def look(self) -> None:
-        asked = [TopicPartition(SOURCE, index) for index in range(PARTITIONS)]
-        for found in self._asker.committed(asked, 5):
-            if max(found.offset, 0) < self.seen[found.partition]:
-                self.went_back.append(f"{found} after {self.seen[found.partition]}")
-            self.seen[found.partition] = max(found.offset, 0)
-
-    def _run(self) -> None:
-        while not self._is_over.wait(0.2):
-            try:
-                self.look()
-            except KafkaException:
-                # The coordinator is on its way.
-                continue
-
-
-def end_of(consumer: Consumer, index: int) -> int | None:
-    try:
-        return consumer.get_watermark_offsets(TopicPartition(TARGET, index), 5)[1]
-    except KafkaException:
-        # Its leader has just changed.
-        return None
-
-
-def read_committed(bootstrap: str) -> dict[int, list[str]]:
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed", "log_level": 2}
-    )
-    found: dict[int, list[str]] = {}
-    for index in range(PARTITIONS):
-        values = found[index] = []
-        end = wait_until(partial(end_of, consumer, index), TIMEOUT_S, f"partition {index} has no end")
-        consumer.assign([TopicPartition(TARGET, index, 0)])
-        position = 0
-        while position < end:
-            for message in consumer.consume(500, 0.2):
-                assert message.error() is None, message.error()
-                values.append((message.value() or b"").decode())
-            (reached,) = consumer.position([TopicPartition(TARGET, index)])
-            position = max(position, reached.offset)
-    consumer.close()
-    return found
-
-
-def wait_for_copies(copier: Process) -> None:
-    """Until transactions have been committed that began after this call."""
-    before = copier.log_text().count("COPIED")
-    wait_until(
-        lambda: copier.log_text().count("COPIED") > before + 1,
-        TIMEOUT_S,
-        lambda: f"nothing is copied:\n{copier.log_text()[-3000:]}",
-    )
-
-
 @pytest.mark.timeout(300)
 def test_copies_are_exact_though_coordinators_and_leaders_are_killed(cluster: Cluster, tmp_path: Path) -> None:
-    arguments = [cluster.bootstrap, SOURCE, TARGET, GROUP, TRANSACTION]
-    command = [sys.executable, "-m", "tests.support.exactly_once_copier", *arguments]
     victims = (
         (TRANSACTION_STATE_TOPIC, partition_for(TRANSACTION, INTERNAL_PARTITIONS)),
         (GROUP_METADATA_TOPIC, partition_for(GROUP, INTERNAL_PARTITIONS)),
         (TARGET, 0),
     )
-    with (
-        Producing(tmp_path, cluster.bootstrap, SOURCE, "n", "confluent", rate=200) as producer,
-        Process(command, tmp_path / "copier.log", env={"PYTHONPATH": str(REPOSITORY)}) as copier,
-        Offsets(cluster.bootstrap) as offsets,
-    ):
-        copier.wait_for_log("COPIED", TIMEOUT_S)
+    with ExactCopies(tmp_path, cluster.bootstrap) as copies:
         for topic, partition in victims:
             cluster.wait_for_replicas(SOURCE, TARGET, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
             killed = cluster.leader(topic, partition)
             cluster.kill(killed)
             cluster.wait_for_other_leader(topic, partition, killed)
-            wait_for_copies(copier)
+            copies.wait_for_more()
             cluster.start(killed)
-        sent = producer.finish()
-        assert producer.errors() == []
-        wait_until(lambda: sum(offsets.seen.values()) >= sent, TIMEOUT_S, lambda: copier.log_text()[-3000:])
-    assert offsets.went_back == []
-
-    copied_values = read_committed(cluster.bootstrap)
-    assert sum(map(len, copied_values.values())) == sent
-    for partition, values in copied_values.items():
-        assert values == [f"n:{partition}:{number}!" for number in range(len(values))]
+        copies.finish()
