@@ -94,6 +94,9 @@ class ControllerSettings(Protocol):
     @property
     def inter_broker_listener_name(self) -> str | None: ...
 
+    @property
+    def awaits_other_releases(self) -> bool: ...
+
 
 class ConfigHolder(Protocol):
     """The broker's settings as they are now: dynamic ones change while it runs."""

@@ -56,6 +56,12 @@ class BrokerValues(
             merged.update((name, Original(text, source)) for name, text in texts.items())
         return merged
 
+    @property
+    def awaits_other_releases(self) -> bool:
+        """Whether brokers of Kafka are meant to be in the cluster: its `inter.broker.protocol.version` was given."""
+        given = any("inter.broker.protocol.version" in texts for _, texts in self.layers)
+        return given and bool(self.zookeeper_connect)
+
     def value(self, name: str) -> Any:
         """The parsed value of one setting as given, before it is resolved with others. Raises KeyError if unknown."""
         return self._values[name]

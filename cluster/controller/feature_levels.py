@@ -1,7 +1,8 @@
 """`/feature` as its one writer, the controller, keeps it (KIP-584): made once, and changed when an operator asks.
 
 A level is agreed on when every registered broker can do it. The node is made with the highest ones of that moment, and
-nothing raises them later by itself: a Kafka broker stops when the cluster has agreed on something that it lacks.
+nothing raises them later by itself: a Kafka broker stops when the cluster has agreed on something that it lacks. So the
+node is made empty where such are to come, which a given `inter.broker.protocol.version` says: up to 3.9 none has any.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def agree(term: Term) -> None:
     levels: dict[str, int] = {}
     try:
         if found is None:
-            levels = common_levels(term.context.brokers.values())
+            if not term.settings.current.awaits_other_releases:
+                levels = common_levels(term.context.brokers.values())
             operation = Create(FEATURE_PATH, FeatureLevels(levels).encode())
         elif FeatureLevels.is_enabled(found[0]):
             return

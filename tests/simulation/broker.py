@@ -56,6 +56,7 @@ class Settings:
     leader_imbalance_per_broker_percentage = 10
     inter_broker_protocol_version = "3.9-IV0"
     inter_broker_listener_name: str | None = None
+    awaits_other_releases = False
 
     def __init__(self, *, unclean: bool) -> None:
         self.unclean_leader_election_enable = unclean

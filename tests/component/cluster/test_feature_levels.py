@@ -54,6 +54,13 @@ def test_the_node_is_made_with_what_all_registered_brokers_can(
     assert seen == [FinalizedFeatures(agreed, 0)]
 
 
+def test_a_cluster_that_awaits_brokers_of_kafka_agrees_on_nothing(stage: Stage) -> None:
+    stage.settings.awaits_other_releases = True
+    _, seen = started(stage, {1: ADVERTISED})
+    assert levels(stage) == {}
+    assert seen == [FinalizedFeatures({}, 0)]
+
+
 def test_a_broker_that_stands_alone_agrees_on_all_that_it_can(stage: Stage) -> None:
     started(stage, {1: ADVERTISED})
     assert stage.registry.get(FEATURE_PATH)[0] == (

@@ -10,6 +10,19 @@ from kavka.config.values import Source
 
 
 @pytest.mark.parametrize(
+    ("given", "awaits"),
+    [
+        ({"zookeeper.connect": "zoo:2181", "inter.broker.protocol.version": "3.9"}, True),
+        ({"zookeeper.connect": "zoo:2181"}, False),
+        ({"inter.broker.protocol.version": "3.9"}, False),
+    ],
+    ids=["given", "default", "alone"],
+)
+def test_a_release_that_was_given_announces_brokers_of_kafka(given: dict[str, str], awaits: bool) -> None:
+    assert BrokerConfig(given).awaits_other_releases is awaits
+
+
+@pytest.mark.parametrize(
     ("given", "retention_ms"),
     [
         ({}, 604_800_000),
