@@ -17,6 +17,8 @@ from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller import Controller
 from kavka.cluster.features import FinalizedFeatures, check_supported, read_features
 from kavka.cluster.ports import BrokerChannels, LocalChannels
+from kavka.cluster.registry.base import RegistryError
+from kavka.cluster.znodes.controller import CONTROLLER_PATH
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.topic_config import validate_topic_overrides
 from kavka.protocol.errors import BrokerError
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from kavka.cluster.znodes.broker import BrokerInfo
 
 ELECTION_TIMEOUT_S: Final = 30
+OUT_OF_TOUCH_MS: Final = 3_000
 STARTING, RUNNING, HANDING_OVER, STOPPING = 1, 3, 6, 7
 """As Kafka numbers a broker's states; what it has besides (recovering) is over before a broker has metrics."""
 
@@ -139,7 +142,8 @@ class Membership:
         """Before the stop: have the controller move leaderships to others, while all that is led here is served.
 
         Gives up after `controlled.shutdown.max.retries` tries, and at once when nobody is left who could take over: all
-        other replicas of what is led here are on brokers that are not alive. Kafka's last broker tries on.
+        other replicas of what is led here are on brokers that are not alive. Kafka's last broker tries on. While the
+        registry is out of reach, without which the controller elects nobody, one short try is made.
         """
         self._state = HANDING_OVER
         self._hand_over()
@@ -151,8 +155,12 @@ class Membership:
             return
         for left in reversed(range(config.controlled_shutdown_max_retries)):
             led: list[TopicPartition] | None = None
+            timeout_ms = config.controller_socket_timeout_ms
+            is_in_touch = self._is_in_touch()
+            if not is_in_touch:
+                # Mostly the controller is not either, and waits for it; but it may be this broker alone.
+                timeout_ms = min(timeout_ms, OUT_OF_TOUCH_MS)
             try:
-                timeout_ms = config.controller_socket_timeout_ms
                 led = self._links.controller.controlled_shutdown(timeout_ms).result(timeout_ms / 1000 + 1)
             except (BrokerError, TimeoutError) as failure:
                 log.warning("leaderships could not be handed over tries.left=%d error=%r", left, str(failure))
@@ -161,9 +169,20 @@ class Membership:
                     log.info("leaderships are handed over")
                     return
                 log.warning("nobody else can lead partitions=%d first=%s-%d tries.left=%d", len(led), *led[0], left)
+            if not is_in_touch:
+                log.info("the registry is out of reach: nothing more is handed over")
+                return
             if left and not self._wait_for_takers(led, config.controlled_shutdown_retry_backoff_ms / 1000):
                 log.info("no other broker with a replica is alive: nothing more is handed over")
                 return
+
+    def _is_in_touch(self) -> bool:
+        """Whether the registry answers. It is told by now that this broker stops, and waits for no connection."""
+        try:
+            self._services.registry.exists(CONTROLLER_PATH)
+        except RegistryError:
+            return False
+        return True
 
     def _wait_for_takers(self, led: Iterable[TopicPartition] | None, pause_s: float) -> bool:
         """Let the pause before the next try go by; False as soon as no other broker lives that could lead one of these.

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.membership import Membership
+from kavka.broker.membership import OUT_OF_TOUCH_MS, Membership
 from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.cluster.promise import Promise
+from kavka.cluster.registry.base import OutOfReachError
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.broker_handlers import BROKER_ID, update_metadata
@@ -26,8 +27,10 @@ class Controller:
 
     def __init__(self, outcomes: Sequence[Any]) -> None:
         self.outcomes = list(outcomes)
+        self.timeouts_ms: list[float] = []
 
     def controlled_shutdown(self, timeout_ms: float) -> Promise[list[tuple[str, int]]]:
+        self.timeouts_ms.append(timeout_ms)
         outcome = self.outcomes.pop(0)
         promise: Promise[list[tuple[str, int]]] = Promise()
         if isinstance(outcome, BrokerError):
@@ -44,6 +47,7 @@ def member(settings: dict[str, str] | None = None, outcomes: Sequence[Any] | Non
         config=SimpleNamespace(current=config),
         metadata=MetadataCache(BROKER_ID),
         replicas=SimpleNamespace(partitions={}),
+        registry=SimpleNamespace(exists=lambda path: None),
     )
     scheduler: Any = None
     made = Membership(services, scheduler, lambda: 0)
@@ -111,6 +115,22 @@ def test_brokers_without_a_replica_take_nothing_over() -> None:
     services.metadata.apply(update_metadata({}, brokers={**ALONE, stranger: ("stranger.example", 9092)}))
 
     membership.hand_over()
+
+
+@pytest.mark.parametrize("outcome", [[("visits", 3)], BrokerError(ErrorCode.REQUEST_TIMED_OUT), []])
+def test_one_try_is_made_while_the_registry_is_out_of_reach(outcome: Any) -> None:
+    membership, services = member({"controlled.shutdown.retry.backoff.ms": AN_HOUR_MS}, [outcome])
+
+    def exists(path: str) -> None:
+        raise OutOfReachError("no connection")
+
+    services.registry.exists = exists
+
+    membership.hand_over()
+
+    assert membership._links is not None
+    controller: Any = membership._links.controller
+    assert controller.timeouts_ms == [OUT_OF_TOUCH_MS]
 
 
 def test_the_last_other_broker_is_waited_for_no_longer_than_it_lives() -> None:
