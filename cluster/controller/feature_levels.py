@@ -22,7 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def agree(term: Term) -> None:
-    """Make the node if there is none; enable it, with nothing agreed on, if an older cluster has disabled it."""
+    """Make the node if there is none; enable it, with nothing agreed on, if an older cluster has disabled it.
+
+    What an earlier Kavka wrote is written as Kafka reads it.
+    """
     found = term.store.node(FEATURE_PATH)
     operation: Operation
     levels: dict[str, int] = {}
@@ -32,7 +35,10 @@ def agree(term: Term) -> None:
                 levels = common_levels(term.context.brokers.values())
             operation = Create(FEATURE_PATH, FeatureLevels(levels).encode())
         elif FeatureLevels.is_enabled(found[0]):
-            return
+            if not FeatureLevels.is_for_kavka_alone(found[0]):
+                return
+            levels = FeatureLevels.decode(found[0]).levels
+            operation = SetData(FEATURE_PATH, FeatureLevels(levels).encode(), found[1])
         else:
             operation = SetData(FEATURE_PATH, FeatureLevels(levels).encode(), found[1])
         term.store.write_all([operation])

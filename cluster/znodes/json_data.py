@@ -101,6 +101,9 @@ class Fields:
             replicas[int(key)] = self._integers(name, brokers)
         return replicas
 
+    def is_object(self, name: str) -> bool:
+        return isinstance(self._values.get(name), dict)
+
     def object(self, name: str) -> Fields:
         value = self._values.get(name)
         if not isinstance(value, dict):

@@ -64,8 +64,18 @@ def test_a_cluster_that_awaits_brokers_of_kafka_agrees_on_nothing(stage: Stage) 
 def test_a_broker_that_stands_alone_agrees_on_all_that_it_can(stage: Stage) -> None:
     started(stage, {1: ADVERTISED})
     assert stage.registry.get(FEATURE_PATH)[0] == (
-        b'{"features":{"group.version":1,"transaction.version":2},"version":2,"status":1}'
+        b'{"features":{"group.version":{"max_version_level":1},"transaction.version":{"max_version_level":2}},'
+        b'"version":2,"status":1}'
     )
+
+
+def test_levels_in_a_form_that_kafka_cannot_read_are_written_anew(stage: Stage) -> None:
+    stage.registry.create(FEATURE_PATH, b'{"features":{"group.version":1},"version":2,"status":1}')
+    _, seen = started(stage, {1: ADVERTISED})
+    assert stage.registry.get(FEATURE_PATH)[0] == (
+        b'{"features":{"group.version":{"max_version_level":1}},"version":2,"status":1}'
+    )
+    assert seen == [FinalizedFeatures({"group.version": 1}, 1)]
 
 
 def test_what_is_agreed_on_is_raised_by_nobody_unasked(stage: Stage) -> None:

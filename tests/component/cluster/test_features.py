@@ -26,14 +26,18 @@ def registry(tmp_path: Path) -> Iterator[EmbeddedRegistry]:
     ("data", "levels"),
     [
         (b'{"features":{},"version":2,"status":1}', {}),
+        (
+            b'{"features":{"transaction.version":{"max_version_level":2}},"version":2,"status":1}',
+            {"transaction.version": 2},
+        ),
         (b'{"features":{"transaction.version":2},"version":2,"status":1}', {"transaction.version": 2}),
-        (b'{"features":{"transaction.version":2},"version":2,"status":0}', {}),
+        (b'{"features":{"transaction.version":{"max_version_level":2}},"version":2,"status":0}', {}),
         (
             b'{"features":{"group.version":{"min_version_level":1,"max_version_level":1}},"version":1,"status":1}',
             {"group.version": 1},
         ),
     ],
-    ids=["none", "one", "disabled", "version 1"],
+    ids=["none", "one", "as Kavka wrote it first", "disabled", "version 1"],
 )
 def test_what_is_agreed_on_is_read_in_all_its_forms(
     registry: EmbeddedRegistry, data: bytes, levels: dict[str, int]

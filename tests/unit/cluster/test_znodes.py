@@ -69,6 +69,10 @@ WRITTEN_BY_KAFKA = {
     "isr change": (IsrChange.encode([("t", 0)]), b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'),
     "log dir event": (LogDirEvent.encode(1), b'{"version":1,"broker":1,"event":1}'),
     "feature": (FeatureLevels({}).encode(), b'{"features":{},"version":2,"status":1}'),
+    "agreed feature": (
+        FeatureLevels({"a": 3}).encode(),
+        b'{"features":{"a":{"max_version_level":3}},"version":2,"status":1}',
+    ),
     "producer ids": (
         LatestProducerIdBlock(1, 0, 999).encode(),
         b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
