@@ -151,7 +151,7 @@ class FetcherManager:
         fetcher = self._fetchers.get(source)
         if fetcher is None:
             fetcher = self._fetchers[source] = self._new_fetcher(*source, self._gave_up)
-            _begin(fetcher)
+        _begin(fetcher)
         return fetcher
 
     def _end_idle(self) -> None:

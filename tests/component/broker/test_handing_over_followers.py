@@ -89,8 +89,9 @@ def test_an_end_that_moved_under_a_fetch_is_asked_for_again(tmp_path: Path) -> N
     replicas.close()
 
 
+@pytest.mark.parametrize("by", ["time", "order"])
 def test_a_fetcher_for_which_there_was_no_thread_begins_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     replicas = Replicas(tmp_path, partitions=2)
     made: list[Fetcher] = []
@@ -117,7 +118,10 @@ def test_a_fetcher_for_which_there_was_no_thread_begins_later(
     assert "no thread for a fetcher" in caplog.text
 
     no_threads.clear()
-    manager.resize(1)
+    if by == "time":
+        manager.resize(1)
+    else:
+        replicas.elect(1, 1)
 
     wait_until(lambda: all(replicas.log(2, index).log_end_offset == 1 for index in range(2)), 30, "nothing was copied")
     assert len(made) == 1

@@ -8,9 +8,11 @@ import pytest
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.storage.files import Files
+from kavka.storage.offset_checkpoint import RECOVERY_POINT_FILE, OffsetCheckpoint
 from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import Segment
+from tests.support.log_managers import ID, ManagerRig, create_log
 from tests.support.partition_logs import Jobs, append, open_log, read_all
 
 
@@ -118,3 +120,25 @@ def test_no_segment_is_closed_while_the_checkpoint_cannot_be_lowered(tmp_path: P
     append(log, b"new")
     assert len(log.published[3]) == len(base_offsets) + 1
     assert isinstance(log.files, Files)
+
+
+def test_the_checkpoint_is_lowered_when_a_segment_is_closed_however_busy_other_threads_are(tmp_path: Path) -> None:
+    rig = ManagerRig([tmp_path])
+    rig.overrides["visits"] = {"segment.bytes": "300"}
+    manager = rig.start()
+    log = create_log(manager, "visits", 0, ID)
+    for number in range(20):
+        append(log, b"old %d" % number)
+    log.flush()
+    manager.checkpoint_recovery_points()
+    checkpoint = OffsetCheckpoint(tmp_path / RECOVERY_POINT_FILE, Files())
+    assert checkpoint.read()["visits", 0] > 4
+    rig.background = lambda job: None
+
+    log.truncate_to(3)
+    for number in range(12):
+        append(log, b"new %d" % number)
+
+    assert log.segment_count > 2
+    assert checkpoint.read()["visits", 0] <= 3
+    manager.close()
