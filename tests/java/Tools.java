@@ -20,12 +20,16 @@ public class Tools {
     /** What the running tool exited with first: some catch what an exit throws, and exit once more. */
     private static Integer exitCode;
 
+    /** How much it had written by then: what comes later tells of our exception. */
+    private static int sizeAtExit;
+
+    // One for all commands: Scala's println keeps the stream that it finds first.
+    private static final ByteArrayOutputStream written = new ByteArrayOutputStream();
+
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
         Exit.setExitProcedure((code, message) -> exit(code));
         Exit.setHaltProcedure((code, message) -> exit(code));
-        // One for all commands: Scala's println keeps the stream that it finds first.
-        ByteArrayOutputStream written = new ByteArrayOutputStream();
         PrintStream output = new PrintStream(written, true, "UTF-8");
         System.setOut(output);
         System.setErr(output);
@@ -35,8 +39,9 @@ public class Tools {
             written.reset();
             int code = run(line.split("\t", -1));
             output.flush();
-            answers.println(code + " " + written.size());
-            written.writeTo(answers);
+            int size = exitCode == null ? written.size() : sizeAtExit;
+            answers.println(code + " " + size);
+            answers.write(written.toByteArray(), 0, size);
             answers.flush();
         }
         Runtime.getRuntime().halt(0);
@@ -45,6 +50,8 @@ public class Tools {
     private static void exit(int code) {
         if (exitCode == null) {
             exitCode = code;
+            System.out.flush();
+            sizeAtExit = written.size();
         }
         throw new Exited();
     }
