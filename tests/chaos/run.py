@@ -28,6 +28,7 @@ WELL_S: Final = 300.0
 """Of a machine that is slow and busy. What has no end fails all the same."""
 MOST_AT_ONCE: Final = 3
 ROUNDS_TO_ROLL: Final = 4
+MOST_ILLS: Final = 3
 SECONDS: Final = 1800.0
 EXPECTED_ERRORS: Final = (r"\[Errno 27\]", "no log directory is left")
 """What brokers may log as errors: those of a disk that is full."""
@@ -36,7 +37,7 @@ Say = Callable[[str], None]
 
 
 def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
-    """Run it; all that is wrong."""
+    """Run it, and say how it goes on; all that is wrong."""
     dice = random.Random(seed)
     history = History()
     with Stage(directory) as stage:
@@ -76,9 +77,10 @@ def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: 
             let_pass(max(0.0, until - time.monotonic()))
             struck.mend()
         say(f"{time.monotonic() - began_at:6.1f} mended")
-        stage.wait_until_well(WELL_S)
+        last = stage.wait_until_well(WELL_S)
+        say(f"{time.monotonic() - began_at:6.1f} well; at last it was not, as {last[:MOST_ILLS]}")
         load.wait_for_progress()
-        say(f"{time.monotonic() - began_at:6.1f} well again")
+        say(f"{time.monotonic() - began_at:6.1f} all get through")
         if rounds % ROUNDS_TO_ROLL == 0:
             say(f"{time.monotonic() - began_at:6.1f} {roll(stage, dice).what}")
 

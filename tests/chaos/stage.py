@@ -123,14 +123,22 @@ class Stage:
             for each in topic.partitions
         }
 
-    def wait_until_well(self, timeout_s: float) -> None:
+    def wait_until_well(self, timeout_s: float) -> list[str]:
         """Until all run, know one another and one controller, and all replicas are in sync.
 
-        Raises TimeoutError saying what is not.
+        Returns what was not so for the longest, as it was last. Raises TimeoutError saying what is not.
         """
+        last: list[str] = []
+
+        def is_well() -> bool:
+            if ills := self.ills():
+                last[:] = ills
+            return not ills
+
         for member in self.zookeepers.members:
             member.spawn()
-        wait_until(lambda: not self.ills(), timeout_s, lambda: f"not well: {self.ills()}")
+        wait_until(is_well, timeout_s, lambda: f"not well: {last}")
+        return last
 
     def ills(self) -> list[str]:
         """What is not as it should be."""
