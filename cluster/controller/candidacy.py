@@ -244,8 +244,9 @@ class Candidacy:
         term.channels.update_brokers(context.brokers.values())
         agree(term)
         self._topic_nodes.load(term)
-        # Before any order: nobody follows a leader that it has not heard of.
-        term.batch.publish(())
+        # Before any order: nobody follows a leader that it has not heard of. And of everything at once: a broker that
+        # has just begun answers clients from the first that it is told, who would take topics for deleted.
+        term.batch.publish(context.leaders)
         term.batch.flush(store.epoch)
         term.replicas.start()
         term.partitions.start()

@@ -37,7 +37,7 @@ class ReplicaStateMachine:
         self._batch = batch
 
     def start(self) -> None:
-        """Tell live brokers what they hold, and count those on dead ones out."""
+        """Tell live brokers what they hold, and count those on dead ones out. The metadata are published already."""
         context = self._context
         online: list[Replica] = []
         offline: list[Replica] = []
@@ -50,7 +50,7 @@ class ReplicaStateMachine:
                 context.replica_phases[replica] = (
                     ReplicaPhase.ONLINE if is_reachable else ReplicaPhase.DELETION_INELIGIBLE
                 )
-        self.to_online(online)
+        self.to_online(online, is_published=True)
         self.to_offline(offline)
 
     def to_new(self, replicas: Iterable[Replica]) -> None:
@@ -60,12 +60,12 @@ class ReplicaStateMachine:
             if replica.topic_partition in self._context.leaders:
                 self._batch.lead_and_follow([replica.broker_id], replica.topic_partition, is_new=True)
 
-    def to_online(self, replicas: Iterable[Replica]) -> None:
-        """A new replica was told already; any other one is told who leads."""
+    def to_online(self, replicas: Iterable[Replica], *, is_published: bool = False) -> None:
+        """A new replica was told already; any other one is told who leads, and everyone unless that `is_published`."""
         for replica in self._allowed(replicas, ReplicaPhase.ONLINE):
             is_new = self._context.replica_phase(replica) is ReplicaPhase.NEW
             if not is_new and replica.topic_partition in self._context.leaders:
-                self._batch.lead_and_follow([replica.broker_id], replica.topic_partition)
+                self._batch.lead_and_follow([replica.broker_id], replica.topic_partition, is_published=is_published)
             self._context.replica_phases[replica] = ReplicaPhase.ONLINE
 
     def to_offline(self, replicas: Iterable[Replica]) -> None:

@@ -84,14 +84,17 @@ class RequestBatch:
         self._metadata_for: set[int] = set()
         self._metadata_of: dict[TopicPartition, None] = {}
 
-    def lead_and_follow(self, brokers: Iterable[int], partition: TopicPartition, *, is_new: bool = False) -> None:
-        """Tell these replicas who leads the partition, and everyone's metadata too."""
+    def lead_and_follow(
+        self, brokers: Iterable[int], partition: TopicPartition, *, is_new: bool = False, is_published: bool = False
+    ) -> None:
+        """Tell these replicas who leads the partition, and everyone's metadata too, unless that `is_published`."""
         phases = self._context.replica_phases
         for broker in brokers:
             is_new_there = is_new or phases.get(Replica(*partition, broker)) is ReplicaPhase.NEW
             known = self._leading.setdefault(broker, {})
             known[partition] = is_new_there or known.get(partition, False)
-        self.publish([partition])
+        if not is_published:
+            self.publish([partition])
 
     def publish(self, partitions: Iterable[TopicPartition], brokers: Iterable[int] | None = None) -> None:
         """Tell `brokers`, or everyone, the live brokers and what is known of `partitions`."""

@@ -18,10 +18,11 @@ def live_brokers(request: ControlRequest) -> set[int]:
     return {broker.id for broker in request.live_brokers}
 
 
-def test_a_new_controller_tells_of_the_live_brokers_before_it_orders_anything(stage: Stage) -> None:
+def test_a_new_controller_tells_of_everything_before_it_orders_anything_and_not_again(stage: Stage) -> None:
+    """A broker may have begun just before: it answers clients from the first that it is told."""
     cluster = stage.brokers(1, 2, 3)
     first = stage.controller(1)
-    wait(first.create_topics([NewTopic("t", assignments={0: [1, 2, 3]})]))
+    wait(first.create_topics([NewTopic("t", assignments={0: [1, 2, 3]}), NewTopic("elsewhere", assignments={0: [1]})]))
     first.stop()
     for broker in cluster.brokers.values():
         broker.requests.clear()
@@ -30,8 +31,9 @@ def test_a_new_controller_tells_of_the_live_brokers_before_it_orders_anything(st
 
     for broker in cluster.brokers.values():
         told, *orders = broker.requests
-        assert (live_brokers(told), partitions_told(told)) == ({1, 2, 3}, set())
+        assert (live_brokers(told), partitions_told(told)) == ({1, 2, 3}, {("t", 0), ("elsewhere", 0)})
         assert isinstance(orders[0], LeaderAndIsrRequest)
+        assert [each for each in orders if isinstance(each, UpdateMetadataRequest) and partitions_told(each)] == []
 
 
 def test_a_broker_that_comes_is_told_of_all_partitions_before_it_follows_any(stage: Stage) -> None:
