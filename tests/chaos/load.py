@@ -49,6 +49,10 @@ def create_topics(stage: Stage) -> None:
     stage.wait_until_well(PROGRESS_S)
 
 
+class ClientFailureError(Exception):
+    """A client was told what it has no answer to."""
+
+
 class Load:
     """`with Load(stage.bootstrap, history, dice) as load:` works from then on; `finish` ends it in order."""
 
@@ -92,9 +96,10 @@ class Load:
         return [*self.producers, *self.transactors, self.copier, *self.members, *self.others]
 
     def check(self) -> None:
-        """Raises AssertionError if a client could not go on."""
+        """Raises ClientFailureError if a client could not go on."""
         failures = [f"{client.name}: {client.failure!r}" for client in self.clients if client.failure is not None]
-        assert failures == []
+        if failures:
+            raise ClientFailureError(f"clients cannot go on: {failures}")
 
     def wait_for_progress(self, timeout_s: float = PROGRESS_S) -> None:
         """Until all that has to get through has, since this call. Raises TimeoutError naming what has not."""

@@ -19,7 +19,7 @@ from tests.chaos.brokers import EXPECTED_EXITS
 from tests.chaos.checker import contradictions
 from tests.chaos.faults import Struck, deal, roll
 from tests.chaos.history import History
-from tests.chaos.load import Load, create_topics, read_end
+from tests.chaos.load import ClientFailureError, Load, create_topics, read_end
 from tests.chaos.replicas import differences
 from tests.chaos.stage import Stage
 from tests.support.processes import let_pass
@@ -43,25 +43,26 @@ def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
     with Stage(directory) as stage:
         create_topics(stage)
         with Load(stage.bootstrap, history, dice) as load:
-            load.wait_for_progress()
             try:
+                load.wait_for_progress()
                 _strike(stage, load, dice, seconds, say)
-            except TimeoutError as failure:
+                say("all is over; what is left gets through")
+                load.finish()
+                end = read_end(stage.bootstrap)
+            except (TimeoutError, ClientFailureError) as failure:
                 return [*history.surprises, str(failure), *_ends(stage)]
-            say("all is over; what is left gets through")
-            load.finish()
         say(f"noted: {_counts(history)}")
         for broker in stage.brokers.values():
             for _, what in broker.ends:
                 say(what)
-        end = read_end(stage.bootstrap)
-        found = contradictions(history, end)
-        found += differences(stage)
-        return found + _ends(stage)
+        return [*contradictions(history, end), *differences(stage), *_ends(stage)]
 
 
 def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: Say) -> None:
-    """Rounds of faults until the time is up. Raises TimeoutError if the cluster does not come back from one."""
+    """Rounds of faults until the time is up.
+
+    Raises TimeoutError if the cluster does not come back from one, ClientFailureError if a client does not get over it.
+    """
     deck = deal(dice)
     began_at = time.monotonic()
     rounds = 0
