@@ -98,6 +98,9 @@ class NumberingProducer(Client):
             self.settings(
                 acks="all",
                 enable_idempotence=self.is_idempotent,
+                # With more under way librdkafka (its issue 4953) begins another epoch when one of them is refused for
+                # the gap that another left, and sends again under it what may be there already.
+                max_in_flight=1,
                 message_timeout_ms=NEVER_MS,
                 message_send_max_retries=2**31 - 1,
                 linger_ms=5,
