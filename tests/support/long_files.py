@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 SECONDS: Final = {
+    "tests/integration/cluster/test_chaos.py": 200,
     "tests/integration/cluster/test_mixed_cluster.py": 70,
     "tests/integration/transactions/test_exactly_once.py": 60,
     "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
