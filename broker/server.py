@@ -249,7 +249,7 @@ class Broker:
         # Loading hands jobs to it, so a start that fails from here on has threads to wait for.
         moves = services.replica_moves = ReplicaMoves(services, self._thread_died)
         self._undo += (self._scheduler.stop, self._operations.stop, moves.stop)
-        services.logs.load(known_partitions(services.registry))
+        services.logs.load(known := known_partitions(services.registry), known.of_broker(self.broker_id))
         config = services.config.current
         services.logs.claim(self.broker_id, services.cluster_id, is_replicated=bool(config.zookeeper_connect))
         if (known_producer_id := services.logs.highest_producer_id()) >= 0:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from kavka.protocol.records.errors import CorruptRecordsError
-from kavka.storage import leader_epochs
+from kavka.storage import leader_epochs, unproven_mark
 from kavka.storage.batch_scan import ScannedBatch
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.leader_epochs import CorruptEpochsError, LeaderEpochs
@@ -42,6 +42,7 @@ class LoadedLog:
         "cut_bytes",
         "end_offset",
         "epochs",
+        "is_unproven",
         "log_start_offset",
         "producers",
         "recovered_segments",
@@ -78,6 +79,7 @@ class LoadedLog:
         """The one that was recovered last."""
         self.producers = ProducerStates()
         names = frozenset(tidy_folder(directory, self._files))
+        self.is_unproven = unproven_mark.FILE_NAME in names
         self.snapshots = SnapshotFiles(directory, self._files, names)
         if not clean:
             self.snapshots.doubt_from(recovery_point)

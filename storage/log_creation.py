@@ -47,8 +47,10 @@ class LogCreation:
         """It is made, or will not be."""
         self._preferred.pop(key, None)
 
-    def create(self, key: TopicPartition, topic_id: bytes, is_new: bool) -> PartitionLog:
+    def create(self, key: TopicPartition, topic_id: bytes, *, is_new: bool, is_lost: bool) -> PartitionLog:
         """A new log in the directory that has the fewest, or in the next if that can't take it and keeps nothing.
+
+        `is_lost`: the partition had one that went with its disk, so this one is marked (`unproven_mark`).
 
         Raises BrokerError KAFKA_STORAGE_ERROR. The table says whether the partition is offline now; if not, another
         attempt may succeed.
@@ -63,7 +65,7 @@ class LogCreation:
                 continue
             try:
                 self.remove_rest(key)
-                log = self._create_in(directory, key, topic_id)
+                log = self._create_in(directory, key, topic_id, is_lost)
             except OSError as error:
                 self._met(directory, what, error)
                 if directory.online and refusal is None:
@@ -119,12 +121,14 @@ class LogCreation:
             self._factory.remove(directory, key)
             del self._left[key]
 
-    def _create_in(self, directory: LogDirectory, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+    def _create_in(
+        self, directory: LogDirectory, key: TopicPartition, topic_id: bytes, is_unproven: bool
+    ) -> PartitionLog:
         self._factory.make_folder(directory, key)
         try:
             # Only now is the name ours: what lay there before and is refused keeps its offsets.
             directory.checkpoints.forget(key, partial(self._table.logs_in, directory))
-            return self._factory.create(directory, key, topic_id)
+            return self._factory.create(directory, key, topic_id, is_unproven=is_unproven)
         except OSError as error:
             self._left[key] = directory
             try:

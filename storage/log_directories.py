@@ -22,8 +22,12 @@ _log: Final = logging.getLogger(__name__)
 DISK_FAILED: Final = frozenset({errno.EIO, errno.EROFS})
 """Errors that don't pass: the directory goes offline."""
 
-NEW_MARK: Final = ("kavka.new.directory", "true")
-"""In meta.properties: this broker may have had logs on the disk that was here before."""
+NEW_MARK: Final = ("kavka.new.directory", "logs-are-marked")
+"""In meta.properties: this broker may have had logs on the disk that was here before. Those that were made here in
+their place are marked (`unproven_mark`)."""
+
+UNMARKED: Final = (NEW_MARK[0], "true")
+"""The same before there were such marks: any log here may be one of them."""
 
 REFUSAL_PAUSE_S: Final = 10.0
 
@@ -76,11 +80,18 @@ class LogDirectories:
                     directory.lock()
                     self._owners[directory] = read_meta_properties(directory.path, self._files)
             self.require_one()
-            self.has_new = any(owner is None or NEW_MARK in owner.others for owner in self._owners.values())
+            self.has_new = any(owner is None or _is_new(owner) for owner in self._owners.values())
             return agree({directory.path: owner for directory, owner in self._owners.items()})
         except BaseException:
             self.unlock()
             raise
+
+    def has_unmarked_logs(self, directory: LogDirectory) -> bool:
+        """Whether logs that were made there in place of lost ones may have no mark. Until `claim`, which notes that
+        all of them have one by then.
+        """
+        owner = self._owners.get(directory)
+        return owner is not None and UNMARKED in owner.others
 
     def claim(self, broker_id: int, cluster_id: str, *, marks_new: bool = False) -> None:
         """Write into every directory whose it is, where that isn't there yet. Raises NoLogDirectoryError.
@@ -90,7 +101,8 @@ class LogDirectories:
         mark = (NEW_MARK,) if marks_new else ()
         for directory in self.online:
             before = self._owners.get(directory)
-            after = MetaProperties(broker_id, cluster_id, before.others if before else mark)
+            others = tuple(NEW_MARK if each == UNMARKED else each for each in before.others) if before else mark
+            after = MetaProperties(broker_id, cluster_id, others)
             if after != before:
                 with self.any_error_is_final(directory):
                     write_meta_properties(directory.path, self._files, after)
@@ -101,8 +113,8 @@ class LogDirectories:
         """No directory is new any more. False: a disk refused to take the mark off, and one still is."""
         for directory in self.online:
             owner = self._owners.get(directory)
-            if owner is not None and NEW_MARK in owner.others:
-                after = owner._replace(others=tuple(each for each in owner.others if each != NEW_MARK))
+            if owner is not None and _is_new(owner):
+                after = owner._replace(others=tuple(each for each in owner.others if each[0] != NEW_MARK[0]))
                 try:
                     write_meta_properties(directory.path, self._files, after)
                 except OSError as error:
@@ -162,3 +174,7 @@ class LogDirectories:
         if not self.online:
             reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.all)
             raise NoLogDirectoryError(f"none of log.dirs can be used: {reasons}")
+
+
+def _is_new(owner: MetaProperties) -> bool:
+    return any(name == NEW_MARK[0] for name, _ in owner.others)

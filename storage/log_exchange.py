@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
+from kavka.storage import unproven_mark
 from kavka.storage.flushing import flush_held
 from kavka.storage.follower_append import append_copied
 from kavka.storage.leader_epochs import LeaderEpochs
@@ -136,8 +137,12 @@ def _make_as_durable(current: PartitionLog, future: PartitionLog) -> None:
         if future.saved_epochs != future.epochs.entries:
             future.save_epochs()
             future.files.fsync_directory(future.folder)
+        if future.is_unproven is not current.is_unproven:
+            # Before the copy is the log by its name: that it may lack records must not be forgotten with the folder.
+            (unproven_mark.put if current.is_unproven else unproven_mark.remove)(future.folder, future.files)
+            future.is_unproven = current.is_unproven
     except OSError as error:
-        raise future.disk_failed("the epochs can't be saved", error) from error
+        raise future.disk_failed("its small files can't be saved", error) from error
     if future.recovery_point < current.recovery_point:
         flush_held(future)
 

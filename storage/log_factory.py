@@ -8,7 +8,7 @@ from typing import Final
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.storage import partition_metadata
+from kavka.storage import partition_metadata, unproven_mark
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
@@ -91,16 +91,25 @@ class LogFactory:
         delete_folder(directory.path / folder_name(*key), self._files)
 
     def create(
-        self, directory: LogDirectory, key: TopicPartition, topic_id: bytes, folder: Path | None = None
+        self,
+        directory: LogDirectory,
+        key: TopicPartition,
+        topic_id: bytes,
+        folder: Path | None = None,
+        *,
+        is_unproven: bool = False,
     ) -> PartitionLog:
         """A new log in its new folder. Raises OSError; `remove` takes back what is there then.
 
-        Nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until it has, each
-        flush of the log does), and then `fsync_topic_id` in the background.
+        `is_unproven`: it takes the place of one that was lost. But for its mark nothing is fsynced, so that a thousand
+        are made in no time: the caller fsyncs the directory (until it has, each flush of the log does), and then
+        `fsync_topic_id` in the background.
         """
         folder = folder or directory.path / folder_name(*key)
         environment = self._environments[directory]
         config = self._config_of(key[0])
+        if is_unproven:
+            unproven_mark.put(folder, self._files)
         if topic_id != partition_metadata.NO_TOPIC_ID:
             self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
         log = PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -38,6 +38,7 @@ from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment_file import FilePool
 
 _log: Final = logging.getLogger(__name__)
+_Keys: TypeAlias = Collection[TopicPartition]
 
 
 class LogManager:
@@ -123,28 +124,28 @@ class LogManager:
         """Write into every directory whose it is; see `LogDirectories.claim`. Raises NoLogDirectoryError."""
         self.directories.claim(broker_id, cluster_id, marks_new=is_replicated)
 
-    def load(self, known: KnownPartitions | None = None) -> None:
+    def load(self, known: KnownPartitions | None = None, own: Iterable[TopicPartition] = ()) -> None:
         """Open every log that is there, and `known`; after an unclean stop, recover them, several at once.
 
-        The others are left alone. Raises DuplicatePartitionError, NoLogDirectoryError.
+        Others are left alone. `own`: what this broker is to have. Raises DuplicatePartitionError, NoLogDirectoryError.
         """
         found = find_all_folders(self.directories, self._files, known)
         run_all(lambda directory: self._load_directory(directory, found[directory]), list(found), len(found))
         self.directories.require_one()
-        self.lost.learn(known)
+        self.lost.learn(known, own)
         self.moves.settle()
         self._loaded = True
 
     # Partitions come and go
 
     def create(
-        self, partitions: Iterable[tuple[str, int, bytes]], *, new: Collection[TopicPartition] = ()
+        self, partitions: Iterable[tuple[str, int, bytes]], *, new: _Keys = frozenset(), lost: _Keys = frozenset()
     ) -> dict[TopicPartition, PartitionLog | BrokerError]:
         """The logs of (topic, partition, topic id), missing ones made in the directory that has the fewest.
 
         `new` are those that the controller made just now: a log that isn't among them and isn't found may lie in a
         directory that is offline, and is KAFKA_STORAGE_ERROR while there is one. INCONSISTENT_TOPIC_ID: the log here
-        belongs to another topic of the same name. The directories are fsynced once for all.
+        belongs to another topic of the same name. Directories are fsynced once for all. What is `lost` is unproven.
         """
         results: dict[TopicPartition, PartitionLog | BrokerError] = {}
         made: list[PartitionLog] = []
@@ -154,7 +155,7 @@ class LogManager:
                 log = self._table.get(key)
                 try:
                     if log is None:
-                        log = self._creation.create(key, topic_id, key in new)
+                        log = self._creation.create(key, topic_id, is_new=key in new, is_lost=key in lost)
                         made.append(log)
                         self._unsaved_deletions.pop(key, None)
                     else:
@@ -363,6 +364,7 @@ class LogManager:
             self.deferred.add(0, partial(delete_folder, folder, self._files))
         started = time.perf_counter()
         try:
+            self.lost.mark_unmarked(directory, found.logs.values(), self._files)
             logs = load_logs(
                 directory,
                 found.logs | dict(found.futures),

@@ -75,6 +75,7 @@ class LogState:
         "following_epoch",
         "high_watermark",
         "is_moving",
+        "is_unproven",
         "last_flush_ms",
         "leading_epoch",
         "lock",
@@ -124,6 +125,9 @@ class LogState:
         self.topic_id_saved = True
         self.folder_saved = True
         """Whether a power cut leaves the folder: the fsync of the one that it lies in may have been refused."""
+        self.is_unproven = False
+        """Whether it takes the place of one that was lost, and may lack its records (`unproven_mark`): it must not
+        lead. Set as it is opened; `flush_lock`'s."""
         self.closed = False
         self.broken = False
         """Closed because files may not be what is believed: set once, by who met the error, with or without `lock`."""

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from kavka.config.topic_config import TopicConfig
 from kavka.protocol.errors import BrokerError
-from kavka.storage import partition_metadata
+from kavka.storage import partition_metadata, unproven_mark
 from kavka.storage.files import PASSING, TEMPORARY_SUFFIX, FinalDiskError
 from kavka.storage.flushing import flush, flush_all, note_durable, save_all
 from kavka.storage.log_answers import ProducerStatus
@@ -148,6 +148,22 @@ class ManagedLog(LogState):
         with self.lock:
             delete_records_before(self, offset)
             return self.log_start_offset
+
+    def note_proven(self) -> None:
+        """It lacks nothing of what was lost: it may lead, also after the next start. Harmless where that is known.
+
+        Raises AppendError (KAFKA_STORAGE_ERROR), and then it stays unproven.
+        """
+        with self.flush_lock:
+            if not self.is_unproven:
+                return
+            with self.lock:
+                self.check_open()
+            try:
+                unproven_mark.remove(self.folder, self.files)
+            except OSError as error:
+                raise self.disk_failed("the mark of a log that lacks records can't be taken off", error) from error
+            self.is_unproven = False
 
     @property
     def is_flush_due(self) -> bool:

@@ -70,6 +70,7 @@ class PartitionLog(LeaderLog):
         log.log_start_offset = log.high_watermark = loaded.log_start_offset
         log.recovery_point = loaded.recovery_point
         log.saved_epochs = loaded.saved_epochs
+        log.is_unproven = loaded.is_unproven
         log.changes = int(loaded.changed)
         log.cut_bytes, log.recovered_segments = loaded.cut_bytes, loaded.recovered_segments
         return log

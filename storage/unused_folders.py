@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kavka.storage import partition_metadata
+from kavka.storage import partition_metadata, unproven_mark
 from kavka.storage.files import Files
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import deleted_folder_name
@@ -22,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 
 _FIRST_SEGMENT: Final = f"{0:020}"
 _OF_A_NEW_LOG: Final = frozenset(
-    {partition_metadata.FILE_NAME, "leader-epoch-checkpoint"}
+    {partition_metadata.FILE_NAME, "leader-epoch-checkpoint", unproven_mark.FILE_NAME}
     | {_FIRST_SEGMENT + suffix for suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")}
 )
 
@@ -49,8 +49,13 @@ def _discard_unused(partition: TopicPartition, holders: "Collection[FoundFolders
     if len(used) > 1:
         return
     ids = {id(each): partition_metadata.read_topic_id(each.logs[partition], files) for each in holders}
-    # Of several that are empty one with a topic id, if there is one.
-    log = used[0] if used else max(holders, key=lambda each: ids[id(each)] != partition_metadata.NO_TOPIC_ID)
+
+    def weight(holder: "FoundFolders") -> tuple[bool, bool]:
+        is_marked = files.exists(holder.logs[partition] / unproven_mark.FILE_NAME)
+        return is_marked, ids[id(holder)] != partition_metadata.NO_TOPIC_ID
+
+    # Of several that are empty one that may lack records: none of them has any. Else one with a topic id.
+    log = used[0] if used else max(holders, key=weight)
     known_ids = (partition_metadata.NO_TOPIC_ID, ids[id(log)])
     for holder in holders:
         path = holder.logs[partition]

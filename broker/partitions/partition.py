@@ -49,7 +49,6 @@ class Partition(PartitionWaits):
         "_replication",
         "followers",
         "index",
-        "is_unproven",
         "topic",
         "topic_id",
     )
@@ -63,8 +62,6 @@ class Partition(PartitionWaits):
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.is_unproven = False
-        """Whether its records went with a replaced disk, and it has not caught up since: it must not lead."""
         self.followers: dict[int, FollowerProgress] = {}
 
     def __repr__(self) -> str:
@@ -120,7 +117,6 @@ class Partition(PartitionWaits):
             is_new = state.leader_epoch > before.leader_epoch or not before.is_leader
             isr, replicas = tuple(state.isr), tuple(state.replicas)
             is_sole = isr == replicas == (self._broker_id,)
-            self.is_unproven = False
             # Before others may join the ISR, and not by its old rules.
             log.stand_alone(is_sole)
             start_offset = log.begin_leader_epoch(state.leader_epoch) if is_new else before.epoch_start_offset
@@ -244,10 +240,14 @@ class Partition(PartitionWaits):
         return log, role
 
     def note_caught_up(self, leader_epoch: int) -> None:
-        """The leader of that epoch, whom this broker follows, has nothing behind the end of the log here."""
-        with self._lock:
-            if not self.role.is_leader and self.role.leader_epoch == leader_epoch:
-                self.is_unproven = False
+        """All that the leader of that epoch had at some time is here, while this broker follows it: see `proving`.
+
+        Raises BrokerError KAFKA_STORAGE_ERROR where the disk refuses to note it. No lock may be held.
+        """
+        role, log = self.role, self.log
+        # A later role takes nothing from it: what was committed by then is here, whoever leads.
+        if log is not None and not role.is_leader and role.leader_epoch == leader_epoch:
+            log.note_proven()
 
     def follower_fetched(
         self,

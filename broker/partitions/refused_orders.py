@@ -18,10 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class WantedLog(NamedTuple):
-    """A log that the controller wants here. `is_new`: nobody has one, for the partition was made just now."""
+    """A log that the controller wants here.
+
+    `is_new`: nobody has one, for the partition was made just now. `is_lost`: one was here, and went with its disk.
+    """
 
     topic_id: bytes
     is_new: bool
+    is_lost: bool = False
 
 
 class RefusedOrders:
@@ -37,7 +41,7 @@ class RefusedOrders:
         self.creations: dict[TopicPartition, WantedLog] = {}
         self.deletions: dict[TopicPartition, None] = {}
         self.leaderships: set[TopicPartition] = set()
-        """Of replicas that lost their records. Not tried again, but the controller is to look who leads, if anybody."""
+        """Of replicas that may lack records. Not tried again, but the controller is to look who leads, if anybody."""
 
     def __len__(self) -> int:
         return len(self.creations) + len(self.deletions) + len(self.leaderships)

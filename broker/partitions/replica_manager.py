@@ -82,9 +82,6 @@ class ReplicaManager:
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
         self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
-        self._lost: set[TopicPartition] = set()
-        """Whose records went with a replaced disk, and that were wanted here since, until they have caught up."""
-        self._has_orders = False
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -93,7 +90,6 @@ class ReplicaManager:
             if not self._controller_epoch.admits(request.controller_epoch):
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
             partitions = dict(self.partitions)
-            self._has_orders = True
             logs = self._logs_for(request)
             answers = []
             for topic_state in request.topic_states:
@@ -151,7 +147,7 @@ class ReplicaManager:
                         del partitions[key]
                         stopped.append(partition)
                     if state.delete_partition:
-                        self._lost.discard(key)
+                        self._logs.lost.disown(key)
                         doomed.append(key)
             self.partitions = partitions
             self._unfollow(stopped)
@@ -217,20 +213,18 @@ class ReplicaManager:
         return sum(partition.role.is_under_replicated for partition in self.partitions.values())
 
     def note_recovery(self) -> None:
-        """Note it when all that went with a replaced disk is here again. Waits for the disk: for background threads."""
-        if not self._logs.lost.may_exist or not self._has_orders:
-            return
-        with self._lock:
-            for key in list(self._lost):
-                partition = self.partitions.get(key)
-                if partition is not None and not partition.is_unproven:
-                    self._lost.remove(key)
-            if not self._lost:
+        """Note it when all that belongs on a replaced disk has logs again, which say themselves whether they lack
+        records. Waits for the disk: for background threads.
+        """
+        if self._logs.lost.may_exist:
+            with self._lock:
                 self._logs.lost.forget()
 
     def _logs_for(self, request: LeaderAndIsrRequest) -> "dict[TopicPartition, PartitionLog | BrokerError]":
         """The logs of the partitions that the order is news for, or why they can't be as it says. Under the lock."""
         wanted: dict[TopicPartition, WantedLog] = {}
+        lost: set[TopicPartition] = set()
+        unneeded: list[TopicPartition] = []
         refused: dict[TopicPartition, PartitionLog | BrokerError] = {}
         for topic_state in request.topic_states:
             topic_id = bytes(topic_state.topic_id)
@@ -242,15 +236,32 @@ class ReplicaManager:
                 if self._broker_id not in state.replicas:
                     refused[key] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "not among the replicas")
                     continue
-                if partition is None and not state.is_new and self._logs.lost.includes(key, topic_id):
-                    self._lost.add(key)
-                is_lost = key in self._lost if partition is None else partition.is_unproven
-                if is_lost and state.leader == self._broker_id and _loses_records(state):
+                if not _needs_records(state, self._broker_id):
+                    unneeded.append(key)
+                elif self._lacks_records(key, topic_id, state):
+                    lost.add(key)
+                if key in lost and state.leader == self._broker_id:
                     self._refused.leaderships.add(key)
                     refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "its records went with a replaced disk")
                     continue
-                wanted[key] = WantedLog(topic_id, state.is_new)
-        return self._make_logs(wanted) | refused
+                wanted[key] = WantedLog(topic_id, state.is_new, key in lost)
+        logs = self._make_logs(wanted) | refused
+        for key in unneeded:
+            log = logs[key]
+            if not isinstance(log, BrokerError) and log.is_unproven:
+                try:
+                    log.note_proven()
+                except BrokerError as failure:
+                    self._refused.leaderships.add(key)
+                    logs[key] = failure
+        return logs
+
+    def _lacks_records(self, key: TopicPartition, topic_id: bytes, state: LeaderAndIsrPartitionState) -> bool:
+        """Whether what was committed may be missing in the log that is here, or that is to be made."""
+        log = self._logs.get(*key)
+        if log is not None:
+            return log.is_unproven
+        return not state.is_new and self._logs.lost.includes(key, topic_id)
 
     def _make_logs(
         self, wanted: Mapping[TopicPartition, WantedLog]
@@ -259,12 +270,15 @@ class ReplicaManager:
         owed = self._refused.creations
         wanted = {
             # What was new when it was refused still lies in no directory, whatever the controller has forgotten.
-            key: owed[key] if key in owed and owed[key].topic_id == each.topic_id else each
+            key: owed[key]._replace(is_lost=owed[key].is_lost or each.is_lost)
+            if key in owed and owed[key].topic_id == each.topic_id
+            else each
             for key, each in wanted.items()
         }
         logs = self._logs.create(
             [(*key, each.topic_id) for key, each in wanted.items()],
             new={key for key, each in wanted.items() if each.is_new},
+            lost={key for key, each in wanted.items() if each.is_lost},
         )
         for key, made in logs.items():
             if self._may_pass(key, made):
@@ -316,14 +330,10 @@ class ReplicaManager:
             return hosted_log.code
         if partition is None:
             partition = partitions[key] = self._new(topic, state.partition_index, topic_id)
-            partition.is_unproven = key in self._lost
         if state.leader == self._broker_id:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:
             changed = partition.make_follower(state, controller_epoch, hosted_log)
-            if self._broker_id not in state.isr:
-                # Only a leader that it has caught up with adds it again.
-                partition.is_unproven = False
         if changed:
             self._tell(partition, partition.role.is_leader)
         return ErrorCode.NONE
@@ -342,9 +352,14 @@ class ReplicaManager:
             self._on_leadership(partition, is_leader)
 
 
-def _loses_records(state: LeaderAndIsrPartitionState) -> bool:
-    """Whether others may have what this replica lost. After an unclean election who decided so takes the loss."""
-    return len(state.replicas) > 1 and state.leader_recovery_state != RECOVERING
+def _needs_records(state: LeaderAndIsrPartitionState, broker_id: int) -> bool:
+    """Whether the cluster counts on this replica to have all that was committed, and others may have it if it has not.
+
+    Who is not in sync is added again by a leader that it has caught up with, and by nothing else (KIP-903: in the run
+    of its process that this order is for). After an unclean election who decided so takes the loss.
+    """
+    is_unclean = state.leader == broker_id and state.leader_recovery_state == RECOVERING
+    return broker_id in state.isr and len(state.replicas) > 1 and not is_unclean
 
 
 def _is_newer(partition: Partition | None, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> bool:

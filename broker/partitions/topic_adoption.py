@@ -7,7 +7,7 @@ storage adopt     enters what the registry does not know yet: its operator asks 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kavka.cluster.controller.requests import ImportedTopic
 from kavka.cluster.registry.base import Registry
@@ -19,7 +19,7 @@ from kavka.cluster.znodes.topic import TOPICS_PATH, TopicAssignment
 from kavka.storage.adoption import AdoptedTopic, AdoptionError, may_be_owned, survey
 from kavka.storage.files import Files
 from kavka.storage.log_directories import LogDirectories
-from kavka.storage.log_loading import KnownPartitions
+from kavka.storage.offset_checkpoint import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -75,17 +75,29 @@ def enter_topics(registry: Registry, broker_id: int, found: Sequence[AdoptedTopi
         )
 
 
-def known_partitions(registry: Registry) -> KnownPartitions:
-    """Which partitions the registry has, as it is now. A topic that can't be read has none."""
-    assignments = _assignments(registry)
+class RegisteredPartitions:
+    """`KnownPartitions`: those that a registry had. Immutable."""
 
-    def topic_id_of(topic: str, partition: int) -> bytes | None:
-        assignment = assignments.get(topic)
+    def __init__(self, assignments: Mapping[str, TopicAssignment]) -> None:
+        self._assignments = assignments
+
+    def __call__(self, topic: str, partition: int) -> bytes | None:
+        assignment = self._assignments.get(topic)
         if assignment is None or partition not in assignment.replicas:
             return None
         return assignment.topic_id or ZERO_ID
 
-    return topic_id_of
+    def of_broker(self, broker_id: int) -> Iterator[TopicPartition]:
+        """Those that were assigned to the broker."""
+        for topic, assignment in self._assignments.items():
+            for partition, replicas in assignment.replicas.items():
+                if broker_id in replicas:
+                    yield topic, partition
+
+
+def known_partitions(registry: Registry) -> RegisteredPartitions:
+    """Which partitions the registry has, as it is now. A topic that can't be read has none."""
+    return RegisteredPartitions(_assignments(registry))
 
 
 def _assignments(registry: Registry) -> dict[str, TopicAssignment]:

@@ -40,9 +40,6 @@ def append(followed: Followed, fetch_offset: int, answer: PartitionData) -> Outc
         if records:
             own.append_as_follower(records, leader_epoch)
         own.follow(answer.high_watermark, answer.log_start_offset, leader_epoch)
-        if followed.partition.is_unproven and not records:
-            # Nor was it held back: the leader does so only with who is not in sync, and such may lead.
-            followed.partition.note_caught_up(leader_epoch)
     except BrokerError as failure:
         return _refused(followed, "append", failure)
     return Outcome.NOTHING if records and own.log_end_offset == fetch_offset else Outcome.MOVED

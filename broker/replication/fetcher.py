@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from kavka.broker.replication.copying import Outcome
 from kavka.broker.replication.fetch_state import FetchState, Verdict, judge, moved, reset_by_end, reset_by_start
 from kavka.broker.replication.followed_partitions import FetchPlan, Followed, FollowedPartitions, Key, position_of
 from kavka.broker.replication.leader_port import EARLIEST, LATEST, LeaderPort, LeaderUnreachableError, known_code
+from kavka.broker.replication.proving import Proofs
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchResponse, PartitionData
 from kavka.protocol.schema import ZERO_UUID
@@ -68,6 +69,7 @@ class Fetcher:
         self._on_death: Final = on_death
         self._now_ms: Final = now_ms
         self._orders_seen = 0
+        self._proofs: Final = Proofs(leader, self.partitions.follows, backoff_ms, now_ms)
         self._refusals = 0
         """How many fetches in a row the leader refused whole."""
         self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
@@ -148,9 +150,6 @@ class Fetcher:
             return
         self._refusals = 0
         self.partitions.answered(answer.session_id)
-        unproven = self.partitions.unproven(plan)
-        if unproven:
-            _note_silence(unproven, {key for key, _ in _parts(answer, self.partitions)})
         out_of_range: list[Followed] = []
         for key, part in _parts(answer, self.partitions):
             with self.partitions.steps:
@@ -172,6 +171,7 @@ class Fetcher:
                 followed.partition.appended()
         if out_of_range:
             self._reset(out_of_range)
+        self._proofs.prove()
 
     def _do(self, verdict: Verdict, followed: Followed, state: FetchState, part: PartitionData) -> None:
         if verdict is Verdict.APPEND:
@@ -202,6 +202,7 @@ class Fetcher:
             self._on_bytes(size_bytes)
             if self._throttle is not None:
                 self._throttle.record(followed.log, size_bytes)
+        self._proofs.agreed(followed)
 
     def _reset(self, hit: list[Followed]) -> None:
         """Ask where the leader's logs end, and where they begin, and come back between the two."""
@@ -260,13 +261,6 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-
-
-def _note_silence(asked: list[Followed], answered: Collection[Key]) -> None:
-    """Of whom a session's answer says nothing has all that its leader has."""
-    for followed in asked:
-        if followed.key not in answered:
-            followed.partition.note_caught_up(followed.state.leader_epoch)
 
 
 def _parts(answer: FetchResponse, partitions: FollowedPartitions) -> Iterator[tuple[Key, PartitionData]]:

@@ -91,6 +91,8 @@ class FollowedPartitions:
         """How often somebody was to be followed: who saw that before it planned knows whether to wait."""
         self._entries: dict[Key, Followed] = {}
         self._session: Final = FollowerSession()
+        self._names_all = False
+        """Whether the next fetch is to be answered for each partition, with news or without."""
         self._fresh: dict[Key, None] = {}
         """Those of which the next fetch may have to say something."""
         self._forgotten: dict[Key, bytes] = {}
@@ -120,6 +122,8 @@ class FollowedPartitions:
             self._entries[key] = followed
             self._topics[partition.topic_id] = (partition.topic, self._count(partition.topic_id) + 1)
             self._fresh[key] = None
+            # Whether its history is the leader's is to be said: that nothing is said of it proves nothing (`proving`).
+            self._names_all = self._names_all or log.is_unproven
             self.changed.notify_all()
             return followed
 
@@ -146,12 +150,6 @@ class FollowedPartitions:
         known = self._topics.get(topic_id)
         return known[0] if known is not None else None
 
-    def unproven(self, plan: FetchPlan) -> list[Followed]:
-        """Of those that the fetch names, who lost its records with a disk, and has not caught up as far as is known."""
-        with self._lock:
-            named = [self._entries.get(key) for key, _ in plan.partitions]
-            return [followed for followed in named if followed is not None and followed.partition.is_unproven]
-
     def truncating(self) -> list[Followed]:
         """Those that have to be cut to their high watermarks before they are fetched."""
         with self._lock:
@@ -167,6 +165,9 @@ class FollowedPartitions:
             self._resume(now_ms)
             self._hold_back()
             session = self._session
+            if self._names_all:
+                self._names_all = False
+                session.lost()
             if session.is_full:
                 self._forgotten.clear()
                 for followed in self._entries.values():

@@ -254,7 +254,8 @@ class SimulatedBroker:
             propose=self.isr_changes.propose,
         )
         self.fetchers = FetcherManager(self._new_fetcher, 1)
-        logs.lost.learn(known_partitions(self.registry))
+        known = known_partitions(self.registry)
+        logs.lost.learn(known, known.of_broker(self.broker_id))
         self.replicas = ReplicaManager(
             self.broker_id,
             logs,

@@ -87,7 +87,7 @@ def keeps_the_dead_in_sync() -> Iterator[None]:
 
 def leads_from_a_new_disk() -> AbstractContextManager[Any]:
     """KAFKA-14139: a broker leads with the empty log that it has made in place of the one that it lost."""
-    return mock.patch.object(replica_manager, "_loses_records", return_value=False)
+    return mock.patch.object(replica_manager, "_needs_records", return_value=False)
 
 
 def leaves_returned_leaders_their_epoch() -> AbstractContextManager[Any]:

@@ -52,6 +52,8 @@ class ModelLog:
         entries: Iterable[Entry] = (),
         saved_epochs: Iterable[EpochStart] = (),
         checkpoint: int = 0,
+        *,
+        is_unproven: bool = False,
     ) -> None:
         """As loaded: the epoch file says what it says, the batches the rest; the high watermark is the checkpoint's."""
         self.config = config
@@ -71,6 +73,8 @@ class ModelLog:
         self.following_epoch = NO_EPOCH
         self.is_alone = False
         self.closed = False
+        self.is_unproven = is_unproven
+        self.folder_saved = True
 
     @property
     def log_end_offset(self) -> int:
@@ -156,6 +160,9 @@ class ModelLog:
 
     # Upkeep
 
+    def note_proven(self) -> None:
+        self.is_unproven = False
+
     def flush(self) -> None:
         """fsync all of it, and the epochs' file."""
         self.flushed_offset = len(self.entries)
@@ -188,7 +195,7 @@ class Disk:
         """The process ends; with the power, what was not fsynced goes as well."""
         for key, log in self.logs.items():
             kept = log.entries[: log.flushed_offset] if is_power_cut else log.entries
-            loaded = ModelLog(log.config, kept, log.saved_epochs, log.checkpoint)
+            loaded = ModelLog(log.config, kept, log.saved_epochs, log.checkpoint, is_unproven=log.is_unproven)
             loaded.flushed_offset = min(log.flushed_offset, len(kept))
             self.logs[key] = loaded
 
@@ -203,12 +210,20 @@ class ModelLogs:
         self.lost = LostLogs(*parts)
 
     def create(
-        self, partitions: Iterable[tuple[str, int, bytes]], *, new: Collection[Key] = ()
+        self,
+        partitions: Iterable[tuple[str, int, bytes]],
+        *,
+        new: Collection[Key] = (),
+        lost: Collection[Key] = (),
     ) -> dict[Key, "ModelLog | BrokerError"]:
         results: dict[Key, ModelLog | BrokerError] = {}
         for topic, index, _ in partitions:
-            results[topic, index] = self._disk.logs.setdefault((topic, index), ModelLog(self._config))
+            key = (topic, index)
+            results[key] = self._disk.logs.setdefault(key, ModelLog(self._config, is_unproven=key in lost))
         return results
+
+    def get(self, topic: str, partition: int) -> ModelLog | None:
+        return self._disk.logs.get((topic, partition))
 
     def delete(self, partitions: Iterable[Key]) -> dict[Key, BrokerError]:
         for key in partitions:

@@ -9,6 +9,7 @@ from tests.simulation.actions import agree, converse, fetch
 from tests.simulation.broker import BACKOFF_MS, KEY
 from tests.simulation.cluster import Cluster
 from tests.simulation.invariants import Invariants, ViolationError
+from tests.simulation.model_log import Disk
 
 MOST_ROUNDS = 40
 
@@ -73,7 +74,7 @@ def _trouble(cluster: Cluster) -> str | None:
         return "nobody leads" if any(each.broker_id in cluster.replicas() for each in cluster.alive) else None
     living = {broker.broker_id for broker in cluster.alive}
     if state.leader == NO_LEADER:
-        may_lead = [each for each in state.isr if each in living and not cluster.disks[each].has_new]
+        may_lead = [each for each in state.isr if each in living and _may_lead(cluster.disks[each])]
         return f"nobody leads, though {may_lead} could" if may_lead else None
     if state.leader not in living:
         return f"the dead {state.leader} leads"
@@ -88,6 +89,11 @@ def _trouble(cluster: Cluster) -> str | None:
         ):
             return f"broker {broker.broker_id} follows {role}, not {state}"
     return None
+
+
+def _may_lead(disk: Disk) -> bool:
+    log = disk.logs.get(KEY)
+    return not disk.has_new if log is None else not log.is_unproven
 
 
 def _incomplete(cluster: Cluster) -> str | None:

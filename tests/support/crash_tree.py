@@ -2,6 +2,7 @@
 
 import random
 from pathlib import PurePath
+from typing import Any
 
 from kavka.storage.files import AnyPath
 from tests.support.crash_files import CrashFiles, _apply
@@ -35,3 +36,34 @@ class CrashTree(CrashFiles):
         tree = CrashTree()
         tree.__dict__.update(files.__dict__)
         return tree
+
+
+class SnapshotTree(CrashTree):
+    """What would be found if the power failed after each step."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self.chance = chance
+        self.snapshots: list[CrashTree] = []
+
+    def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
+        written = super().pwrite(fd, data, position)
+        self.snapshots.append(self.crash(self.chance))
+        return written
+
+    def fsync(self, fd: int) -> None:
+        super().fsync(fd)
+        self.snapshots.append(self.crash(self.chance))
+
+    def _change(self, operation: tuple[Any, ...]) -> None:
+        super()._change(operation)
+        self.snapshots.append(self.crash(self.chance))
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        super().fsync_directory(path)
+        self.snapshots.append(self.crash(self.chance))
+
+    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
+        done = super().sync_file_system(path, witness)
+        self.snapshots.append(self.crash(self.chance))
+        return done

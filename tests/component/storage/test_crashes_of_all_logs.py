@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kavka.storage.files import AnyPath
 from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
 from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE
 from kavka.storage.offset_checkpoint import HIGH_WATERMARK_FILE, OffsetCheckpoint
-from tests.support.crash_tree import CrashTree
+from tests.support.crash_tree import CrashTree, SnapshotTree
 from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
 
 PARTITIONS = 3
@@ -141,37 +140,6 @@ def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path: Path, seed: int) -
             assert set(found.values()) <= {offset - 1, offset}
             assert len(found) == 50 or offset == 0
         assert set(OffsetCheckpoint(path, files.crash(files.chance)).read().values()) == {offset}
-
-
-class SnapshotTree(CrashTree):
-    """What would be found if the power failed after each step."""
-
-    def __init__(self, chance: random.Random) -> None:
-        super().__init__()
-        self.chance = chance
-        self.snapshots: list[CrashTree] = []
-
-    def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
-        written = super().pwrite(fd, data, position)
-        self.snapshots.append(self.crash(self.chance))
-        return written
-
-    def fsync(self, fd: int) -> None:
-        super().fsync(fd)
-        self.snapshots.append(self.crash(self.chance))
-
-    def rename(self, source: AnyPath, target: AnyPath) -> None:
-        super().rename(source, target)
-        self.snapshots.append(self.crash(self.chance))
-
-    def fsync_directory(self, path: AnyPath) -> None:
-        super().fsync_directory(path)
-        self.snapshots.append(self.crash(self.chance))
-
-    def sync_file_system(self, path: AnyPath, witness: int = -1) -> bool:
-        done = super().sync_file_system(path, witness)
-        self.snapshots.append(self.crash(self.chance))
-        return done
 
 
 def _story(tmp_path: Path, seed: int, partitions: int = PARTITIONS, files: CrashTree | None = None) -> Story:
