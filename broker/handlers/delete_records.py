@@ -41,7 +41,7 @@ def delete_records(
     request: DeleteRecordsRequest, context: Context, services: "Services"
 ) -> DeleteRecordsResponse | Promise[DeleteRecordsResponse]:
     results = []
-    moved: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
+    moved: list[tuple[Partition, int, DeleteRecordsPartitionResult]] = []
     for each in request.topics:
         allowed = context.allows(Operation.DELETE, topic(each.name))
         partitions = []
@@ -53,13 +53,15 @@ def delete_records(
                 if not allowed:
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition, result.low_watermark = _delete(each.name, part, services)
-                moved.append((partition, result))
+                # The log may begin later by now, which is not what was asked of the followers.
+                asked_for = part.offset if part.offset >= 0 else result.low_watermark
+                moved.append((partition, asked_for, result))
             except BrokerError as error:
                 result.error_code = error.code
             partitions.append(result)
         results.append(DeleteRecordsTopicResult(name=each.name, partitions=partitions))
     response = DeleteRecordsResponse(throttle_time_ms=0, topics=results)
-    replicated = [(partition, result) for partition, result in moved if not partition.role.is_sole]
+    replicated = [each for each in moved if not each[0].role.is_sole]
     return _await_followers(replicated, response, request.timeout_ms, context, services) if replicated else response
 
 
@@ -71,7 +73,7 @@ def _delete(name: str, part: DeleteRecordsPartition, services: "Services") -> tu
 
 
 def _await_followers(
-    replicated: list[tuple[Partition, DeleteRecordsPartitionResult]],
+    replicated: list[tuple[Partition, int, DeleteRecordsPartitionResult]],
     response: DeleteRecordsResponse,
     timeout_ms: int,
     context: Context,
@@ -79,14 +81,15 @@ def _await_followers(
 ) -> Promise[DeleteRecordsResponse]:
     from kavka.broker.waiting.delayed_delete_records import AwaitedStart, DelayedDeleteRecords
 
-    awaited = [AwaitedStart(partition, result.low_watermark, result) for partition, result in replicated]
+    awaited = [AwaitedStart(*each) for each in replicated]
     connection = context.connection
     operation = DelayedDeleteRecords(awaited, response, services.metadata, connection)
     connection.parked[operation] = None
     # Their next fetches tell the followers of the new start, though nothing was appended.
-    for partition, _ in replicated:
+    partitions = [partition for partition, _, _ in replicated]
+    for partition in partitions:
         partition.wake_all()
-    services.purgatory.park(operation, [partition.high_watermark_moved for partition, _ in replicated], timeout_ms)
+    services.purgatory.park(operation, [partition.high_watermark_moved for partition in partitions], timeout_ms)
     if connection.closed:
         operation.cancel()
     return operation.promise

@@ -82,6 +82,9 @@ class ReplicaManager:
         self._lock = threading.Lock()
         self._refused = RefusedOrders()
         self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
+        self._stopped: dict[TopicPartition, tuple[bytes, int]] = {}
+        """Topic ids and leader epochs of what was to be hosted no more, though its log stayed: no order that is older
+        counts. Bounded by the logs that are here."""
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -146,7 +149,9 @@ class ReplicaManager:
                     if partition is not None:
                         del partitions[key]
                         stopped.append(partition)
+                        self._stopped[key] = partition.topic_id, partition.role.leader_epoch
                     if state.delete_partition:
+                        self._stopped.pop(key, None)
                         self._logs.lost.disown(key)
                         doomed.append(key)
             self.partitions = partitions
@@ -231,7 +236,7 @@ class ReplicaManager:
             for state in topic_state.partition_states:
                 key = (topic_state.topic_name, state.partition_index)
                 partition = self.partitions.get(key)
-                if not _is_newer(partition, topic_state, state):
+                if not _is_newer(partition, topic_state, state) or self._precedes_stop(key, topic_id, state):
                     continue
                 if self._broker_id not in state.replicas:
                     refused[key] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "not among the replicas")
@@ -255,6 +260,11 @@ class ReplicaManager:
                     self._refused.leaderships.add(key)
                     logs[key] = failure
         return logs
+
+    def _precedes_stop(self, key: TopicPartition, topic_id: bytes, state: LeaderAndIsrPartitionState) -> bool:
+        """Whether the order is older than the one under which the partition was hosted here last."""
+        former_id, leader_epoch = self._stopped.get(key, (ZERO_UUID, -1))
+        return former_id == topic_id and state.leader_epoch < leader_epoch
 
     def _lacks_records(self, key: TopicPartition, topic_id: bytes, state: LeaderAndIsrPartitionState) -> bool:
         """Whether what was committed may be missing in the log that is here, or that is to be made."""
@@ -330,6 +340,7 @@ class ReplicaManager:
             return hosted_log.code
         if partition is None:
             partition = partitions[key] = self._new(topic, state.partition_index, topic_id)
+            self._stopped.pop(key, None)
         if state.leader == self._broker_id:
             changed = partition.make_leader(state, controller_epoch, hosted_log)
         else:

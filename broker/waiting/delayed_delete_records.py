@@ -21,7 +21,7 @@ def low_watermark(partition: "Partition", log_start_offset: int, alive: Collecti
 
 
 class AwaitedStart:
-    """One partition of the request, whose log begins at `required_offset` here by now."""
+    """One partition of the request, whose log begins at `required_offset` here by now, or later."""
 
     __slots__ = ("answer", "partition", "required_offset", "settled")
 

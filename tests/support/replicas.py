@@ -151,6 +151,12 @@ class Replicas:
 
     def order(self, broker_id: int, leader: int, index: int, epoch: int) -> None:
         """The controller's LeaderAndIsr and UpdateMetadata to one broker."""
+        assert self.answer(broker_id, leader, index, epoch) == [0]
+        request = update_metadata({self.TOPIC: [leader] * self.partitions}, replicas=self.ids)
+        self.cores[broker_id].services.metadata.apply(request)
+
+    def answer(self, broker_id: int, leader: int, index: int, epoch: int) -> list[int]:
+        """What a broker answers to LeaderAndIsr."""
         state = LeaderAndIsrPartitionState(
             partition_index=index,
             controller_epoch=1,
@@ -163,14 +169,12 @@ class Replicas:
         topic = LeaderAndIsrTopicState(
             topic_name=self.TOPIC, topic_id=topic_id_of(self.TOPIC), partition_states=[state]
         )
-        core = self.cores[broker_id]
-        answer = core.replicas.leader_and_isr(
+        answer = self.cores[broker_id].replicas.leader_and_isr(
             LeaderAndIsrRequest(
                 controller_id=1, controller_epoch=1, broker_epoch=1, topic_states=[topic], live_leaders=[]
             )
         )
-        assert [part.error_code for each in answer.topics for part in each.partition_errors] == [0]
-        core.services.metadata.apply(update_metadata({self.TOPIC: [leader] * self.partitions}, replicas=self.ids))
+        return [part.error_code for each in answer.topics for part in each.partition_errors]
 
     def log(self, broker_id: int, index: int = 0) -> PartitionLog:
         return self.cores[broker_id].log(self.TOPIC, index)

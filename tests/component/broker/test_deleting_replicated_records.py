@@ -100,3 +100,15 @@ def test_a_leader_that_is_none_any_more_says_so(replicas: Replicas) -> None:
 
     [answer] = answers(bytes(asker.taken))
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_who_asks_for_less_than_is_gone_does_not_wait_for_the_rest(replicas: Replicas) -> None:
+    assert delete_before(replicas, 1) == []
+    replicas.cores[1].connect()
+    replicas.catch_up([2], rounds=3)
+    replicas.log(1).delete_records_before(3)
+
+    [answer] = delete_before(replicas, 1)
+
+    assert (answer.error_code, answer.low_watermark) == (0, 1)
+    assert delete_before(replicas, 2) == []
