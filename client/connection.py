@@ -8,6 +8,8 @@ is wrong with it is a DecodeError, after which nothing that comes can be trusted
 
 import struct
 from collections import deque
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final
 
 from kavka import __version__
@@ -35,15 +37,15 @@ class Connection:
     """What was asked on one connection and not answered yet, and what the broker can.
 
     Whoever has the socket writes `unsent`, feeds `reader` and gives its frames to `answered`. Threads: the client's
-    owner alone.
+    owner alone. `ids` are the requests' correlation ids where they go on over connections; without, they begin at 0.
     """
 
     __slots__ = (
         "_client_id",
+        "_ids",
         "_in_flight",
         "_max_answer_bytes",
         "_max_in_flight",
-        "_next_id",
         "_served",
         "reader",
         "unsent",
@@ -57,11 +59,12 @@ class Connection:
         max_answer_bytes: int,
         discover_versions: bool,
         pool: BufferPool | None = None,
+        ids: Iterator[int] | None = None,
     ) -> None:
         self._client_id = client_id
         self._max_in_flight = max_in_flight
         self._in_flight: deque[Call] = deque()
-        self._next_id = 0
+        self._ids = count() if ids is None else ids
         self._served: dict[int, VersionRange] | None = None
         if not discover_versions:
             self._served = {key: (known.oldest, known.newest) for key, known in VERSIONS.items()}
@@ -128,7 +131,8 @@ class Connection:
 
     def _put(self, call: Call, version: int) -> None:
         parts = encode_parts(call.build(version), version)
-        head = encode_request_header(call.api_key, version, self._next_id, self._client_id)
+        correlation_id = next(self._ids) % _CORRELATION_IDS
+        head = encode_request_header(call.api_key, version, correlation_id, self._client_id)
         sized: list[Buffer] = [head]
         for part in parts:
             if not isinstance(part, bytes | bytearray | memoryview):
@@ -138,8 +142,7 @@ class Connection:
         sized[0] = _SIZE.pack(size) + head
         self.unsent += [b"".join(sized)] if size <= JOIN_LIMIT_BYTES else sized
         call.version = version
-        call.correlation_id = self._next_id
-        self._next_id = (self._next_id + 1) % _CORRELATION_IDS
+        call.correlation_id = correlation_id
         self._in_flight.append(call)
 
     def _ask_versions(self, version: int, deadline_ms: float) -> None:

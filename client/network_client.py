@@ -14,6 +14,7 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from kavka.client.call import Call, Callback, Sendable, VersionRange
@@ -62,6 +63,8 @@ class NetworkClient:
         self._now_ms: Final = now_ms
         self._is_fetching_metadata = False
         self._links: dict[NodeKey, Link] = {}
+        self._ids: Final = count()
+        """Of requests, on over connections as in Kafka's client: a broker can tell which of two was sent first."""
         self._results: deque[tuple[Callback, Any]] = deque()
         self._waker: Final = Waker()
         self._resolver: Final = Resolver(self._waker.wake)
@@ -232,6 +235,7 @@ class NetworkClient:
             max_answer_bytes=settings.max_answer_bytes,
             discover_versions=settings.discover_versions,
             pool=self._pool,
+            ids=self._ids,
         )
         try:
             link.connect(link.addresses.pop(0), connection, settings)

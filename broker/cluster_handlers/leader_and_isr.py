@@ -28,5 +28,5 @@ def leader_and_isr(
     request: LeaderAndIsrRequest, context: Context, services: "Services"
 ) -> LeaderAndIsrResponse | Promise[LeaderAndIsrResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    local_broker = services.local_broker
-    return local_broker.once_registered(lambda: local_broker.leader_and_isr(request))
+    local_broker, number = services.local_broker, context.correlation_id
+    return local_broker.once_registered(lambda: local_broker.leader_and_isr(request, number))

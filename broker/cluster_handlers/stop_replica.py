@@ -27,5 +27,5 @@ def stop_replica(
     request: StopReplicaRequest, context: Context, services: "Services"
 ) -> StopReplicaResponse | Promise[StopReplicaResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    local_broker = services.local_broker
-    return local_broker.once_registered(lambda: local_broker.stop_replica(request))
+    local_broker, number = services.local_broker, context.correlation_id
+    return local_broker.once_registered(lambda: local_broker.stop_replica(request, number))

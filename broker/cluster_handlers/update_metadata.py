@@ -26,5 +26,5 @@ def update_metadata(
     request: UpdateMetadataRequest, context: Context, services: "Services"
 ) -> UpdateMetadataResponse | Promise[UpdateMetadataResponse]:
     context.require(Operation.CLUSTER_ACTION, CLUSTER)
-    local_broker = services.local_broker
-    return local_broker.once_registered(lambda: local_broker.update_metadata(request))
+    local_broker, number = services.local_broker, context.correlation_id
+    return local_broker.once_registered(lambda: local_broker.update_metadata(request, number))

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kavka.broker.partitions.controller_epoch import ControllerEpoch
+from kavka.broker.partitions.controller_epoch import UNNUMBERED, ControllerEpoch
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -249,16 +249,16 @@ class MetadataCache:
                 unadvertised=frozenset(listeners),
             )
 
-    def apply(self, request: "UpdateMetadataRequest") -> MetadataSnapshot:
-        """Take in what the controller says and give the new snapshot.
+    def apply(self, request: "UpdateMetadataRequest", number: int = UNNUMBERED) -> MetadataSnapshot:
+        """Take in what the controller says and give the new snapshot. `number`: see `ControllerEpoch.admits`.
 
-        Raises BrokerError(STALE_CONTROLLER_EPOCH) for a controller that was deposed.
+        Raises BrokerError(STALE_CONTROLLER_EPOCH) for a controller that was deposed, or that has said more since.
         """
         with self._order:
-            if not self._controller_epoch.admits(request.controller_epoch):
+            if not self._controller_epoch.admits(request.controller_epoch, request.broker_epoch, number):
                 raise BrokerError(
                     ErrorCode.STALE_CONTROLLER_EPOCH,
-                    f"controller epoch {request.controller_epoch} is older than {self._controller_epoch.current}",
+                    f"request {number} of controller epoch {request.controller_epoch} is older than what was heard",
                 )
             with self._lock:
                 old = self.current

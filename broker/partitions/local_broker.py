@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from kavka.broker.partitions.controller_epoch import UNNUMBERED
 from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import validate_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 class LocalBroker:
     """Implements `cluster.ports.BrokerPort`.
+
+    `number` is the request's correlation id, where it came over the network (`ControllerEpoch.admits`).
 
     Threads: the controller's, if it is this broker's, and I/O threads that got its requests from elsewhere; whose
     request comes first is decided by the locks of what they change.
@@ -60,28 +63,28 @@ class LocalBroker:
         """
         return answer() if self._registered.done else self._registered.then(lambda _: answer())
 
-    def leader_and_isr(self, request: "LeaderAndIsrRequest") -> LeaderAndIsrResponse:
+    def leader_and_isr(self, request: "LeaderAndIsrRequest", number: int = UNNUMBERED) -> LeaderAndIsrResponse:
         """Lead or follow partitions."""
         if self._is_for_another_start(request.broker_epoch):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         for topic in request.topic_states:
             _check(topic.topic_name, topic.partition_states)
         self._meet(topic.topic_name for topic in request.topic_states)
-        return self._replicas.leader_and_isr(request)
+        return self._replicas.leader_and_isr(request, number)
 
-    def stop_replica(self, request: "StopReplicaRequest") -> StopReplicaResponse:
+    def stop_replica(self, request: "StopReplicaRequest", number: int = UNNUMBERED) -> StopReplicaResponse:
         """Stop hosting partitions."""
         if self._is_for_another_start(request.broker_epoch):
             return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=[])
-        return self._replicas.stop_replica(request)
+        return self._replicas.stop_replica(request, number)
 
-    def update_metadata(self, request: "UpdateMetadataRequest") -> UpdateMetadataResponse:
+    def update_metadata(self, request: "UpdateMetadataRequest", number: int = UNNUMBERED) -> UpdateMetadataResponse:
         """Learn what the cluster looks like now."""
         if self._is_for_another_start(request.broker_epoch):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         self._meet(topic.topic_name for topic in request.topic_states)
         try:
-            self._metadata.apply(request)
+            self._metadata.apply(request, number)
         except BrokerError as failure:
             return UpdateMetadataResponse(error_code=failure.code)
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kavka.broker.partitions.controller_epoch import ControllerEpoch
+from kavka.broker.partitions.controller_epoch import UNNUMBERED, ControllerEpoch
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
 from kavka.broker.partitions.replication import Replication, alone
@@ -87,10 +87,10 @@ class ReplicaManager:
         counts. Bounded by the logs that are here."""
         self.partitions: dict[tuple[str, int], Partition] = {}
 
-    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    def leader_and_isr(self, request: LeaderAndIsrRequest, number: int = UNNUMBERED) -> LeaderAndIsrResponse:
         """Take or give up leadership as the controller says (the BrokerPort of LeaderAndIsr v5 and later)."""
         with self._lock:
-            if not self._controller_epoch.admits(request.controller_epoch):
+            if not self._controller_epoch.admits(request.controller_epoch, request.broker_epoch, number):
                 return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
             partitions = dict(self.partitions)
             logs = self._logs_for(request)
@@ -122,14 +122,14 @@ class ReplicaManager:
                 partition.wake_all()
         return LeaderAndIsrResponse(error_code=ErrorCode.NONE, topics=answers)
 
-    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+    def stop_replica(self, request: StopReplicaRequest, number: int = UNNUMBERED) -> StopReplicaResponse:
         """Stop hosting partitions, and delete their logs where the controller says so (StopReplica v3 and later).
 
         A partition in a failed directory stays, as in Kafka: clients go on hearing KAFKA_STORAGE_ERROR of it, and its
         topic can't be deleted before the directory is back.
         """
         with self._lock:
-            if not self._controller_epoch.admits(request.controller_epoch):
+            if not self._controller_epoch.admits(request.controller_epoch, request.broker_epoch, number):
                 return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
             partitions = dict(self.partitions)
             stopped: list[Partition] = []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from kavka.broker.interbroker.control_queue import ControlQueue
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
@@ -33,7 +34,9 @@ from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_partition import AlterPartitionRequest
 from kavka.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponse
-from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from tests.simulation.model_log import Config, Disk, ModelLogs
 from tests.simulation.model_registry import Client
 
@@ -71,12 +74,18 @@ class Metadata:
 
     def __init__(self, controller_epoch: ControllerEpoch) -> None:
         self._controller_epoch = controller_epoch
+        self._latest = (-1, -1, -1)
+        self.went_back = False
+        """Whether something was taken in that its sender had said before what was taken in last."""
         self.live: frozenset[int] = frozenset()
         self.controller_id = -1
 
-    def apply(self, request: UpdateMetadataRequest) -> None:
-        if not self._controller_epoch.admits(request.controller_epoch):
+    def apply(self, request: UpdateMetadataRequest, number: int) -> None:
+        if not self._controller_epoch.admits(request.controller_epoch, request.broker_epoch, number):
             raise BrokerError(ErrorCode.STALE_CONTROLLER_EPOCH)
+        latest = request.controller_epoch, request.broker_epoch, number
+        self.went_back |= latest < self._latest
+        self._latest = latest
         self.live = frozenset(broker.id for broker in request.live_brokers)
         self.controller_id = request.controller_id
 
@@ -177,6 +186,8 @@ class Channels:
     def __init__(self, own: SimulatedBroker) -> None:
         self._own = own
         self.ways: dict[int, Way] = {}
+        self.numbers = count()
+        """Of requests, whatever connection they are sent over."""
 
     def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
         live = {info.broker_id: info.epoch for info in brokers if info.broker_id != self._own.broker_id}
@@ -198,6 +209,22 @@ class Channels:
 
     def close(self) -> None:
         self.ways.clear()
+
+
+class Heard(NamedTuple):
+    """The `BrokerPort` of one request."""
+
+    port: LocalBroker
+    number: int
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        return self.port.leader_and_isr(request, self.number)
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        return self.port.stop_replica(request, self.number)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        return self.port.update_metadata(request, self.number)
 
 
 class Errand:
@@ -279,6 +306,10 @@ class SimulatedBroker:
     def own_epoch(self) -> int:
         return self.registration.broker.epoch
 
+    def obey(self, request: ControlRequest, number: int) -> Any:
+        """What the handlers do with a controller's request that came over the network."""
+        return call(Heard(self.port, number), request)
+
     @property
     def partition(self) -> Partition | None:
         return self.replicas.partitions.get(KEY)
@@ -297,8 +328,11 @@ class SimulatedBroker:
 
     # As a leader
 
-    def serve(self, replica_id: int, broker_epoch: int, plan: FetchPlan) -> FetchResponse:
-        """What the Fetch handler does for a follower, but for sessions and waiting."""
+    def serve(self, replica_id: int, broker_epoch: int, plan: FetchPlan, *, is_full: bool = False) -> FetchResponse:
+        """What the Fetch handler does for a follower, but for sessions and waiting.
+
+        `is_full`: what other partitions have is all that the answer takes.
+        """
         limits = ReadLimits(MOST_RECORDS, version=17, replica_id=replica_id, isolation_level=0)
         readings = []
         for key, told in plan.partitions:
@@ -313,7 +347,11 @@ class SimulatedBroker:
             partition = self.replicas.partitions.get(key)
             refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else None
             readings.append(Reading(partition, asked, refusal))
-        read_all(readings, limits)
+        if is_full:
+            for reading in readings:
+                reading.read(limits, 0, nothing_yet=False)
+        else:
+            read_all(readings, limits)
         for reading in readings:
             if reading.partition is not None and reading.leader_epoch >= 0:
                 self._note_progress(reading, replica_id, broker_epoch)

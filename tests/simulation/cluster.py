@@ -15,7 +15,7 @@ from kavka.broker.replication.followed_partitions import FetchPlan
 from kavka.broker.waiting.delayed_produce import Awaited
 from kavka.cluster.broker_registration import BrokerIdInUseError, prepare_tree
 from kavka.cluster.controller.requests import ElectionType
-from kavka.cluster.ports import ControlRequest, call
+from kavka.cluster.ports import ControlRequest
 from kavka.cluster.registry.base import Create
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
@@ -23,7 +23,6 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_partition import AlterPartitionResponse
 from kavka.protocol.messages.fetch import FetchResponse
 from kavka.protocol.messages.produce import PartitionProduceResponse
-from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 from tests.simulation.broker import KEY, LAG_MS, TOPIC, TOPIC_ID, Errand, Settings, SimulatedBroker, SteppedFetcher
 from tests.simulation.model_log import Config, Disk, Entry
 from tests.simulation.model_registry import Client, Tree
@@ -151,21 +150,21 @@ class Cluster:
         if way is None or order is None:
             return
         answer = None
+        number = next(broker.channels.numbers)
         reached = self.reach(broker.broker_id, target)
         if fate == 2:
-            if not isinstance(order.request, UpdateMetadataRequest):
-                self.ghosts.append(lambda: self._obey(target, order.request))
+            self.ghosts.append(lambda: self._obey(target, order.request, number))
         elif reached is not None and fate != 1:
-            answer = self._obey(target, order.request)
+            answer = self._obey(target, order.request, number)
         if answer is None or fate == 3:
             way.queue.give_back()
             return
         way.queue.done()
         order.answer(answer)
 
-    def _obey(self, target: int, request: ControlRequest) -> Any:
+    def _obey(self, target: int, request: ControlRequest, number: int) -> Any:
         broker = self.brokers[target]
-        return call(broker.port, request) if broker.is_alive else None
+        return broker.obey(request, number) if broker.is_alive else None
 
     def begin_fetch(self, broker: SimulatedBroker, fetcher: SteppedFetcher) -> Flight | None:
         """The next round of a fetcher, unless one is under way."""
@@ -179,7 +178,7 @@ class Cluster:
         return flight
 
     def serve_fetch(self, flight: Flight, fate: int) -> None:
-        """It arrives at the leader; or its connection is given up before."""
+        """It arrives at the leader, who may find no room for it in the answer; or its connection is given up before."""
         asker, source = flight.asker.broker_id, flight.fetcher.source
         leader = self.reach(asker, source)
         if fate == 2:
@@ -187,7 +186,7 @@ class Cluster:
         if leader is None or fate in (1, 2):
             self.lose_fetch(flight)
             return
-        flight.answer = leader.serve(asker, flight.broker_epoch, flight.plan)
+        flight.answer = leader.serve(asker, flight.broker_epoch, flight.plan, is_full=fate == 4)
 
     def _serve_ghost(self, flight: Flight) -> None:
         leader = self.brokers[flight.fetcher.source]

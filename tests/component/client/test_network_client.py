@@ -54,6 +54,20 @@ def test_several_requests_are_in_flight_and_answered_in_order(line: Line) -> Non
     assert line.client.ready(line.node)
 
 
+def test_requests_are_numbered_on_when_the_connection_is_another_one(line: Line) -> None:
+    numbers = []
+    for _ in range(3):
+        visitor = line.connect()
+        for _ in range(2):
+            line.send()
+            numbers.append(visitor.asked().header.correlation_id)
+        visitor.reset()
+        line.until(lambda: len(line.answers) == 2)
+        line.answers.clear()
+
+    assert numbers == sorted(set(numbers))
+
+
 def test_an_answer_may_come_byte_by_byte(line: Line) -> None:
     visitor = line.connect()
     line.send()

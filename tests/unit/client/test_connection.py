@@ -1,6 +1,8 @@
 """The protocol of one connection, by bytes alone."""
 
 import struct
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -21,9 +23,15 @@ from kavka.protocol.schema import Request, Response
 HEARTBEAT, API_VERSIONS, METADATA = 12, 18, 3
 
 
-def connection(*, discover_versions: bool = False, max_in_flight: int = 3) -> Connection:
+def connection(
+    *, discover_versions: bool = False, max_in_flight: int = 3, ids: Iterator[int] | None = None
+) -> Connection:
     return Connection(
-        client_id="me", max_in_flight=max_in_flight, max_answer_bytes=1000, discover_versions=discover_versions
+        client_id="me",
+        max_in_flight=max_in_flight,
+        max_answer_bytes=1000,
+        discover_versions=discover_versions,
+        ids=ids,
     )
 
 
@@ -65,8 +73,7 @@ def test_requests_are_numbered_and_answered_in_order() -> None:
 
 
 def test_correlation_ids_start_over_after_the_last() -> None:
-    line = connection()
-    line._next_id = 2**31 - 1
+    line = connection(ids=count(2**31 - 1))
     for expected in (2**31 - 1, 0):
         line.request(heartbeat())
         assert sent(line).correlation_id == expected

@@ -44,10 +44,10 @@ def core(tmp_path: Path) -> Iterator[BrokerCore]:
     made.close()
 
 
-def ask(core: BrokerCore, request: Any, version: int) -> Any:
+def ask(core: BrokerCore, request: Any, version: int, *, number: int = 1) -> Any:
     key = schema_of(type(request)).key
     assert key is not None
-    received = core.ask(encode_request_header(key, version, 1, None) + encode(request, version))
+    received = core.ask(encode_request_header(key, version, number, None) + encode(request, version))
     assert received, "the connection was closed"
     _, start = decode_response_header(key, version, received, SIZE.size)
     return decode(api.spec(key).response_class, version, memoryview(received)[start:])
@@ -137,6 +137,31 @@ def test_whatever_a_controller_asked_its_predecessor_is_heard_no_more(
 
     assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert (core.services.metadata.current, core.replicas.partitions) == before
+
+
+@pytest.mark.parametrize("name", CONTROL)
+@pytest.mark.parametrize("latest", CONTROL)
+def test_what_was_sent_before_something_that_is_here_already_changes_nothing(
+    core: BrokerCore, name: str, latest: str
+) -> None:
+    """Its connection was given up, and it was sent again on the next one."""
+    ask(core, REQUESTS[latest](), NEWEST[latest], number=17)
+    core.connect()
+
+    late = ask(core, REQUESTS[name](), NEWEST[name], number=16)
+
+    assert late.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert ask(core, REQUESTS[name](), NEWEST[name], number=18).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("name", CONTROL)
+@pytest.mark.parametrize("later", [{"controller_epoch": 6}, {"broker_epoch": 51}])
+def test_another_controller_or_one_that_met_the_broker_anew_counts_from_nothing(
+    core: BrokerCore, name: str, later: dict[str, int]
+) -> None:
+    ask(core, tell(), NEWEST["update_metadata"], number=17)
+
+    assert ask(core, REQUESTS[name](**later), NEWEST[name], number=0).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("name", CONTROL)
