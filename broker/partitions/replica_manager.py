@@ -83,8 +83,7 @@ class ReplicaManager:
         self._refused = RefusedOrders()
         self._controller_epoch = ControllerEpoch() if controller_epoch is None else controller_epoch
         self._stopped: dict[TopicPartition, tuple[bytes, int]] = {}
-        """Topic ids and leader epochs of what was to be hosted no more, though its log stayed: no order that is older
-        counts. Bounded by the logs that are here."""
+        """Topic id and leader epoch of what was stopped, but kept its log: no older order counts. Bounded by these."""
         self.partitions: dict[tuple[str, int], Partition] = {}
 
     def leader_and_isr(self, request: LeaderAndIsrRequest, number: int = UNNUMBERED) -> LeaderAndIsrResponse:
@@ -218,9 +217,7 @@ class ReplicaManager:
         return sum(partition.role.is_under_replicated for partition in self.partitions.values())
 
     def note_recovery(self) -> None:
-        """Note it when all that belongs on a replaced disk has logs again, which say themselves whether they lack
-        records. Waits for the disk: for background threads.
-        """
+        """Note it when all that belongs on a replaced disk has a log again. Waits for the disk: for the background."""
         if self._logs.lost.may_exist:
             with self._lock:
                 self._logs.lost.forget()

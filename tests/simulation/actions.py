@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tests.simulation.broker import SimulatedBroker, SteppedFetcher
+from tests.simulation.broker import KEY, SimulatedBroker, SteppedFetcher
 from tests.simulation.cluster import Cluster
 
 T = TypeVar("T")
@@ -227,6 +227,43 @@ def replace_disk(cluster: Cluster, number: int) -> None:
     broker, _ = pick(number, cluster.alive)
     if broker is not None:
         cluster.kill(broker, loses_disk=True)
+
+
+@action
+def replace_and_restart(cluster: Cluster, number: int) -> None:
+    """Whose disk was replaced is started once or more, and stops each time before it has all again."""
+    broker, rest = pick(number, cluster.alive)
+    if broker is None:
+        return
+    cluster.kill(broker, loses_disk=True)
+    starts, rest = rest % 3 + 1, rest // 3
+    for _ in range(starts):
+        cluster.boot(broker.broker_id)
+        broker = cluster.brokers[broker.broker_id]
+        if not broker.is_alive:
+            return
+        heard, rest = rest % 4, rest // 4
+        for index in range(len(cluster.alive) if heard else 0):
+            converse(cluster, index)
+        for fetcher in [fetcher for asker, fetcher in _idle(cluster) if asker is broker and heard > 1]:
+            flight = cluster.begin_fetch(broker, fetcher)
+            if flight is not None:
+                # Cut short by its size, or with the first records.
+                cluster.serve_fetch(flight, 4 if heard == 3 else 0)
+                if flight.answer is not None:
+                    cluster.finish_fetch(flight)
+        if not broker.is_alive or rest % 8 == 0:
+            return
+        cluster.kill(broker)
+
+
+@action
+def kill_in_doubt(cluster: Cluster, number: int) -> None:
+    """Somebody that may lack records."""
+    hosted = [(broker, cluster.disks[broker.broker_id].logs.get(KEY)) for broker in cluster.alive]
+    broker, rest = pick(number, [broker for broker, log in hosted if log is not None and log.is_unproven])
+    if broker is not None:
+        cluster.kill(broker, is_power_cut=rest % 8 == 1)
 
 
 @action

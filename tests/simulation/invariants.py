@@ -29,15 +29,19 @@ class Invariants:
 
     committed   what a leader has shown to be below its high watermark, from offset 0 on; what a producer with acks=all
                 was told is in it
-    forgiven    brokers that lost records with the power and have not caught up: Kafka's rules trust an ISR to have what
-                it had (KIP-966 tells of the gap), so what is lost through them is nobody's fault
+    lost from   where the log of a broker ended that lost records with the power, and has not caught up: Kafka's rules
+                trust an ISR to have what it had (KIP-966 tells of the gap), so that nobody is to blame when it leads
+                without those records, and no others; nor when others follow it meanwhile, and cut theirs
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.committed: list[Entry] = []
-        self._forgiven: set[int] = set()
-        self._damaged: set[int] = set()
+        self._lost_from: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        """Where each broker's log ended at the last look."""
+        self._in_doubt: set[int] = set()
+        """Whose logs were unproven then."""
         self._leaders: dict[int, int] = {}
         self._roles: dict[Partition, tuple[int, int]] = {}
         self._watermarks: dict[Partition, tuple[int, int]] = {}
@@ -63,6 +67,7 @@ class Invariants:
         cluster = self._cluster
         state = cluster.state()
         hosted = [(broker, partition, _log(partition)) for broker, partition in cluster.partitions()]
+        self._pass_on(hosted)
         for broker, partition, log in hosted:
             self._check_role(broker, partition)
             if partition.role.is_leader:
@@ -72,7 +77,7 @@ class Invariants:
             if state is not None and role.is_leader and role.leader_epoch == state.leader_epoch:
                 self._check_has_all(broker, log, role.leader_epoch)
                 self._check_isr(state, log)
-                self._trust_again(log)
+                self._trust_again(broker.broker_id, log)
         self._check_acknowledged()
         for broker in cluster.alive:
             self._check_controller(broker)
@@ -93,6 +98,8 @@ class Invariants:
 
     def _check_leader(self, broker: SimulatedBroker, partition: Partition, log: ModelLog) -> None:
         epoch, high_watermark = partition.role.leader_epoch, log.high_watermark
+        if log.is_unproven:
+            raise ViolationError(f"unproven leads: {broker.broker_id} in {epoch} with {log.entries}")
         before = self._watermarks.get(partition)
         if before is not None and before[0] == epoch and high_watermark < before[1]:
             raise ViolationError(f"watermark back: {broker.broker_id} from {before[1]} to {high_watermark} in {epoch}")
@@ -117,11 +124,11 @@ class Invariants:
         committed = self.committed
         if log.entries[: len(committed)] == committed:
             return
-        if self._forgiven:
+        at = _common(log.entries, committed)
+        if self._has_lost(broker.broker_id, at):
             self._last_loss = leader_epoch
             self._forget_but(log)
             return
-        at = _common(log.entries, committed)
         raise ViolationError(
             f"committed lost: {committed[at]} at {at} is not in the log of the leader {broker.broker_id}: {log.entries}"
         )
@@ -132,9 +139,10 @@ class Invariants:
         for broker_id in state.isr:
             disk = self._cluster.disks.get(broker_id)
             other = None if disk is None else disk.logs.get(KEY)
-            if broker_id in self._damaged or broker_id in self._forgiven or other is None:
+            if other is None or other.is_unproven:
                 continue
-            if other.entries[:high_watermark] != log.entries[:high_watermark]:
+            at = _common(other.entries, log.entries)
+            if at < high_watermark and not self._has_lost(broker_id, at):
                 raise ViolationError(
                     f"ISR differs: {broker_id} has {other.entries}, the leader {log.entries} up to {high_watermark}"
                 )
@@ -153,6 +161,8 @@ class Invariants:
         self._cluster.sent = waiting
 
     def _check_controller(self, broker: SimulatedBroker) -> None:
+        if broker.metadata.went_back:
+            raise ViolationError(f"metadata back: broker {broker.broker_id}")
         epoch = broker.controller.epoch
         if epoch >= 0:
             other = self._controllers.setdefault(epoch, broker.broker_id)
@@ -182,17 +192,52 @@ class Invariants:
             self._failures.append(f"another leader in the same epoch: {before} {state}")
 
     def _on_loss(self, broker_id: int, is_power_cut: bool) -> None:
-        (self._forgiven if is_power_cut else self._damaged).add(broker_id)
+        log = self._cluster.disks[broker_id].logs.get(KEY)
+        self._ends.pop(broker_id, None)
+        if not is_power_cut:
+            # What is made in its place is no secret to the broker.
+            self._lost_from.pop(broker_id, None)
+        elif log is not None and log.flushed_offset < log.log_end_offset:
+            self._lose(broker_id, log.flushed_offset)
 
-    def _trust_again(self, leaders: ModelLog) -> None:
-        """Who lost records, and has by now all that the leader has: what the leader believes of it is true again."""
-        for broker_id in self._damaged | self._forgiven:
+    def _lose(self, broker_id: int, offset: int) -> None:
+        self._lost_from[broker_id] = min(offset, self._lost_from.get(broker_id, offset))
+
+    def _has_lost(self, broker_id: int, offset: int) -> bool:
+        """Whether the broker may lack what it had there."""
+        return self._lost_from.get(broker_id, offset + 1) <= offset
+
+    def _pass_on(self, hosted: Sequence[tuple[SimulatedBroker, Partition, ModelLog]]) -> None:
+        """Who follows a leader that lost records cuts its own, or is as good as such a leader when it has caught up."""
+        for broker, partition, log in hosted:
+            broker_id, end_offset = broker.broker_id, log.log_end_offset
+            was_in_doubt = broker_id in self._in_doubt
+            (self._in_doubt.add if log.is_unproven else self._in_doubt.discard)(broker_id)
+            is_cut = end_offset < self._ends.get(broker_id, 0)
+            self._ends[broker_id] = end_offset
+            leader_id = partition.role.leader_id
+            if leader_id != broker_id and leader_id in self._lost_from:
+                if is_cut:
+                    self._lose(broker_id, end_offset)
+                elif was_in_doubt and not log.is_unproven:
+                    self._lose(broker_id, self._lost_from[leader_id])
+
+    def _trust_again(self, leader_id: int, leaders: ModelLog) -> None:
+        """Who lost records, and has by now all that the leader has: what the leader believes of it is true again.
+
+        But not while the leader is one of them, and somebody has another log, whose high watermark may tell of more.
+        """
+        if leader_id in self._lost_from:
+            logs = [log for disk in self._cluster.disks.values() for log in disk.logs.values()]
+            if any(_common(log.entries, leaders.entries) < log.log_end_offset for log in logs):
+                return
+            del self._lost_from[leader_id]
+        for broker_id in list(self._lost_from):
             log = self._cluster.disks[broker_id].logs.get(KEY)
             if log is None or log is leaders:
                 continue
             if log.entries == leaders.entries and self._cluster.brokers[broker_id].is_alive:
-                self._damaged.discard(broker_id)
-                self._forgiven.discard(broker_id)
+                del self._lost_from[broker_id]
 
     def _forget_but(self, log: ModelLog) -> None:
         kept = _common(self.committed, log.entries)

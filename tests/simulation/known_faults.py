@@ -12,14 +12,16 @@ from unittest import mock
 
 from kavka.broker.partitions import log_reading, replica_manager, replication
 from kavka.broker.partitions import partition as partition_module
+from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.replication import fetch_state, followed_partitions
 from kavka.broker.replication.fetch_state import FetchState, Phase, Position
 from kavka.broker.replication.followed_partitions import Followed, FollowedPartitions, Key
+from kavka.broker.replication.proving import Proofs
 from kavka.cluster.controller.term import Term
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from tests.simulation.cluster import Shape
-from tests.simulation.model_log import ModelLog
+from tests.simulation.model_log import ModelLog, ModelLogs
 from tests.simulation.schedules import ONE_IS_ENOUGH, THREE, UNCLEAN, USUAL, Profile
 
 
@@ -90,6 +92,35 @@ def leads_from_a_new_disk() -> AbstractContextManager[Any]:
     return mock.patch.object(replica_manager, "_needs_records", return_value=False)
 
 
+def takes_a_log_for_a_whole_one() -> AbstractContextManager[Any]:
+    """The log that was made in place of a lost one bears no mark, so that the next start takes it for what was."""
+    create = ModelLogs.create
+
+    def unmarked(self: ModelLogs, partitions: Any, *, new: Any = (), lost: Any = ()) -> Any:
+        return create(self, partitions, new=new)
+
+    return mock.patch.object(ModelLogs, "create", unmarked)
+
+
+def takes_any_answer_for_all() -> AbstractContextManager[Any]:
+    """Who has taken an answer of its leader is believed to have all that the leader has."""
+
+    def agreed(self: Proofs, followed: Followed) -> None:
+        followed.partition.note_caught_up(followed.state.leader_epoch)
+
+    return mock.patch.object(Proofs, "agreed", agreed)
+
+
+def hears_what_is_late() -> AbstractContextManager[Any]:
+    """As Kafka's brokers: a request of a connection that was given up counts when it arrives, however late."""
+    admits = ControllerEpoch.admits
+
+    def whenever(self: ControllerEpoch, epoch: int, broker_epoch: int = -1, number: int = -1) -> bool:
+        return admits(self, epoch)
+
+    return mock.patch.object(ControllerEpoch, "admits", whenever)
+
+
 def leaves_returned_leaders_their_epoch() -> AbstractContextManager[Any]:
     """As Kafka's on ZooKeeper: who lost power and came back under another controller goes on in its leader epoch."""
     return mock.patch.object(Term, "_has_returned", return_value=False)
@@ -109,7 +140,9 @@ def _usual(*shapes: Shape, rest_every: int = 4, steps: int = 70, **weights: int)
 
 
 LOST = ("committed lost", "committed changed", "ISR differs", "acknowledged lost")
-NO_LOSS = {"power_cut": 0, "replace_disk": 0}
+NO_REPLACEMENT = {"replace_disk": 0, "replace_and_restart": 0}
+NO_LOSS = {"power_cut": 0, **NO_REPLACEMENT}
+REPLACED = _usual(THREE, power_cut=0, replace_disk=2, replace_and_restart=2)
 SLOW_ORDERS = {"converse": 3, "control": 10, "order": 10, "watch": 6, "prefer": 4, "boot": 9, "produce": 20, "agree": 8}
 GHOST_IN_SYNC = Shape(first_isr=(1, 2, 4))
 """As Kafka's controller leaves it in the middle of a reassignment: in sync, but not assigned any more, and dead."""
@@ -120,11 +153,14 @@ KNOWN_FAULTS = [
     KnownFault("KAFKA-6880", serves_zombies, LOST, _usual(THREE, ONE_IS_ENOUGH, **NO_LOSS, **SLOW_ORDERS)),
     KnownFault("KAFKA-7786", forgets_what_was_asked, ("no rest",), _usual(THREE, rest_every=1, **NO_LOSS)),
     KnownFault("KAFKA-9672", keeps_the_dead_in_sync, ("no rest",), _usual(GHOST_IN_SYNC, rest_every=1, **NO_LOSS)),
-    KnownFault("KAFKA-14139", leads_from_a_new_disk, LOST, _usual(THREE, power_cut=0, replace_disk=3)),
+    KnownFault("KAFKA-14139", leads_from_a_new_disk, LOST, REPLACED),
+    KnownFault("replaced-and-restarted", takes_a_log_for_a_whole_one, LOST, REPLACED),
+    KnownFault("full-answer", takes_any_answer_for_all, LOST, REPLACED),
+    KnownFault("late-metadata", hears_what_is_late, ("metadata back",), _usual(THREE, **NO_LOSS)),
     KnownFault(
         "returned-leader",
         leaves_returned_leaders_their_epoch,
         LOST,
-        _usual(THREE, UNCLEAN, replace_disk=0, power_cut=4, flush=0, converse=12, boot=9),
+        _usual(THREE, UNCLEAN, **NO_REPLACEMENT, power_cut=4, flush=0, converse=12, boot=9),
     ),
 ]

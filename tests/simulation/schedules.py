@@ -46,6 +46,8 @@ USUAL: Mapping[str, int] = {
     "kill": 3,
     "power_cut": 1,
     "replace_disk": 1,
+    "replace_and_restart": 1,
+    "kill_in_doubt": 1,
     "boot": 6,
     "expire": 3,
     "reconnect": 1,

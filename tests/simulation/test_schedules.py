@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.simulation.schedules import EVERYTHING, made, run, search
+from tests.simulation.schedules import EVERYTHING, THREE, made, run, search
 
 SHARE = 1_500
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "1800"))
@@ -28,6 +28,21 @@ def test_a_seed_is_one_schedule() -> None:
 def test_steps_that_find_nothing_to_do_do_nothing() -> None:
     steps = [("finish", 3), ("serve", 3), ("ghost", 3), ("hear", 3), ("job", 3), ("boot", 3), ("heal", 3)]
     assert run(steps, EVERYTHING.shape(0), rests=True) is None
+
+
+def test_a_replaced_disk_is_not_forgotten_when_its_broker_was_killed_as_it_copied() -> None:
+    steps = [
+        ("produce", 32029),
+        ("fetch", 64886),
+        ("kill", 47566),
+        ("fetch", 27842),
+        ("expire", 23079),
+        ("replace_disk", 26427),
+        ("boot", 34905),
+        ("control", 23043),
+        ("kill", 41825),
+    ]
+    assert run(steps, THREE, rests=True) is None
 
 
 @pytest.mark.soak
