@@ -131,6 +131,9 @@ class BrokerRegistration:
                 epoch = stat.czxid
             self._session_id = session_id
             self._broker = broker._replace(epoch=epoch)
+            if not self.is_current:
+                # Whoever heard of the session's end may have called `end` just before.
+                self.end()
             return epoch
 
     @property

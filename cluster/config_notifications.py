@@ -13,11 +13,17 @@ from typing import Final
 
 from kavka.cluster.registry.base import (
     Delete,
+    InvalidNodeError,
+    NotPermittedError,
     Registry,
     RegistryError,
     RegistryUnavailableError,
     SessionEvent,
+    Stat,
     WatchEvent,
+    children_or_none,
+    get_readable,
+    validate_path,
 )
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
@@ -32,13 +38,19 @@ OnEntityConfig = Callable[[str, dict[str, str]], None]
 NOTIFICATION_LIFE_MS: Final = 15 * 60 * 1000
 """How long a notification stays for brokers that are slow to read it; as in Kafka."""
 
+RETRY_S: Final = 5.0
+"""What could not be read is read again after this."""
+
+_FEW: Final = ("brokers", "groups", "users", "clients", "ips")
+_KINDS: Final = ("topics", *_FEW)
+
 
 class ConfigNotificationListener:
     """Hears of configurations that anyone wrote, and applies them in order.
 
     Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
-    never run twice at a time. `_last_seen` and `_failures` are guarded by it. Callbacks may read the registry, whose
-    thread sets `_has_missed`.
+    never run twice at a time, and with it reads the registry. `_seen`, `_known` and `_failures` are guarded by it.
+    Callbacks may read the registry, whose thread counts `_sessions`.
     """
 
     def __init__(
@@ -58,19 +70,22 @@ class ConfigNotificationListener:
         self._on_entity_config = on_entity_config
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self._last_seen = -1
+        self._seen: set[str] = set()
+        """Names of the notifications that were there at the last look, and have been applied."""
+        self._known: set[str] = set()
+        """Entities, but for topics, that there were at the last look at all of them."""
         self._failures: dict[str, str] = {}
         self._wake = threading.Semaphore(0)
         self._is_stopped = False
-        self._has_missed = False
+        self._sessions = self._sessions_read = 0
         self._thread = threading.Thread(target=self._run, name="kavka-config-changes", daemon=True)
 
     def start(self) -> None:
         """Watch from here on: what was written before is for the caller to read, after this returns."""
         self._registry.on_session_event(self._on_session_event)
         with self._lock:
-            names = self._registry.children(ConfigChange.PARENT, self._on_watch)
-            self._last_seen = max(map(_sequence, names), default=-1)
+            self._seen = set(children_or_none(self._registry, ConfigChange.PARENT, self._on_watch))
+            self._known = set(self._entities(_FEW))
         self._thread.start()
 
     def stop(self) -> None:
@@ -82,7 +97,7 @@ class ConfigNotificationListener:
     def catch_up(self) -> None:
         """Apply everything written before this call, if nobody else has."""
         with self._lock:
-            self._apply(self._registry.children(ConfigChange.PARENT))
+            self._apply(children_or_none(self._registry, ConfigChange.PARENT))
 
     def failure_of(self, entity_path: str) -> str | None:
         """Why the entity's newest configuration could not be applied, or not by all; None if it was."""
@@ -110,53 +125,75 @@ class ConfigNotificationListener:
     def _on_session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.ESTABLISHED:
             # The watch went with the session before, and notifications may have been purged meanwhile.
-            self._has_missed = True
+            self._sessions += 1
             self._wake.release()
 
     def _run(self) -> None:
+        has_applied = True
         while True:
-            self._wake.acquire()
+            self._wake.acquire(timeout=None if has_applied else RETRY_S)
             if self._is_stopped:
                 return
-            try:
-                with self._lock:
-                    self._apply(self._registry.children(ConfigChange.PARENT, self._on_watch))
-                    if self._has_missed:
-                        self._has_missed = False
-                        self._reread(self._all_entities())
-            except RegistryUnavailableError as error:
-                log.warning("changes of configurations are not heard: %s", error)
-            except RegistryError as error:
-                log.error("changes of configurations are not heard: %s", error)
+            has_applied = self._look()
+
+    def _look(self) -> bool:
+        """Apply what is new, and hear of what comes next. False if that has to be tried again."""
+        try:
+            with self._lock:
+                sessions = self._sessions
+                self._apply(children_or_none(self._registry, ConfigChange.PARENT, self._on_watch))
+                if sessions != self._sessions_read:
+                    self._reread_all()
+                    self._sessions_read = sessions
+        except RegistryUnavailableError as error:
+            log.warning("changes of configurations are not heard: %s", error)
+            return False
+        except RegistryError as error:
+            log.error("changes of configurations are not heard: %s", error)
+            return False
+        return True
 
     def _apply(self, names: list[str]) -> None:
-        new = sorted((name for name in names if _sequence(name) > self._last_seen), key=_sequence)
-        if not new:
-            return
-        found = self._registry.get_many([f"{ConfigChange.PARENT}/{name}" for name in new])
-        entities: dict[str, None] = {}
-        for name, node in zip(new, found, strict=True):
-            self._last_seen = max(self._last_seen, _sequence(name))
-            try:
-                if node is not None:
-                    entities[ConfigChange.decode(name, node[0])] = None
-            except ZnodeError as error:
-                log.error("ignored: %s", error)
-        self._reread(list(entities))
-        self._purge(names)
+        new = [name for name in names if name not in self._seen]
+        if new:
+            found = get_readable(self._registry, [f"{ConfigChange.PARENT}/{name}" for name in new])
+            entities: dict[str, None] = {}
+            for name, node in zip(new, found, strict=True):
+                try:
+                    if node is not None:
+                        entity_path = ConfigChange.decode(name, node[0])
+                        validate_path(EntityConfig.path(entity_path))
+                        entities[entity_path] = None
+                except (ZnodeError, InvalidNodeError) as error:
+                    log.error("ignored: %s", error)
+            self._reread(list(entities))
+        # Not before: what failed on the way is new the next time, too.
+        self._seen = set(names)
+        if new:
+            self._purge(names)
 
-    def _all_entities(self) -> list[str]:
-        kinds = ("topics", "brokers", "groups")
-        found = self._registry.children_of_many([EntityConfig.path(kind) for kind in kinds])
-        return [f"{kind}/{name}" for kind, names in zip(kinds, found, strict=True) for name in names or ()]
+    def _reread_all(self) -> None:
+        """Also those that are not there any more: nothing is set for them."""
+        found = self._entities(_FEW)
+        self._reread([*self._entities(("topics",)), *found, *sorted(self._known.difference(found))])
+        self._known = set(found)
+
+    def _entities(self, kinds: Sequence[str]) -> list[str]:
+        found = self._names_below(kinds)
+        return found + self._names_below([f"{user}/clients" for user in found if user.startswith("users/")])
+
+    def _names_below(self, parents: Sequence[str]) -> list[str]:
+        names = self._registry.children_of_many([EntityConfig.path(parent) for parent in parents])
+        return [f"{parent}/{name}" for parent, below in zip(parents, names, strict=True) for name in below or ()]
 
     def _reread(self, entity_paths: Sequence[str]) -> None:
-        found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])
-        for entity_path, node in zip(entity_paths, found, strict=True):
+        for entity_path, node in zip(entity_paths, self._nodes(entity_paths), strict=True):
             self._failures.pop(entity_path, None)
             try:
+                if isinstance(node, RegistryError):
+                    raise node
                 self._call_back(entity_path, {} if node is None else EntityConfig.decode(entity_path, node[0]))
-            except (ZnodeError, ConfigError) as error:
+            except (ZnodeError, ConfigError, RegistryError) as error:
                 self._failures[entity_path] = str(error)
                 log.error("the old configuration stays entity=%s reason=%s", entity_path, error)
             except Exception as error:
@@ -164,13 +201,29 @@ class ConfigNotificationListener:
                 self._failures[entity_path] = str(error)
                 log.exception("the configuration could not be applied entity=%s", entity_path)
 
+    def _nodes(self, entity_paths: Sequence[str]) -> list[tuple[bytes, Stat] | RegistryError | None]:
+        """One that may not be read is an error of its own: it has settings, and nobody knows which."""
+        paths = [EntityConfig.path(entity_path) for entity_path in entity_paths]
+        try:
+            return list(self._registry.get_many(paths))
+        except (NotPermittedError, InvalidNodeError):
+            return [self._node(path) for path in paths]
+
+    def _node(self, path: str) -> tuple[bytes, Stat] | RegistryError | None:
+        try:
+            return self._registry.get_many([path])[0]
+        except (NotPermittedError, InvalidNodeError) as error:
+            return error
+
     def _call_back(self, entity_path: str, config: dict[str, str]) -> None:
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
             self._on_topic_config(name, config)
         elif kind == "brokers" and name == DEFAULT_ENTITY:
             self._on_broker_config(None, config)
-        elif kind == "brokers" and name.isdigit():
+        elif kind == "brokers":
+            if not (name.isascii() and name.isdigit() and str(int(name)) == name):
+                raise ZnodeError(EntityConfig.path(entity_path), "no broker has such an id")
             self._on_broker_config(int(name), config)
         elif self._on_entity_config is not None:
             self._on_entity_config(entity_path, config)
@@ -185,9 +238,3 @@ class ConfigNotificationListener:
         ]
         if old:
             self._registry.pipeline([Delete(path) for path in old])
-
-
-def _sequence(name: str) -> int:
-    """The number at the end of a notification's name; -1 for a stranger."""
-    digits = name[-10:]
-    return int(digits) if digits.isascii() and digits.isdigit() else -1

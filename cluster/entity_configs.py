@@ -20,12 +20,15 @@ from kavka.cluster.registry.base import (
     Registry,
     SetData,
     create_path,
+    get_readable,
 )
+from kavka.cluster.topic_ids import new_topic_id
 from kavka.cluster.znodes.config import ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.config.topic_config import KEPT
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.schema import uuid_to_text
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +53,12 @@ def read_configs(
         names = registry.children(EntityConfig.path(kind))
     except NoNodeError:
         return {}
-    found = registry.get_many([EntityConfig.path(f"{kind}/{name}") for name in names])
+    found = get_readable(registry, [EntityConfig.path(f"{kind}/{name}") for name in names])
     configs = {}
     for name, node in zip(names, found, strict=True):
         try:
-            config = EntityConfig.decode(f"{kind}/{name}", node[0]) if node is not None else {}
+            # One that is listed and not found may not be read, or has gone since.
+            config = EntityConfig.decode(f"{kind}/{name}", node[0]) if node is not None else dict(unreadable)
         except ZnodeError as error:
             log.error("the configuration is left out: %s", error)
             config = dict(unreadable)
@@ -81,7 +85,7 @@ def unreadable_configs(registry: Registry, kind: str) -> dict[str, str]:
 def forget_config(registry: Registry, entity_path: str) -> None:
     """Leave an entity with nothing set, whatever there is now."""
     path = EntityConfig.path(entity_path)
-    registry.multi([Delete(path), Create(ConfigChange.PREFIX, ConfigChange.encode(entity_path), sequential=True)])
+    registry.multi([Delete(path), _notice(entity_path)])
 
 
 def write_config(
@@ -108,7 +112,7 @@ def write_config(
         data = EntityConfig.encode(config)
         operations: list[Operation] = [] if topic_path is None else [Check(topic_path)]
         operations.append(Create(path, data) if node is None else SetData(path, data, node[1].version))
-        operations.append(Create(ConfigChange.PREFIX, ConfigChange.encode(entity_path), sequential=True))
+        operations.append(_notice(entity_path))
         try:
             registry.multi(operations)
         except (BadVersionError, NodeExistsError):
@@ -120,6 +124,11 @@ def write_config(
             create_path(registry, path.rpartition("/")[0])
             continue
         return config
+
+
+def _notice(entity_path: str) -> Create:
+    data = ConfigChange.encode(entity_path, uuid_to_text(new_topic_id()))
+    return Create(ConfigChange.PREFIX, data, sequential=True)
 
 
 def _decoded(entity_path: str, data: bytes) -> dict[str, str]:

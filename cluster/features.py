@@ -31,6 +31,8 @@ class FinalizedFeatures(NamedTuple):
         return self.levels.get(name, 0)
 
 
+NOTHING_AGREED: Final = FinalizedFeatures(MappingProxyType({}), -1)
+
 ADVERTISED: Final = tuple(
     FeatureRange(name, max(1, lowest), highest) for name, (lowest, highest) in sorted(SUPPORTED.items())
 )
@@ -44,7 +46,7 @@ def read_features(registry: Registry, watch: Watch | None = None) -> FinalizedFe
     """
     if registry.exists(FEATURE_PATH, watch) is not None and (found := registry.get_many([FEATURE_PATH])[0]) is not None:
         return FinalizedFeatures(FeatureLevels.decode(found[0]).levels, found[1].version)
-    return FinalizedFeatures({}, -1)
+    return NOTHING_AGREED
 
 
 def check_supported(features: FinalizedFeatures) -> None:

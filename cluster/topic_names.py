@@ -37,6 +37,11 @@ def validate_topic_name(name: str) -> None:
     raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name {name[:300]!r} is invalid: {reason}.")
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka would take it."""
+    return 0 < len(name) <= MAX_NAME_LENGTH and name not in (".", "..") and _LEGAL.fullmatch(name) is not None
+
+
 def collision_key(name: str) -> str:
     """Equal for names that are the same metric: there '.' becomes '_'."""
     return name.replace(".", "_")

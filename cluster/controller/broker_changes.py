@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 def on_broker_change(term: Term, watch: Watch) -> None:
     """Compare the registered brokers with those known, and act on the difference."""
     context = term.context
-    now = term.store.live_brokers(watch)
     before = context.brokers
+    now = term.store.live_brokers(watch, before)
     bounced = {broker for broker in now if broker in before and now[broker].epoch != before[broker].epoch}
     dead = {broker for broker in before if broker not in now} | bounced
     new = {broker for broker in now if broker not in before} | bounced

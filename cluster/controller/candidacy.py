@@ -3,7 +3,8 @@
 Elected through the ephemeral `/controller`; every election counts up `/controller_epoch` in the same transaction, and
 all writes of a term are conditional on it. When something fails half way (the registry's disk is full, say), memory may
 have gone ahead of the tree: the term ends, and the next request, or `resume`, begins a new one that reads everything
-again.
+again. A term that cannot even begin gives `/controller` back, and its broker stands aside for a while: another one may
+have more luck.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kavka.cluster.broker_registration import BrokerRegistration
+from kavka.cluster.controller.agreed_features import AgreedFeatures
+from kavka.cluster.controller.answers import UnforeseenError, answer_of
 from kavka.cluster.controller.broker_changes import on_broker_change, on_isr_changes, on_log_dir_events
 from kavka.cluster.controller.elect_leaders import balance_leaders, take_election_wishes
 from kavka.cluster.controller.election import ControllerElection
@@ -24,23 +27,23 @@ from kavka.cluster.controller.looks import Look
 from kavka.cluster.controller.own_registration import OwnRegistration
 from kavka.cluster.controller.reassignment_requests import take_reassignments
 from kavka.cluster.controller.requests import ControllerStats
-from kavka.cluster.controller.store import ControllerMovedError
+from kavka.cluster.controller.store import ControllerMovedError, ControllerStore
 from kavka.cluster.controller.term import Term
 from kavka.cluster.controller.topic_nodes import TopicNodes
-from kavka.cluster.features import FinalizedFeatures, read_features
+from kavka.cluster.features import FinalizedFeatures
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
-    InvalidNodeError,
     OutOfReachError,
     Registry,
-    RegistryError,
     SessionEvent,
     Watch,
     WatchEvent,
 )
-from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.protocol.errors import BrokerError, ErrorCode
+
+MAX_PAUSE: Final = 6
+"""How many calls of `resume` a broker stands aside at most that could not begin its terms."""
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +53,7 @@ _T = TypeVar("_T")
 class Candidacy:
     """Runs events one by one, for the term that this broker has, if it has one.
 
-    Threads: its own runs all events, and writes `_term`, `_controller_id`, `_features` and `_is_balanced`; any thread
-    may read these and call the public methods.
+    Threads: its own runs all events, and writes all that changes; any thread may read that and call the public methods.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Candidacy:
         self._settings = settings
         self._configs_changed = configs_changed
         self._registration = OwnRegistration(registry, registration)
-        self._on_features = on_features
+        self._features = AgreedFeatures(registry, self._watch_features, on_features)
         self._election = ControllerElection(registry, broker_id, now_ms, self._registration.is_current)
         self._events = EventQueue()
         self._topic_nodes = TopicNodes(self._events, self.look_at)
@@ -92,16 +94,19 @@ class Candidacy:
         self._unclean_elections = 0
         """Of terms that are over."""
         self._is_balanced = False
-        self._features: FinalizedFeatures | None = None
         self._broker_id = broker_id
         self._controller_id = -1
+        self._is_informed = False
+        """Whether `_controller_id` is who it was at the last look, and the next change is heard."""
+        self._failed_beginnings = self._pause = 0
+        """How many calls of `resume` are to come before this broker stands for election again."""
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="kavka-controller", daemon=True)
 
     def start(self) -> Promise[None]:
         """Join the election; see `Controller.start`."""
         self._registry.on_session_event(self._on_session_event)
-        started = self.submit(self._join)
+        started = self._request(partial(self._attempt, self._join))
         self._events.notice(self._on_session)  # may have ended before there was a listener
         self._thread.start()
         return started
@@ -141,12 +146,14 @@ class Candidacy:
 
     def resume(self) -> None:
         """See `Controller.resume`."""
-        if self._term is None and self.is_active:
-            self._events.notice(self._on_lost_term)
+        if self._term is None and (self.is_active or self._pause or not self._is_informed):
+            self._events.notice(self._on_resume)
         elif self._term is not None and not self._is_balanced:
             self.balance_leaders()
         if not self._registration.is_current():
             self._events.notice(self._on_session)
+        elif not self._features.is_heard:
+            self._events.notice(self._on_other_features)
 
     def balance_leaders(self) -> None:
         """See `Controller.balance_leaders`."""
@@ -167,12 +174,17 @@ class Candidacy:
 
     def in_term(self, work: Callable[[Term], _T]) -> Promise[_T]:
         """What `work` gives, if this broker is the controller; else NOT_CONTROLLER."""
-        return self.submit(lambda: work(self._required_term()))
+        return self._request(partial(self._attempt, lambda: work(self._required_term())))
 
     def submit(self, work: Callable[[], _T]) -> Promise[_T]:
-        """What `work` gives, run on the controller's thread behind what waits there."""
+        """What `work` gives, run on the controller's thread behind what waits there; it is none of a term's business,
+        and no term ends with it.
+        """
+        return self._request(partial(self._answer, work))
+
+    def _request(self, answer: Callable[[], _T]) -> Promise[_T]:
         promise: Promise[_T] = Promise()
-        if not self._events.request(partial(promise.settle_by, partial(self._attempt, work))):
+        if not self._events.request(partial(promise.settle_by, answer)):
             error = (
                 self._stopped()
                 if self._is_stopping
@@ -190,29 +202,21 @@ class Candidacy:
     def _attempt(self, work: Callable[[], _T]) -> _T:
         """Do it; whatever fails comes out as a BrokerError, and a term that may be out of step ends."""
         try:
-            if self._is_stopping:
-                raise self._stopped()
-            return work()
-        except BrokerError:
-            raise
+            return self._answer(work)
         except ControllerMovedError as error:
             log.info("another controller was elected: %s", error)
             self._drop_term()
             self._controller_id = -1
             self._events.notice(self._on_controller_change)
             raise BrokerError(ErrorCode.NOT_CONTROLLER, str(error)) from error
-        except InvalidNodeError as error:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        except RegistryError as error:
-            level = logging.WARNING if isinstance(error, OutOfReachError) else logging.ERROR
-            log.log(level, "the controller cannot go on: %s", error)
+        except UnforeseenError:
             self._drop_term()
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        except Exception as error:
-            # The thread has to outlive any mistake.
-            log.exception("the controller failed")
-            self._drop_term()
-            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error
+            raise
+
+    def _answer(self, work: Callable[[], _T]) -> _T:
+        if self._is_stopping:
+            raise self._stopped()
+        return answer_of(work)
 
     def look_at(self, handle: Callable[[Term], None]) -> None:
         """Serve a notice: nothing to do for who is not the controller."""
@@ -224,20 +228,43 @@ class Candidacy:
     # Being elected
 
     def _required_term(self) -> Term:
-        if self._term is None and self._controller_id in (-1, self._broker_id):
+        if self._term is None and (not self._is_informed or self._controller_id in (-1, self._broker_id)):
             self._take_part()
         if self._term is None:
-            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"The controller is broker {self._controller_id}.")
+            reason = f"broker {self._controller_id}" if self._controller_id >= 0 else "nobody yet"
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"The controller is {reason}.")
         return self._term
 
     def _take_part(self) -> None:
         """Find out who is the controller, and become it if nobody is, and this broker is registered."""
-        store = self._election.take_part(self._watch_controller, has_term=self._term is not None)
+        self._is_informed = False
+        store = self._election.take_part(
+            self._watch_controller, has_term=self._term is not None, may_stand=not self._pause
+        )
         self._controller_id = self._election.controller_id
-        if not self.is_active:
+        if not self.is_active or (store is not None and self._term is not None):
             self._drop_term()
-        if store is None:
-            return
+        if store is not None:
+            self._begin(store)
+        self._is_informed = True
+
+    def _begin(self, store: ControllerStore) -> None:
+        """The term that was won; what fails leaves the next one to another broker."""
+        try:
+            self._begin_term(store)
+        except (ControllerMovedError, OutOfReachError):
+            # Deposed already, or the session that `/controller` belongs to is gone.
+            raise
+        except Exception:
+            self._failed_beginnings += 1
+            self._pause = min(self._failed_beginnings, MAX_PAUSE)
+            log.warning("the term could not begin epoch=%d failures=%d", store.epoch, self._failed_beginnings)
+            self._controller_id = -1
+            self._election.resign()
+            raise
+        self._failed_beginnings = 0
+
+    def _begin_term(self, store: ControllerStore) -> None:
         term = Term(store, self._channels, self._broker_id, self._settings, self._wake, self._configs_changed)
         context = term.context
         context.brokers = store.live_brokers(self._brokers.changed)
@@ -266,7 +293,7 @@ class Candidacy:
 
     def _join(self) -> None:
         self._take_part()
-        self.look_at_features()
+        self._features.look()
 
     def _drop_term(self) -> None:
         """Stop acting; should `/controller` still be ours, the next request elects again."""
@@ -281,9 +308,8 @@ class Candidacy:
 
     def _resign(self) -> None:
         self._drop_term()
-        if self.is_active:
-            self._controller_id = -1
-            self._election.resign()
+        self._controller_id = -1
+        self._election.resign()
 
     def _stopped(self) -> BrokerError:
         return BrokerError(ErrorCode.NOT_CONTROLLER, "The controller stops.")
@@ -296,8 +322,9 @@ class Candidacy:
         except BrokerError as error:
             log.warning("no part taken in the election: %s", error)
 
-    def _on_lost_term(self) -> None:
-        if self._term is None and self.is_active:
+    def _on_resume(self) -> None:
+        self._pause = max(self._pause - 1, 0)
+        if self._term is None and not self._pause:
             self._on_controller_change()
 
     def _on_session(self) -> None:
@@ -306,6 +333,7 @@ class Candidacy:
             return
         self._drop_term()
         self._controller_id = -1
+        self._is_informed = self._features.is_heard = False
         if not self._registration.end():
             return
 
@@ -341,22 +369,13 @@ class Candidacy:
 
         self.look_at(finish)
 
-    # Features: every broker follows them, the controller or not
-
     def look_at_features(self) -> None:
-        """On the controller's thread: go by what is agreed on now."""
-        try:
-            features = read_features(self._registry, self._watch_features)
-        except ZnodeError as error:
-            log.error("what was agreed on before stays: %s", error)
-            return
-        if features != self._features:
-            self._features = features
-            self._on_features(features)
+        """On the controller's thread, as every broker does."""
+        self._features.look()
 
     def _on_other_features(self) -> None:
         try:
-            self._attempt(self.look_at_features)
+            self._answer(self._features.look)
         except BrokerError as error:
             log.warning("what the cluster agrees on is not known: %s", error)
 

@@ -80,7 +80,7 @@ PREVIOUS_REPLICA_PHASES: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] =
         {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
     ),
     ReplicaPhase.DELETION_STARTED: frozenset({ReplicaPhase.OFFLINE}),
-    ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.DELETION_STARTED}),
+    ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_INELIGIBLE}),
     ReplicaPhase.DELETION_INELIGIBLE: frozenset({ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_STARTED}),
 }
 

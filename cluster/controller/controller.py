@@ -33,7 +33,7 @@ from kavka.cluster.entity_configs import ConfigUpdate, write_config
 from kavka.cluster.features import FinalizedFeatures
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
 from kavka.cluster.promise import Promise
-from kavka.cluster.registry.base import Registry
+from kavka.cluster.registry.base import InvalidNodeError, Registry
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.topic import PartitionAssignment
 from kavka.config.errors import ConfigError
@@ -229,7 +229,12 @@ class Controller:
                     raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
             return config
 
-        write_config(self._registry, entity.path, checked, validate_only=validate_only)
+        try:
+            write_config(self._registry, entity.path, checked, validate_only=validate_only)
+        except InvalidNodeError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        except ZnodeError as error:
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
         if self._config_notifications is None or validate_only:
             return
         self._config_notifications.catch_up()

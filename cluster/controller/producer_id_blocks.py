@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -16,11 +17,13 @@ from kavka.cluster.registry.base import (
     Registry,
     SetData,
 )
-from kavka.cluster.znodes.json_data import INT64_MAX
+from kavka.cluster.znodes.json_data import INT64_MAX, ZnodeError
 from kavka.cluster.znodes.producer_id_block import PRODUCER_ID_BLOCK_PATH, LatestProducerIdBlock
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 BLOCK_SIZE: Final = 1000
+
+log = logging.getLogger(__name__)
 
 
 def allocate_block(registry: Registry, term: Term, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
@@ -32,7 +35,11 @@ def allocate_block(registry: Registry, term: Term, broker_id: int, broker_epoch:
         raise BrokerError(
             ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} has epoch {info.epoch}, not {broker_epoch}."
         )
-    return _take(registry, lambda operation: term.store.write_all([operation]), broker_id)
+    try:
+        return _take(registry, lambda operation: term.store.write_all([operation]), broker_id)
+    except ZnodeError as error:
+        # Any client may ask for an id: that must not cost the controller its term.
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
 def take_block(registry: Registry, broker_id: int) -> ProducerIdBlock:
@@ -77,7 +84,12 @@ def reserve_through(registry: Registry, broker_id: int, producer_id: int) -> Non
         except NoNodeError:
             operation = Create(PRODUCER_ID_BLOCK_PATH, reserved)
         else:
-            if _last_of(data) >= producer_id:
+            try:
+                if _last_of(data) >= producer_id:
+                    return
+            except ZnodeError as error:
+                # While it cannot be read nobody is given a block, and so none with ids that are in use.
+                log.error("no producer ids can be given: %s", error)
                 return
             operation = SetData(PRODUCER_ID_BLOCK_PATH, reserved, stat.version)
         try:

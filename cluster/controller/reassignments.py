@@ -20,7 +20,7 @@ from kavka.cluster.controller.partition_states import Failures, PartitionStateMa
 from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
-from kavka.cluster.registry.base import NoNodeError, RegistryError
+from kavka.cluster.registry.base import InvalidNodeError, NoNodeError, RegistryError
 from kavka.cluster.znodes.admin import PartitionReassignments
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.topic import NO_LEADER, PartitionAssignment, PartitionState, TopicAssignment
@@ -145,7 +145,33 @@ class Reassignments:
         self._drop_wishes(lambda partition, _: partition in settled)
         if not self._has_resumed:
             self._has_resumed = True
+            self._expel_strangers()
             self.resume(but=wanted)
+
+    def _expel_strangers(self) -> None:
+        """Whoever is in sync and not assigned goes: a controller ended between writing who holds a partition, and who
+        is in sync with it. Their leaders could be lost with them alone in sync, and nobody would tell them to stop.
+        """
+        context = self._context
+        strangers = [
+            Replica(*partition, broker)
+            for partition, state in context.leaders.items()
+            if partition[0] not in context.deleting and not self._holds_all(partition, state)
+            for broker in state.isr
+            if broker not in context.replicas_of(partition)
+        ]
+        if strangers:
+            log.warning("%d replicas are in sync and not assigned, %s first", len(strangers), strangers[0])
+            self._announce(list(dict.fromkeys(each.topic_partition for each in strangers)))
+            # Where nobody else is in sync they alone have all messages.
+            self._replicas.remove(each for each in strangers if self._is_out(each))
+
+    def _holds_all(self, partition: TopicPartition, state: PartitionState) -> bool:
+        replicas = self._context.replicas_of(partition)
+        return all(broker in replicas for broker in state.isr)
+
+    def _is_out(self, replica: Replica) -> bool:
+        return replica.broker_id not in self._context.leaders[replica.topic_partition].isr
 
     def supersede_wishes(self, partitions: Collection[TopicPartition]) -> None:
         """Another wish takes the place of what the node says of these."""
@@ -259,7 +285,10 @@ class Reassignments:
         failures: Failures = {}
         for topic, outcome in self._store.amend_assignments(changes).items():
             if isinstance(outcome, RegistryError) and not isinstance(outcome, NoNodeError):
-                failure = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(outcome))
+                # With more replicas a topic may be too large for its node: that is its asker's fault.
+                is_too_large = isinstance(outcome, InvalidNodeError)
+                code = ErrorCode.INVALID_REQUEST if is_too_large else ErrorCode.UNKNOWN_SERVER_ERROR
+                failure = BrokerError(code, str(outcome))
                 failures |= {(topic, partition): failure for partition in by_topic[topic]}
         self._remember({partition: each for partition, each in assignments.items() if partition not in failures})
         return failures

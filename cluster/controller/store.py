@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from kavka.cluster.controller.context import TopicPartition
 from kavka.cluster.registry.base import (
@@ -16,20 +18,27 @@ from kavka.cluster.registry.base import (
     Delete,
     NodeExistsError,
     NoNodeError,
+    NotPermittedError,
     Operation,
     Registry,
     RegistryError,
+    RegistryUnavailableError,
     Result,
     SetData,
     Stat,
     Watch,
+    children_or_none,
+    create_path,
     delete_trees,
+    get_readable,
 )
 from kavka.cluster.znodes.broker import BROKERS_PATH, BrokerInfo
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.controller import CONTROLLER_EPOCH_PATH
-from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.cluster.znodes.json_data import INT32_MAX, ZnodeError
 from kavka.cluster.znodes.topic import TOPICS_PATH, PartitionState, TopicAssignment, TopicDeletion
+
+NONE_KNOWN: Final[Mapping[int, BrokerInfo]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
@@ -64,23 +73,27 @@ class ControllerStore:
         """All or none; raises the RegistryError of the one that failed."""
         try:
             return self._registry.multi([self._guard, *operations])[1:]
-        except BadVersionError as error:
+        except (BadVersionError, NoNodeError) as error:
             raise self._moved(error) from error
 
-    def _moved(self, error: BadVersionError) -> Exception:
+    def _moved(self, error: RegistryError) -> Exception:
         if error.path == self._guard.path:
             return ControllerMovedError(f"epoch {self.epoch} is over")
         return error
 
     # Brokers
 
-    def live_brokers(self, watch: Watch | None) -> dict[int, BrokerInfo]:
+    def live_brokers(self, watch: Watch | None, known: Mapping[int, BrokerInfo] = NONE_KNOWN) -> dict[int, BrokerInfo]:
         """All that are registered and readable; one that is not cannot be talked to, and is logged.
 
-        The watch hears of brokers that come and go, and of those that announce other endpoints.
+        One of `known` whose registration cannot be read any more stays what it was while that stands. The watch hears
+        of brokers that come and go, and of those that announce other endpoints.
         """
-        ids = sorted(int(name) for name in self._registry.children(BROKERS_PATH, watch) if name.isdigit())
-        found = self._registry.get_many([BrokerInfo.path(broker_id) for broker_id in ids], watch)
+        names = children_or_none(self._registry, BROKERS_PATH, watch)
+        ids = sorted(int(name) for name in names if _is_broker_id(name))
+        if len(ids) < len(names):
+            log.error("no brokers, and left out: %.200r", [name for name in names if not _is_broker_id(name)])
+        found = get_readable(self._registry, [BrokerInfo.path(broker_id) for broker_id in ids], watch)
         brokers = {}
         for broker_id, node in zip(ids, found, strict=True):
             if node is None:
@@ -88,25 +101,42 @@ class ControllerStore:
             try:
                 brokers[broker_id] = BrokerInfo.decode(broker_id, node[0], node[1].czxid)
             except ZnodeError as error:
-                log.error("broker %d is left out: %s", broker_id, error)
+                before = known.get(broker_id)
+                if before is not None and before.epoch == node[1].czxid:
+                    log.error("broker %d stays what it was: %s", broker_id, error)
+                    brokers[broker_id] = before
+                else:
+                    log.error("broker %d is left out: %s", broker_id, error)
         return brokers
 
     # Topics
 
     def topic_names(self, watch: Watch | None) -> list[str]:
-        return self._registry.children(TOPICS_PATH, watch)
+        return children_or_none(self._registry, TOPICS_PATH, watch)
 
     def assignments(self, topics: Sequence[str], watch: Watch | None = None) -> dict[str, TopicAssignment]:
-        """Those that exist and can be read; the others are logged and left alone."""
-        found = self._registry.get_many([TopicAssignment.path(topic) for topic in topics], watch)
-        assignments = {}
+        """Those that exist and can be read; the others are logged and left alone.
+
+        Of two topics with one id the older one has it: the other is a copy that somebody made by hand.
+        """
+        found = get_readable(self._registry, [TopicAssignment.path(topic) for topic in topics], watch)
+        assignments: dict[str, TopicAssignment] = {}
+        oldest: dict[bytes, tuple[int, str]] = {}
         for topic, node in zip(topics, found, strict=True):
             if node is None:
                 continue
             try:
-                assignments[topic] = TopicAssignment.decode(topic, node[0])
+                assignment = assignments[topic] = TopicAssignment.decode(topic, node[0])
             except ZnodeError as error:
                 log.error("topic %s is left out: %s", topic, error)
+                continue
+            if assignment.topic_id is not None:
+                rival = oldest.get(assignment.topic_id, (node[1].czxid, topic))
+                older, younger = sorted([rival, (node[1].czxid, topic)])
+                oldest[assignment.topic_id] = older
+                if younger != older:
+                    log.error("topic %s is left out: it has the id of %s", younger[1], older[1])
+                    del assignments[younger[1]]
         return assignments
 
     def amend_assignments(
@@ -122,7 +152,7 @@ class ControllerStore:
             wanted: dict[str, TopicAssignment] = {}
             writes: list[Operation] = []
             paths = [TopicAssignment.path(topic) for topic in waiting]
-            for topic, path, node in zip(waiting, paths, self._registry.get_many(paths), strict=True):
+            for topic, path, node in zip(waiting, paths, get_readable(self._registry, paths), strict=True):
                 if node is None:
                     outcomes[topic] = NoNodeError(path)
                     continue
@@ -147,7 +177,7 @@ class ControllerStore:
 
         `written` gets the zxids of their last writes.
         """
-        found = self._registry.get_many([PartitionState.path(*partition) for partition in partitions])
+        found = get_readable(self._registry, [PartitionState.path(*partition) for partition in partitions])
         states = {}
         for partition, node in zip(partitions, found, strict=True):
             if node is None:
@@ -190,7 +220,7 @@ class ControllerStore:
     def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
         """The topics' own settings; none for those that have none or whose cannot be read."""
         entity_paths = [f"topics/{topic}" for topic in topics]
-        found = self._registry.get_many([EntityConfig.path(entity_path) for entity_path in entity_paths])
+        found = get_readable(self._registry, [EntityConfig.path(entity_path) for entity_path in entity_paths])
         configs: dict[str, dict[str, str]] = {}
         for topic, entity_path, node in zip(topics, entity_paths, found, strict=True):
             configs[topic] = {}
@@ -208,58 +238,110 @@ class ControllerStore:
     # Deletion of topics
 
     def topics_to_delete(self, watch: Watch | None) -> list[str]:
-        return self._registry.children(TopicDeletion.PARENT, watch)
+        return self._wishes_below(TopicDeletion.PARENT, watch)
 
     def request_deletion(self, topics: Iterable[str]) -> None:
         """Note the wish, so that it survives this controller."""
-        for result in self.write([Create(TopicDeletion.path(topic)) for topic in topics]):
+        waiting = [Create(TopicDeletion.path(topic)) for topic in topics]
+        results = self.write(waiting)
+        if any(isinstance(result, NoNodeError) for result in results):
+            # Somebody has cleared `/admin`.
+            create_path(self._registry, TopicDeletion.PARENT)
+            results = self.write(waiting)
+        for result in results:
             if isinstance(result, RegistryError) and not isinstance(result, NodeExistsError):
                 raise result
 
     def forget_deletion(self, topics: Iterable[str]) -> None:
-        self._delete_quietly([TopicDeletion.path(topic) for topic in topics])
+        self._delete([TopicDeletion.path(topic) for topic in topics])
 
-    def remove_topics(self, topics: Sequence[str]) -> None:
-        """The topics' nodes, their configurations, and last the wishes to delete them."""
-        try:
-            delete_trees(self._registry, [TopicAssignment.path(topic) for topic in topics], self._guard)
-        except BadVersionError as error:
-            raise self._moved(error) from error
-        configs = [EntityConfig.path(f"topics/{topic}") for topic in topics]
-        self._delete_quietly([*configs, *(TopicDeletion.path(topic) for topic in topics)])
+    def remove_topics(self, topics: Sequence[str]) -> dict[str, RegistryError]:
+        """The topics' nodes, their configurations, and last the wishes to delete them.
+
+        Gives those that are not gone, with the reason: their wishes stay.
+        """
+        refused: dict[str, RegistryError] = {}
+        while gone := [topic for topic in topics if topic not in refused]:
+            paths = {TopicAssignment.path(topic): topic for topic in gone}
+            try:
+                left = delete_trees(self._registry, list(paths), self._guard)
+            except BadVersionError as error:
+                raise self._moved(error) from error
+            except NotPermittedError as error:
+                # What is below one of them may not even be listed.
+                hidden = next((path for path in paths if f"{error.path}/".startswith(f"{path}/")), None)
+                if hidden is None:
+                    raise
+                refused[paths[hidden]] = error
+                continue
+            refused |= {paths[path]: error for path, error in left.items()}
+            gone = [topic for topic in gone if topic not in refused]
+            break
+        configs = [EntityConfig.path(f"topics/{topic}") for topic in gone]
+        self._delete([*configs, *(TopicDeletion.path(topic) for topic in gone)])
+        return refused
+
+    def remove_configs(self, topics: Iterable[str]) -> None:
+        self._delete([EntityConfig.path(f"topics/{topic}") for topic in topics])
 
     # Single nodes
 
     def node(self, path: str, watch: Watch | None = None) -> tuple[bytes, int] | None:
-        """The node's data and version, None if it is not there; the watch hears of it being made or changed."""
+        """The node's data and version, None if it is not there or may not be read; the watch hears of it being made
+        or changed.
+        """
         if self._registry.exists(path, watch) is None:
             return None
-        found = self._registry.get_many([path])[0]
+        found = get_readable(self._registry, [path])[0]
         return None if found is None else (found[0], found[1].version)
 
     def replace_node(self, path: str, data: bytes | None, version: int) -> bool:
-        """Write the node, or with None remove it; False when somebody else was faster."""
+        """Write the node, or with None remove it; False when somebody else was faster.
+
+        One that cannot be written or removed, as somebody made another one below it, is logged, and stays as it is.
+        """
         [result] = self.write([Delete(path, version) if data is None else SetData(path, data, version)])
         if isinstance(result, BadVersionError | NoNodeError):
             return False
-        if isinstance(result, RegistryError):
-            raise result
+        _check_done(result)
         return True
 
     # Notices
 
     def take_notices(self, parent: str, watch: Watch | None) -> dict[str, bytes]:
         """Names and data of the notices below `parent`, which are removed."""
-        names = self._registry.children(parent, watch)
+        names = self._wishes_below(parent, watch)
         paths = [f"{parent}/{name}" for name in names]
-        found = self._registry.get_many(paths)
-        self._delete_quietly(paths)
+        found = get_readable(self._registry, paths)
+        self._delete(paths)
         return {name: node[0] for name, node in zip(names, found, strict=True) if node is not None}
 
-    def _delete_quietly(self, paths: Sequence[str]) -> None:
+    def _wishes_below(self, parent: str, watch: Watch | None) -> list[str]:
+        """A controller does without what others may want of it, where it may not even read that."""
+        try:
+            return children_or_none(self._registry, parent, watch)
+        except NotPermittedError as error:
+            log.error("nothing is heard of what lies there: %s", error)
+            return []
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        """What is gone already is gone; what cannot be removed is logged, and stays: it must not end a term."""
         for result in self.write([Delete(path) for path in paths]):
-            if isinstance(result, RegistryError) and not isinstance(result, NoNodeError):
-                raise result
+            if not isinstance(result, NoNodeError):
+                _check_done(result)
+
+
+def _is_broker_id(name: str) -> bool:
+    """A number as brokers write it: another way to write it is another node."""
+    return name.isascii() and name.isdigit() and len(name) <= 10 and str(int(name)) == name and int(name) <= INT32_MAX
+
+
+def _check_done(result: Result | RegistryError) -> None:
+    """Log a refusal that concerns one node alone; raise what stands for all, as the registry is out of reach."""
+    if isinstance(result, RegistryUnavailableError):
+        raise result
+    if isinstance(result, RegistryError):
+        log.error("a node stays as it is: %s", result)
 
 
 def _error(result: Result | RegistryError) -> RegistryError:

@@ -95,11 +95,14 @@ class Term:
     def settle(self) -> None:
         """Send what was gathered; digest answers and send again, until all is quiet."""
         self.batch.flush(self.store.epoch)
-        while self._answers:
-            self._digest(self._answers.popleft())
+        while True:
+            while self._answers:
+                self._digest(self._answers.popleft())
+            # Also without an answer: the last replica that held a deletion back may not be the topic's any more.
+            self.deletions.resume()
+            self.batch.flush(self.store.epoch)
             if not self._answers:
-                self.deletions.resume()
-                self.batch.flush(self.store.epoch)
+                return
 
     def load_topics(self, assignments: Mapping[str, TopicAssignment]) -> list[TopicPartition]:
         """Take topics with their leaders into memory; those from before topic ids get one (KIP-516)."""
@@ -109,7 +112,12 @@ class Term:
             **assignments,
             **{topic: each for topic, each in outcomes.items() if isinstance(each, TopicAssignment)},
         }
-        for topic, assignment in loaded.items():
+        for topic, assignment in list(loaded.items()):
+            other = self.context.topic_of(assignment.topic_id) if assignment.topic_id is not None else None
+            if other not in (None, topic):
+                log.error("topic %s is left out: it has the id of %s", topic, other)
+                del loaded[topic]
+                continue
             self.context.put_topic(topic, assignment)
         partitions = [each for topic in loaded for each in self.context.partitions_of(topic)]
         written: dict[TopicPartition, int] = {}
@@ -158,8 +166,8 @@ class Term:
     def _digest(self, answer: Answer) -> None:
         request, response = answer.request, answer.response
         info = self.context.brokers.get(answer.broker_id)
-        if info is not None and request.broker_epoch != info.epoch:
-            # Of its former incarnation: what the present one was told is answered by itself.
+        if info is None or request.broker_epoch != info.epoch:
+            # Of a former incarnation: its end has been dealt with, and what the present one was told it answers itself.
             return
         if isinstance(response, BrokerError):
             log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, response)

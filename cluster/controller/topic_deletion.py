@@ -73,27 +73,39 @@ class TopicDeletions:
     def resume(self) -> None:
         """Finish topics whose replicas are all deleted."""
         context = self._context
-        done = []
-        for topic in context.deleting:
-            replicas = context.replicas_in(context.partitions_of(topic))
-            if topic not in context.failed_deletions and all(
-                context.replica_phase(each) is ReplicaPhase.DELETION_SUCCESSFUL for each in replicas
-            ):
-                done.append(topic)
-                self._replicas.to_non_existent(replicas)
+        done = [
+            topic
+            for topic in context.deleting
+            if topic not in context.failed_deletions
+            and all(
+                context.replica_phase(each) is ReplicaPhase.DELETION_SUCCESSFUL
+                for each in context.replicas_in(context.partitions_of(topic))
+            )
+        ]
         if done:
             self._finish(done)
 
     def succeed(self, replicas: Sequence[Replica]) -> None:
-        self._replicas.to_deletion_successful(self._started(replicas))
+        """These are deleted, be it by an order before the last one, which has been given up."""
+        context = self._context
+        asked = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_INELIGIBLE)
+        deleted = [each for each in replicas if each.topic in context.deleting and context.replica_phase(each) in asked]
+        self._replicas.to_deletion_successful(deleted)
+        for topic in context.failed_deletions.intersection(each.topic for each in deleted):
+            if not any(
+                context.replica_phase(each) is ReplicaPhase.DELETION_INELIGIBLE
+                for each in context.replicas_in(context.partitions_of(topic))
+            ):
+                context.failed_deletions.discard(topic)
 
     def fail(self, replicas: Sequence[Replica]) -> None:
-        """These cannot be deleted now."""
+        """These cannot be deleted now. One that is not the topic's any more holds nothing back."""
         context = self._context
         offline = [each for each in replicas if context.replica_phase(each) is ReplicaPhase.ONLINE]
+        started = [each for each in replicas if context.replica_phase(each) is ReplicaPhase.DELETION_STARTED]
         self._replicas.to_offline(offline)
-        self._replicas.to_deletion_ineligible([*offline, *self._started(replicas)])
-        held_back = {each.topic for each in replicas if each.topic in context.deleting}
+        self._replicas.to_deletion_ineligible([*offline, *started])
+        held_back = {each.topic for each in (*offline, *started) if each.topic in context.deleting}
         if held_back - context.failed_deletions:
             log.warning("the deletion of %s waits for replicas out of reach", ", ".join(sorted(held_back)))
         context.failed_deletions |= held_back
@@ -119,15 +131,19 @@ class TopicDeletions:
         self._replicas.to_deletion_ineligible(replicas)
         self._context.failed_deletions.update(each.topic for each in replicas)
 
-    def _started(self, replicas: Iterable[Replica]) -> list[Replica]:
-        return [each for each in replicas if self._context.replica_phase(each) is ReplicaPhase.DELETION_STARTED]
-
     def _finish(self, topics: Sequence[str]) -> None:
-        partitions = [each for topic in topics for each in self._context.partitions_of(topic)]
+        context = self._context
+        refused = self._store.remove_topics(topics)
+        for topic, error in refused.items():
+            log.error("the deletion of %s waits: its replicas are gone, and its nodes are not: %s", topic, error)
+        context.failed_deletions.update(refused)
+        gone = [topic for topic in topics if topic not in refused]
+        partitions = [each for topic in gone for each in context.partitions_of(topic)]
+        self._replicas.to_non_existent(context.replicas_in(partitions))
         self._partitions.to_offline(partitions)
         self._partitions.to_non_existent(partitions)
-        self._store.remove_topics(topics)
-        for topic in topics:
-            self._context.remove_topic(topic)
-        self._configs_changed(topics)
-        log.info("%d topics are deleted: %s", len(topics), ", ".join(topics[:10]))
+        for topic in gone:
+            context.remove_topic(topic)
+        self._configs_changed(gone)
+        if gone:
+            log.info("%d topics are deleted: %s", len(gone), ", ".join(gone[:10]))

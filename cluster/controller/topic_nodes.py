@@ -14,6 +14,7 @@ from kavka.cluster.controller.context import TopicPartition
 from kavka.cluster.controller.event_queue import EventQueue
 from kavka.cluster.controller.term import Term
 from kavka.cluster.registry.base import WatchEvent
+from kavka.cluster.topic_names import is_topic_name
 from kavka.cluster.znodes.topic import TopicAssignment
 
 log = logging.getLogger(__name__)
@@ -26,20 +27,30 @@ class TopicNodes:
     controller's takes from, one at a time.
     """
 
-    __slots__ = ("_changed", "_events", "_serve", "_watched")
+    __slots__ = ("_changed", "_events", "_serve", "_strangers", "_watched")
 
     def __init__(self, events: EventQueue, serve: Callable[[Callable[[Term], None]], None]) -> None:
         """`serve` runs a look on the controller's thread, if there is a term."""
         self._events = events
         self._serve = serve
         self._watched: set[str] = set()
+        self._strangers: set[str] = set()
         self._changed: dict[str, None] = {}
 
     def load(self, term: Term) -> None:
         """Read all topics into a term that begins."""
-        names = term.store.topic_names(self._on_children)
+        names = self._names(term)
         self._watched = set(names)
         term.load_topics(term.store.assignments(names, self._on_data))
+
+    def _names(self, term: Term) -> list[str]:
+        """Of topics. What else lies beside them is logged once: a broker could not make a folder of its name."""
+        names = term.store.topic_names(self._on_children)
+        strangers = {name for name in names if not is_topic_name(name)}
+        if strangers - self._strangers:
+            log.error("no topics, and left out: %.200r", sorted(strangers - self._strangers))
+        self._strangers = strangers
+        return [name for name in names if name not in strangers] if strangers else names
 
     # On the registry's thread
 
@@ -59,7 +70,7 @@ class TopicNodes:
         self._serve(self._look_at_changed)
 
     def _look_at_children(self, term: Term) -> None:
-        names = term.store.topic_names(self._on_children)
+        names = self._names(term)
         existing = set(names)
         self._watched &= existing
         for name in term.context.assignments.keys() - existing - term.context.deleting.keys():

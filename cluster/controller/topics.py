@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from kavka.cluster.assignment import assign_replicas, validate_assignment
@@ -175,6 +175,8 @@ class TopicChanges:
             reason = "already as many as requested" if total == count else f"more than the {total} requested"
             raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"{already}, {reason}.")
         _validate_partition_count(total)
+        if not assignment.replicas:
+            raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic '{growth.name}' has no partition to go by.")
         first = assignment.replicas[min(assignment.replicas)]
         brokers = term.context.brokers
         if growth.assignments is not None:
@@ -214,24 +216,23 @@ class TopicChanges:
     def _write(
         self, term: Term, planned: Mapping[str, TopicAssignment], configs: Mapping[str, dict[str, str]]
     ) -> dict[str, BrokerError]:
-        """Configuration first, then the topic: whoever sees a topic sees its configuration. Gives those refused."""
+        """Configuration first, then the topic: whoever sees a topic sees its configuration. Gives those refused.
+
+        No topic is made without the configuration that was asked for, and no configuration stays of one that was not.
+        """
         paths = {name: EntityConfig.path(f"topics/{name}") for name in planned}
         # A node may be left over from a topic that an old tool removed by hand.
-        left_over = term.store.existing([paths[name] for name in planned])
+        left_over = term.store.existing(list(paths.values()))
         operations: list[Operation] = []
-        for name in planned:
+        for name, path in paths.items():
             data = EntityConfig.encode(configs[name])
-            path = paths[name]
             operations.append(SetData(path, data) if path in left_over else Create(path, data))
-        operations += [Create(TopicAssignment.path(name), each.encode()) for name, each in planned.items()]
-        results = term.store.write(operations)[len(planned) :]
-        refused: dict[str, BrokerError] = {}
-        for name, result in zip(planned, results, strict=True):
-            if isinstance(result, NodeExistsError):
-                refused[name] = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-            elif isinstance(result, RegistryError):
-                refused[name] = _not_written(result)
-        return refused
+        refused = _refusals(planned, term.store.write(operations))
+        configured = [name for name in planned if name not in refused]
+        creations = [Create(TopicAssignment.path(name), planned[name].encode()) for name in configured]
+        unmade = _refusals(configured, term.store.write(creations))
+        term.store.remove_configs(name for name in unmade if paths[name] not in left_over)
+        return refused | unmade
 
     def _outcome(self, term: Term, result: TopicResult, refused: Mapping[str, BrokerError]) -> TopicResult:
         if result.error is not None:
@@ -244,6 +245,17 @@ class TopicChanges:
 def _grown(stored: TopicAssignment, replicas: Mapping[int, tuple[int, ...]]) -> TopicAssignment:
     """A partition that somebody else made meanwhile stays where it was put."""
     return stored._replace(replicas={**replicas, **stored.replicas})
+
+
+def _refusals(names: Iterable[str], results: Sequence[object]) -> dict[str, BrokerError]:
+    """Of the topics whose nodes could not be made: `results` has what became of each."""
+    refused: dict[str, BrokerError] = {}
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, NodeExistsError):
+            refused[name] = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        elif isinstance(result, RegistryError):
+            refused[name] = _not_written(result)
+    return refused
 
 
 def _result(topic: NewTopic, assignment: TopicAssignment) -> TopicResult:

@@ -8,7 +8,8 @@ Guarantees
 - An ephemeral node lives as long as the session that made it. A sequential node's name ends in ten digits that grow
   with every child its parent ever had.
 - A lost connection is waited out. Watches stay, and a write that it cut off is looked for in the tree before it is sent
-  again: nobody is refused what he did himself (KAFKA-1382).
+  again: nobody is refused what he did himself (KAFKA-1382). A sequential node needs data that no other writer's
+  has, to be known again.
 - A lost session ends the ephemeral nodes and the watches; listeners hear of it, and of the next one.
 
 Watches and session listeners run on the registry's own threads. They must return at once (post to a queue) and must not
@@ -17,9 +18,13 @@ call the registry, which raises RuntimeError rather than waiting for itself.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+log = logging.getLogger(__name__)
 
 ANY_VERSION = -1
 """As an expected version: whatever the version is."""
@@ -256,27 +261,76 @@ def create_paths(registry: Registry, paths: Sequence[str]) -> None:
             raise result
 
 
-def delete_trees(registry: Registry, paths: Sequence[str], guard: Check | None = None) -> None:
-    """Remove `paths` and everything below them, children first, in one go. What is gone already is no error."""
-    found = list(paths)
-    level = list(paths)
+def get_readable(
+    registry: Registry, paths: Sequence[str], watch: Watch | None = None
+) -> list[tuple[bytes, Stat] | None]:
+    """As `Registry.get_many`, but a node that this login may not read is logged and left out, as if it were not there.
+
+    One node with another owner's ACL must not hide all that was asked for with it.
+    """
+    refused: set[str] = set()
+    while True:
+        asked = [path for path in paths if path not in refused]
+        try:
+            found = registry.get_many(asked, watch)
+        except NotPermittedError as error:
+            if error.path not in asked:
+                raise
+            log.error("a node is left out: %s", error)
+            refused.add(error.path)
+            continue
+        if not refused:
+            return found
+        by_path = dict(zip(asked, found, strict=True))
+        return [by_path.get(path) for path in paths]
+
+
+def children_or_none(registry: Registry, path: str, watch: Watch | None = None) -> list[str]:
+    """As `Registry.children`; a node that is missing has none, and the watch hears of its creation."""
+    while True:
+        try:
+            return registry.children(path, watch)
+        except NoNodeError:
+            if watch is None or registry.exists(path, watch) is None:
+                return []
+
+
+def delete_trees(registry: Registry, paths: Sequence[str], guard: Check | None = None) -> dict[str, RegistryError]:
+    """Remove `paths` and everything below them, children first, in one go. What is gone already is no error.
+
+    Gives those of `paths` that are still there, or something below them, with the reason.
+    """
+    found = [(path, path) for path in paths]
+    level = list(found)
     while level:
-        names = registry.children_of_many(level)
-        level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]
+        names = registry.children_of_many([path for path, _ in level])
+        level = [
+            (f"{parent}/{name}", top) for (parent, top), below in zip(level, names, strict=True) for name in below or ()
+        ]
         found += level
-    for result in registry.pipeline([Delete(each) for each in reversed(found)], guard):
+    found.reverse()
+    left: dict[str, RegistryError] = {}
+    results = registry.pipeline([Delete(path) for path, _ in found], guard)
+    for (_, top), result in zip(found, results, strict=True):
         if isinstance(result, RegistryError) and not isinstance(result, NoNodeError):
-            raise result
+            left.setdefault(top, result)
+    return left
 
 
 def validate_path(path: str) -> None:
-    """Raise InvalidNodeError unless `path` is absolute, without empty parts, `.`, `..` or control characters."""
+    """Raise InvalidNodeError unless `path` is absolute, without empty parts, `.`, `..` or characters that ZooKeeper
+    takes in no path; whatever it lists as a child can be asked for.
+    """
     if path == "/":
         return
     parts = path.split("/")
     clean = parts[0] == "" and all(part not in ("", ".", "..") for part in parts[1:]) and len(parts) > 1
-    if not clean or not path.isprintable():
-        raise InvalidNodeError("not a path", repr(path))
+    if not clean or _NO_CHARACTER.search(path):
+        raise InvalidNodeError("not a path", repr(path[:200]))
+
+
+_NO_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+"""Of ZooKeeper's `PathUtils`, which sees what is beyond 16 bits as two surrogates."""
 
 
 def validate_data(path: str, data: bytes) -> None:

@@ -3,6 +3,10 @@
 What is asked for is read after everything sent before has come through. A node made or changed since the write was
 sent, with what it was to hold, is its work. A transaction is done whole, under one zxid, so that one of its nodes tells
 of all, even where others have changed the rest since; and one that cannot be its work tells that nothing was done.
+
+Nothing is a write's work that was done when its guard did not hold, or under another zxid than the nodes beside it.
+Nobody owns a sequential node: one that is to be told from others' says in its data whose it is. In doubt a write was
+not done: sent again it is refused, and its writer reads what there is.
 """
 
 from __future__ import annotations
@@ -51,21 +55,50 @@ def find(operations: Sequence[Operation], sent: Sent, read: ReadMany, children: 
     """What the transaction gave; None when it was not done, or the tree does not show it (any more)."""
     last_at = {each.path: index for index, each in enumerate(operations) if not isinstance(each, Check)}
     plain = [path for path, index in last_at.items() if not _is_sequential(operations[index])]
-    nodes = dict(zip(plain, read(plain), strict=True))
-    seen: dict[int, _Seen] = {}
-    for index, operation in enumerate(operations):
-        if isinstance(operation, Create) and operation.sequential:
-            seen[index] = _find_sequential(operation, sent, read, children)
-        elif last_at.get(operation.path) == index:
-            seen[index] = _look(operation, nodes[operation.path], sent)
-    if not seen or any(each.verdict is _Verdict.NOT_DONE for each in seen.values()):
+    guards = [each for each in operations if isinstance(each, Check) and each.path not in last_at]
+    paths = list(dict.fromkeys([*plain, *(each.path for each in guards)]))
+    nodes = dict(zip(paths, read(paths), strict=True))
+    seen = {last_at[path]: _look(operations[last_at[path]], nodes[path], sent) for path in plain}
+    if any(each.verdict is _Verdict.NOT_DONE for each in seen.values()):
         return None
     zxids = {each.zxid for each in seen.values() if each.verdict is _Verdict.DONE and each.zxid >= 0}
-    is_shown = any(each.verdict is _Verdict.DONE for each in seen.values())
-    if not is_shown or len(zxids) > 1:
+    if len(zxids) > 1:
         return None
     zxid = zxids.pop() if zxids else -1
+    for index, operation in enumerate(operations):
+        if isinstance(operation, Create) and operation.sequential:
+            found = _find_sequential(operation, sent, read, children, zxid)
+            if found is None:
+                return None
+            seen[index] = found
+            zxid = found.zxid
+    if all(each.verdict is _Verdict.UNKNOWN for each in seen.values()):
+        return None
+    if not all(_could_be_beside(operations[index], each, zxid) for index, each in seen.items()):
+        return None
+    if not all(_held(guard, nodes[guard.path], zxid) for guard in guards):
+        return None
     return Found([_result(operation, seen.get(index), zxid) for index, operation in enumerate(operations)], zxid)
+
+
+def _held(guard: Check, node: Node | None, zxid: int) -> bool:
+    """Whether the guard held at `zxid`, as far as the tree shows it."""
+    if node is None:
+        return False
+    stat = node[1]
+    if guard.version in (ANY_VERSION, stat.version):
+        return True
+    return stat.version == guard.version + 1 and -1 < zxid < stat.mzxid
+
+
+def _could_be_beside(operation: Operation, seen: _Seen, zxid: int) -> bool:
+    """Whether what is unknown by itself may have been done under `zxid`, and been changed by others since."""
+    if seen.verdict is not _Verdict.UNKNOWN or seen.node is None or zxid < 0:
+        return True
+    stat = seen.node[1]
+    if isinstance(operation, Create):
+        return stat.czxid == zxid < stat.mzxid
+    return stat.mzxid > zxid
 
 
 def _look(operation: Operation, node: Node | None, sent: Sent) -> _Seen:
@@ -102,7 +135,8 @@ def _verdict_on_data(operation: SetData, data: bytes, stat: Stat, sent: Sent) ->
     return _Verdict.DONE if is_own and stat.version == operation.version + 1 else _Verdict.NOT_DONE
 
 
-def _find_sequential(operation: Create, sent: Sent, read: ReadMany, children: ReadChildren) -> _Seen:
+def _find_sequential(operation: Create, sent: Sent, read: ReadMany, children: ReadChildren, zxid: int) -> _Seen | None:
+    """The node that was made under `zxid`, or where nothing tells that (-1), the first one that may be its work."""
     parent, _, prefix = operation.path.rpartition("/")
     names = children(parent or "/") or []
     paths = [
@@ -110,9 +144,10 @@ def _find_sequential(operation: Create, sent: Sent, read: ReadMany, children: Re
     ]
     for path, node in zip(paths, read(paths), strict=True):
         seen = _look(operation._replace(path=path, sequential=False), node, sent)
-        if seen.verdict is _Verdict.DONE and node is not None and node[0] == operation.data:
+        is_its = seen.verdict is _Verdict.DONE and node is not None and node[0] == operation.data
+        if is_its and zxid in (-1, seen.zxid):
             return seen
-    return _Seen(_Verdict.UNKNOWN, operation.path, None)
+    return None
 
 
 def _result(operation: Operation, seen: _Seen | None, zxid: int) -> Result:

@@ -301,6 +301,10 @@ class ZooKeeperRegistry:
         for node, answer in zip(nodes, answers, strict=False):
             if not isinstance(answer, Exception) or isinstance(answer, KazooNoNodeError):
                 self._watches.compare(node, None if isinstance(answer, Exception) else _seen(node, answer))
+            else:
+                # It may not be read any more, say: who watches it is to hear that, and not nothing for ever.
+                log.warning("a watch is lost path=%s error=%r", node.path, answer)
+                self._watches.give_up(node)
 
     def _check_caller(self) -> None:
         if self._runs_on_own_thread():

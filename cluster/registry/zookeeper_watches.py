@@ -112,6 +112,19 @@ class ZooKeeperWatches:
         changed = EventType.CHILDREN_CHANGED if node.kind is Kind.CHILDREN else EventType.DATA_CHANGED
         _call(missed, WatchEvent(EventType.DELETED if seen is None else changed, node.path))
 
+    def give_up(self, node: Watched) -> None:
+        """A node cannot be watched any more: fire its watches."""
+        with self._lock:
+            watches = self._table.get(node, {})
+            lost = {watch: armed for watch, armed in watches.items() if armed.is_set}
+            for watch, armed in lost.items():
+                armed.is_spent = True
+                del watches[watch]
+            if not watches:
+                self._table.pop(node, None)
+        changed = EventType.CHILDREN_CHANGED if node.kind is Kind.CHILDREN else EventType.DATA_CHANGED
+        _call(dict.fromkeys(lost), WatchEvent(changed, node.path))
+
     def clear(self) -> None:
         """The session ended."""
         with self._lock:

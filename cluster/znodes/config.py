@@ -47,14 +47,20 @@ class EntityConfig:
 
 
 class ConfigChange:
-    """`/config/changes/config_change_NNNNNNNNNN`: the entity whose configuration was written. Version 2."""
+    """`/config/changes/config_change_NNNNNNNNNN`: the entity whose configuration was written. Version 2.
+
+    `write` tells a writer whose connection was cut his own from another's of the same entity; Kafka passes over it.
+    """
 
     PARENT: Final = "/config/changes"
     PREFIX: Final = "/config/changes/config_change_"
 
     @staticmethod
-    def encode(entity_path: str) -> bytes:
-        return encode_json({"version": 2, "entity_path": entity_path})
+    def encode(entity_path: str, write: str | None = None) -> bytes:
+        fields: dict[str, object] = {"version": 2, "entity_path": entity_path}
+        if write is not None:
+            fields["write"] = write
+        return encode_json(fields)
 
     @staticmethod
     def decode(name: str, data: bytes) -> str:

@@ -11,10 +11,14 @@ CONTROLLER_EPOCH_PATH: Final = "/controller_epoch"
 
 
 class ControllerLease(NamedTuple):
-    """`/controller`, ephemeral. Version 1 (without the KRaft epoch) is read too."""
+    """`/controller`, ephemeral. Version 1 (without the KRaft epoch) is read too.
+
+    A quorum that takes a cluster over (KIP-866) has an epoch there, and its node has no session.
+    """
 
     broker_id: int
     timestamp_ms: int
+    kraft_epoch: int = -1
 
     def encode(self) -> bytes:
         return encode_json(
@@ -22,14 +26,18 @@ class ControllerLease(NamedTuple):
                 "version": 2,
                 "brokerid": self.broker_id,
                 "timestamp": str(self.timestamp_ms),
-                "kraftControllerEpoch": -1,
+                "kraftControllerEpoch": self.kraft_epoch,
             }
         )
 
     @staticmethod
     def decode(data: bytes) -> ControllerLease:
         fields = Fields.parse(CONTROLLER_PATH, data)
-        return ControllerLease(fields.integer("brokerid"), fields.quoted_integer("timestamp", low=-1))
+        return ControllerLease(
+            fields.integer("brokerid"),
+            fields.quoted_integer("timestamp", low=-1),
+            fields.integer("kraftControllerEpoch", low=-1, default=-1),
+        )
 
 
 class ControllerEpoch:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kavka.cluster.znodes.json_data import Fields, ZnodeError, encode_json
+from kavka.cluster.znodes.json_data import INT32_MAX, Fields, ZnodeError, encode_json
 from kavka.protocol.schema import text_to_uuid, uuid_to_text
 
 TOPICS_PATH: Final = "/brokers/topics"
@@ -15,6 +15,9 @@ LEADER_DURING_DELETE: Final = -2
 """In UpdateMetadata and LeaderAndIsr: the topic is on its way out."""
 RECOVERED: Final = 0
 RECOVERING: Final = 1
+
+_NO_ID: Final = bytes(16)
+"""What messages have in place of a topic's id where there is none."""
 
 _STATE_AS_WRITTEN: Final = re.compile(
     rb'\{"controller_epoch":(\d{1,9}),"leader":(-1|\d{1,9}),"version":1,"leader_epoch":(\d{1,9}),'
@@ -117,7 +120,11 @@ class TopicAssignment(NamedTuple):
                 raise ZnodeError(fields.path, f"no topic id: {text[:40]!r}") from None
         adding = fields.replicas_by_partition("adding_replicas")
         removing = fields.replicas_by_partition("removing_replicas")
-        return TopicAssignment(replicas, topic_id, adding, removing)
+        if adding or removing:
+            moving = {each: _on_the_way(replicas[each], adding, removing, each) for each in replicas}
+            adding = _changed({}, {partition: each.adding for partition, each in moving.items()})
+            removing = _changed({}, {partition: each.removing for partition, each in moving.items()})
+        return TopicAssignment(replicas, topic_id if topic_id != _NO_ID else None, adding, removing)
 
 
 class PartitionState(NamedTuple):
@@ -162,7 +169,8 @@ class PartitionState(NamedTuple):
         fields = Fields.parse(PartitionState.path(topic, partition), data)
         return PartitionState(
             leader=fields.integer("leader", low=NO_LEADER),
-            leader_epoch=fields.integer("leader_epoch"),
+            # There is another one after it, which has to fit into messages, too.
+            leader_epoch=fields.integer("leader_epoch", high=INT32_MAX - 1),
             isr=fields.integers("isr"),
             controller_epoch=fields.integer("controller_epoch", low=0),
             version=version,
@@ -180,9 +188,24 @@ class TopicDeletion:
         return f"{TopicDeletion.PARENT}/{topic}"
 
 
+def _on_the_way(
+    replicas: tuple[int, ...],
+    adding: Mapping[int, tuple[int, ...]],
+    removing: Mapping[int, tuple[int, ...]],
+    partition: int,
+) -> PartitionAssignment:
+    """As far as it can be: only a replica comes or goes, and neither way leads to none."""
+    assignment = PartitionAssignment(
+        replicas,
+        tuple(broker for broker in adding.get(partition, ()) if broker in replicas),
+        tuple(broker for broker in removing.get(partition, ()) if broker in replicas),
+    )
+    return assignment if assignment.origin and assignment.target else PartitionAssignment(replicas)
+
+
 def _changed(
     before: Mapping[int, tuple[int, ...]], changes: Mapping[int, tuple[int, ...]]
-) -> Mapping[int, tuple[int, ...]]:
+) -> dict[int, tuple[int, ...]]:
     """Partitions that have none on the move are not named."""
     return {partition: brokers for partition, brokers in {**before, **changes}.items() if brokers}
 

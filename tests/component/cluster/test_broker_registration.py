@@ -167,3 +167,25 @@ def test_a_broker_whose_registration_has_ended_leaves_its_successors_alone(stage
     assert BrokerInfo.decode(1, stage.registry.get("/brokers/ids/1")[0], 0).rack == "new"
     successor.unregister()
     assert stage.registry.children("/brokers/ids") == []
+
+
+def test_a_session_that_ends_while_its_broker_registers_leaves_no_epoch(stage: Stage) -> None:
+    """Its end may be heard before the epoch is noted, which nobody would take back any more."""
+
+    class Ending:
+        """A registry whose session ends when the node was made and before that is known."""
+
+        session_id = 1
+        registration: BrokerRegistration
+
+        def create(self, *arguments: Any, **others: Any) -> Any:
+            made = stage.registry.create(*arguments, **others)
+            self.session_id = 0
+            self.registration.end()
+            return made
+
+    ending: Any = Ending()
+    registration = ending.registration = BrokerRegistration(ending, broker_info(1), stage.clock)
+    registration.register()
+    assert registration.broker.epoch == -1
+    assert not registration.is_current

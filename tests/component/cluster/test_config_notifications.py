@@ -2,16 +2,19 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import pytest
 
+from kavka.cluster import config_notifications
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import ConfigEntity, NewTopic
 from kavka.cluster.entity_configs import read_configs, write_config
-from kavka.cluster.registry.base import create_path
+from kavka.cluster.registry.base import RegistryUnavailableError, SessionEvent, create_path
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
+from tests.support.processes import wait_until
 
 Heard = tuple[str | int | None, dict[str, str]]
 
@@ -156,3 +159,93 @@ def _listening_controller(stage: Stage) -> tuple[Controller, Listener]:
     stage.controllers.append(controller)
     wait(controller.start())
     return controller, heard
+
+
+class Failing:
+    """A registry of which one kind of read fails once."""
+
+    def __init__(self, registry: Any) -> None:
+        self._registry = registry
+        self.method = ""
+        self.has_failed = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.method:
+            self.method = ""
+            return self._fail
+        return getattr(self._registry, name)
+
+    def _fail(self, *_: object) -> NoReturn:
+        self.has_failed.set()
+        raise RegistryUnavailableError("as an example")
+
+
+@pytest.mark.parametrize("method", ["children", "get_many"])
+def test_a_look_that_failed_is_made_up_for(stage: Stage, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr(config_notifications, "RETRY_S", 0.01)
+    create_path(stage.registry, "/brokers/topics/t")
+    real = stage.registry
+    failing = Failing(real)
+    stage.registry = failing  # type: ignore[assignment]  # a Registry in all but name
+    listener = Listener(stage)
+    stage.registry = real
+    listener.changes.start()
+    failing.method = method
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    assert failing.has_failed.wait(30)
+    assert listener.next() == ("t", {"retention.ms": "1"})
+    write_config(stage.registry, "topics/t", {"retention.ms": "2"})
+    assert listener.next() == ("t", {"retention.ms": "2"})
+    listener.changes.stop()
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        b'{"version":2,"entity_path":"topics/\xf0\x9f\x98\x80"}',
+        b'{"version":2,"entity_path":"../controller"}',
+        b'{"version":2,"entity_path":"brokers/\xc2\xb2"}',
+        b'{"version":3,"entity_path":"topics/t"}',
+        b"[" * 100_000,
+    ],
+    ids=["no path", "elsewhere", "no number", "later version", "deep"],
+)
+def test_an_odd_notice_harms_no_other(stage: Stage, listener: Listener, notice: bytes) -> None:
+    stage.registry.create("/config/changes/config_change_", notice, sequential=True)
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    listener.changes.catch_up()
+    assert listener.heard == [("t", {"retention.ms": "1"})]
+
+
+@pytest.mark.parametrize("name", ["strange_9999999999", "config_change_2147483647", "config_change_"])
+def test_a_strangers_node_among_the_notices_makes_nobody_deaf(stage: Stage, listener: Listener, name: str) -> None:
+    stage.registry.create(f"/config/changes/{name}", b"strange")
+    listener.changes.catch_up()
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    assert listener.next() == ("t", {"retention.ms": "1"})
+
+
+def test_notices_are_heard_again_whose_folder_was_removed(stage: Stage, listener: Listener) -> None:
+    stage.registry.delete("/config/changes")
+    listener.changes.catch_up()
+    write_config(stage.registry, "topics/t", {"retention.ms": "1"})
+    assert listener.next() == ("t", {"retention.ms": "1"})
+
+
+def test_in_another_session_all_that_was_set_counts_and_nothing_else(stage: Stage, listener: Listener) -> None:
+    for path in ("users/u", "users/u/clients/c", "clients/c", "ips/i", "groups/g", "brokers/1"):
+        write_config(stage.registry, path, {"a": "1"})
+    listener.changes.catch_up()
+    listener.changes._on_session_event(SessionEvent.ESTABLISHED)
+    wait_until(lambda: listener.heard.count(("users/u/clients/c", {"a": "1"})) == 2, 30, "not read again")
+    wait_until(lambda: listener.heard.count((1, {"a": "1"})) == 2, 30, "not read again")
+    listener.changes.catch_up()
+    listener.heard.clear()
+    # Without a notice: they went while nobody could hear of it.
+    stage.registry.delete("/config/groups/g")
+    stage.registry.delete("/config/brokers/1")
+    listener.changes._on_session_event(SessionEvent.ESTABLISHED)
+    wait_until(lambda: ("groups/g", {}) in listener.heard and (1, {}) in listener.heard, 30, "still set")
+    listener.changes.catch_up()
+    assert ("users/u", {"a": "1"}) in listener.heard
+    assert ("ips/i", {"a": "1"}) in listener.heard

@@ -1,12 +1,21 @@
 """Topics are created, grown, configured and deleted; the brokers and the tree agree."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
 from kavka.cluster.controller.requests import ConfigEntity, ImportedTopic, NewPartitions, NewTopic, TopicResult
 from kavka.cluster.entity_configs import read_config
-from kavka.cluster.registry.base import NodeExistsError
+from kavka.cluster.registry.base import (
+    Check,
+    Create,
+    NodeExistsError,
+    NotPermittedError,
+    Operation,
+    RegistryError,
+    Result,
+)
 from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -99,6 +108,28 @@ def test_a_partition_on_a_failed_disk_is_an_error_of_its_topic(stage: Stage) -> 
     assert controller.stats().offline_partitions == 1
     state = PartitionState.decode("t", 1, stage.registry.get(PartitionState.path("t", 1))[0], 0)
     assert (state.leader, state.isr) == (-1, (1,))
+
+
+@pytest.mark.parametrize("refused", ["/config/topics/t", "/brokers/topics/t"])
+def test_a_topic_is_made_with_its_configuration_or_not_at_all(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    stage.brokers(1)
+    controller = stage.controller()
+    pipeline = stage.registry.pipeline
+
+    def refuse(operations: Sequence[Operation], guard: Check | None = None) -> list[Result | RegistryError]:
+        is_refused = [isinstance(each, Create) and each.path == refused for each in operations]
+        results = iter(pipeline([each for each, no in zip(operations, is_refused, strict=True) if not no], guard))
+        return [NotPermittedError("no", refused) if no else next(results) for no in is_refused]
+
+    monkeypatch.setattr(stage.registry, "pipeline", refuse)
+    wanted = [NewTopic(name, 1, configs={"min.insync.replicas": "2"}) for name in ("t", "u")]
+    first, second = wait(controller.create_topics(wanted))
+    assert first.error is not None
+    assert first.error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert second.error is None
+    assert stage.registry.children("/brokers/topics") == stage.registry.children("/config/topics") == ["u"]
 
 
 def test_a_topic_grows_by_new_partitions_alone(stage: Stage) -> None:
@@ -262,10 +293,12 @@ def test_configurations_are_replaced_validated_and_announced(stage: Stage) -> No
     wait(controller.alter_configs(topic, {"retention.ms": "2"}, validate_only=True))
     wait(controller.alter_configs(ConfigEntity.broker(None), {"log.retention.ms": "5"}))
     assert stage.registry.get("/config/brokers/<default>")[0] == b'{"version":1,"config":{"log.retention.ms":"5"}}'
-    notices = [stage.registry.get(f"/config/changes/{name}")[0] for name in stage.registry.children("/config/changes")]
+    names = stage.registry.children("/config/changes")
+    notices = [json.loads(stage.registry.get(f"/config/changes/{name}")[0]) for name in names]
+    assert len({each.pop("write") for each in notices}) == 2
     assert notices == [
-        b'{"version":2,"entity_path":"topics/t"}',
-        b'{"version":2,"entity_path":"brokers/<default>"}',
+        {"version": 2, "entity_path": "topics/t"},
+        {"version": 2, "entity_path": "brokers/<default>"},
     ]
     for entity, config, error in (
         (topic, {"retention.ms": "soon"}, ErrorCode.INVALID_CONFIG),

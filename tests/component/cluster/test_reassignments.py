@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 
 from kavka.cluster.controller.controller import Controller
+from kavka.cluster.controller.partition_states import PartitionStateMachine
 from kavka.cluster.controller.requests import ElectionType, NewPartitions, NewTopic
+from kavka.cluster.registry import base
+from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.znodes.admin import PartitionReassignments
 from kavka.cluster.znodes.topic import PartitionAssignment, PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -226,6 +230,57 @@ def test_a_controller_that_died_before_the_last_step_is_followed_by_one_that_tak
     assert stage.assignment().of(0) == PartitionAssignment((4, 5))
     assert (stage.state().leader, stage.state().isr) == (4, (4, 5))
     assert stage.cluster.brokers[1].deleted == [T0]
+
+
+@pytest.mark.parametrize("leader", [1, 4])
+def test_who_is_in_sync_and_not_assigned_any_more_is_let_go_by_the_next_term(
+    stage: Stage, controller: Controller, monkeypatch: pytest.MonkeyPatch, leader: int
+) -> None:
+    """A controller may end between the assignment of a cancellation and the state: nothing is on the move then."""
+    move(controller, [1, 2, 3, 4, 5])
+    stage.alter_isr(controller, 1, 2, 4)
+    now = stage.state()
+    stage.registry.set(PartitionState.path("t", 0), now._replace(leader=leader).encode())
+
+    def end(*_: object) -> NoReturn:
+        raise RegistryError("the controller ends here")
+
+    with monkeypatch.context() as ended:
+        ended.setattr(PartitionStateMachine, "rewrite", end)
+        with pytest.raises(BrokerError):
+            wait(controller.alter_reassignments({T0: None}))
+    assert stage.assignment().of(0) == PartitionAssignment((1, 2, 3))
+    assert stage.state().isr == (1, 2, 4)
+
+    stage.settle(controller)
+
+    state = stage.state()
+    assert (state.leader, state.isr) == (1, (1, 2))
+    assert state.leader_epoch > now.leader_epoch
+    assert stage.cluster.brokers[4].deleted == [T0]
+    assert T0 not in stage.cluster.brokers[4].hosted
+    assert last_told(stage.cluster.brokers[2]).leader_epoch == state.leader_epoch
+    assert stage.alter_isr(controller, 1, 2, 3) is ErrorCode.NONE
+
+
+def test_replicas_that_alone_are_in_sync_keep_what_they_have_though_they_are_not_assigned(
+    stage: Stage, controller: Controller
+) -> None:
+    controller.stop()
+    stage.registry.set(PartitionState.path("t", 0), stage.state()._replace(leader=4, isr=(4, 5)).encode())
+    stage.controller(1)
+    assert stage.state().isr == (4, 5)
+    assert [stage.cluster.brokers[each].deleted for each in (4, 5)] == [[], []]
+
+
+def test_a_reassignment_beyond_what_a_node_may_hold_is_refused_to_its_asker(
+    stage: Stage, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "MAX_DATA_SIZE_BYTES", len(stage.assignment().encode()))
+    assert move(controller, [1, 2, 3, 4]) is ErrorCode.INVALID_REQUEST
+    assert stage.assignment().of(0) == PartitionAssignment((1, 2, 3))
+    assert stage.registry.get("/controller_epoch")[0] == b"1"
+    assert move(controller, [3, 2, 1]) is None
 
 
 def test_partitions_that_others_added_meanwhile_are_kept(stage: Stage, controller: Controller) -> None:

@@ -1,20 +1,30 @@
 """Replicas that a broker could not host for a while, deletions that it could not do: its notice says to ask again."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import pytest
 
+from kavka.cluster.controller.context import Replica
 from kavka.cluster.controller.controller import Controller
-from kavka.cluster.controller.requests import NewTopic
-from kavka.cluster.ports import ControlRequest, OnResponse
-from kavka.cluster.registry.base import RegistryUnavailableError
+from kavka.cluster.controller.requests import NewPartitions, NewTopic
+from kavka.cluster.ports import ControlRequest, OnResponse, call
+from kavka.cluster.registry.base import (
+    Check,
+    Delete,
+    NotPermittedError,
+    Operation,
+    RegistryError,
+    RegistryUnavailableError,
+    Result,
+)
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+from kavka.protocol.messages.stop_replica import StopReplicaRequest
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import Known
 from tests.support.processes import wait_until
@@ -172,3 +182,140 @@ def test_what_a_brokers_former_incarnation_did_not_do_holds_up_no_deletion(
 
     wait_until(lambda: returned.deleted, 10, "it is not asked to delete")
     wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 10, "the deletion sticks")
+
+
+class Held:
+    """StopReplica requests that brokers have not answered yet."""
+
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._send = stage.cluster.send
+        self._brokers = stage.cluster.brokers
+        self.requests: list[tuple[int, StopReplicaRequest, OnResponse]] = []
+        self.is_holding = False
+        monkeypatch.setattr(stage.cluster, "send", self.send)
+
+    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
+        if self.is_holding and isinstance(request, StopReplicaRequest):
+            self.requests.append((broker_id, request, on_response))
+        else:
+            self._send(broker_id, request, on_response)
+
+    def answer(self, broker_id: int) -> None:
+        """The first of that broker's, as it stands now."""
+        held = next(each for each in self.requests if each[0] == broker_id)
+        self.requests.remove(held)
+        held[2](call(self._brokers[broker_id], held[1]))
+
+
+def test_a_replica_that_is_not_the_topics_any_more_holds_up_no_deletion(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = stage.brokers(1, 2)
+    controller = stage.controller(1)
+    wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
+    held = Held(stage, monkeypatch)
+    held.is_holding = True
+    wait(controller.alter_reassignments({("t", 0): [1]}))
+    wait(controller.delete_topics(["t"]))
+    cluster.brokers[2].refusing_deletion = True
+    held.answer(2)
+    stage.settle(controller)
+    while held.requests:
+        held.answer(1)
+    stage.settle(controller)
+
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 30, "the deletion sticks")
+
+
+def test_an_order_to_delete_that_was_given_up_may_be_done_after_all(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = stage.brokers(1, 2)
+    controller = stage.controller(1)
+    wait(controller.create_topics([NewTopic("t", assignments={0: [2]})]))
+    held = Held(stage, monkeypatch)
+    held.is_holding = True
+    wait(controller.delete_topics(["t"]))
+    # Its disk failed meanwhile, says an answer to an order before.
+    wait(controller._candidacy.in_term(lambda term: term.lose_replicas([Replica("t", 0, 2)])))
+    notice(stage, controller, 2)
+    assert len(held.requests) == 2
+    cluster.brokers[2].refusing_deletion = True
+    held.answer(2)
+    stage.settle(controller)
+    cluster.brokers[2].refusing_deletion = False
+    held.answer(2)
+
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 30, "the deletion sticks")
+
+
+def test_a_topic_without_partitions_is_deleted(stage: Stage) -> None:
+    """As somebody wrote it by hand: nobody has anything to delete, and so nobody answers."""
+    stage.brokers(1)
+    controller = stage.controller(1)
+    stage.registry.create("/brokers/topics/none", b'{"version":1,"partitions":{}}')
+    stage.settle(controller)
+    outcome = wait(controller.create_partitions([NewPartitions("none", 2)]))["none"]
+    assert outcome is not None
+    assert outcome.code is ErrorCode.INVALID_PARTITIONS
+    assert wait(controller.delete_topics(["none"])) == {"none": None}
+    stage.settle(controller)
+    assert not stage.registry.exists("/brokers/topics/none")
+    assert stage.registry.get("/controller_epoch")[0] == b"1"
+
+
+def test_what_a_brokers_former_incarnation_said_of_its_disk_is_no_news_of_the_present_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = stage.brokers(1, 2)
+    controller = stage.controller(1)
+    send = cluster.send
+    held: list[tuple[ControlRequest, OnResponse]] = []
+    former = cluster.epoch(2)
+
+    def hold(broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
+        if broker_id == 2 and request.broker_epoch == former and isinstance(request, LeaderAndIsrRequest):
+            held.append((request, on_response))
+        else:
+            send(broker_id, request, on_response)
+
+    monkeypatch.setattr(cluster, "send", hold)
+    broker = cluster.brokers[2]
+    broker.failing.add(("t", 0))
+    wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
+    [(request, answer)] = held
+    cluster.kill(2)
+    stage.settle(controller)
+    answer(call(broker, request))
+    stage.settle(controller)
+    cluster.add(2)
+    stage.settle(controller)
+    answer(call(broker, request))
+    stage.settle(controller)
+    offline = wait(controller._candidacy.in_term(lambda term: set(term.context.offline_replicas)))
+    assert offline == set()
+
+
+def test_nodes_that_cannot_be_removed_hold_up_their_own_topic_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.brokers(1)
+    controller = stage.controller(1)
+    wait(controller.create_topics([NewTopic("guarded", 1), NewTopic("t", 1)]))
+    pipeline = stage.registry.pipeline
+
+    def refuse(operations: Sequence[Operation], guard: Check | None = None) -> list[Result | RegistryError]:
+        is_refused = [isinstance(each, Delete) and each.path == "/brokers/topics/guarded" for each in operations]
+        results = iter(pipeline([each for each, no in zip(operations, is_refused, strict=True) if not no], guard))
+        return [NotPermittedError("no", "/brokers/topics/guarded") if no else next(results) for no in is_refused]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.registry, "pipeline", refuse)
+        wait(controller.delete_topics(["guarded", "t"]))
+        stage.settle(controller)
+        assert stage.registry.children("/brokers/topics") == ["guarded"]
+        assert stage.registry.children("/admin/delete_topics") == ["guarded"]
+        assert wait(controller.create_topics([NewTopic("t", 1)]))[0].error is None
+    notice(stage, controller, 1)
+    assert stage.registry.children("/brokers/topics") == ["t"]
+    assert stage.registry.get("/controller_epoch")[0] == b"1"

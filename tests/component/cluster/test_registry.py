@@ -23,6 +23,7 @@ from kavka.cluster.registry.base import (
     RegistryUnavailableError,
     SetData,
     WatchEvent,
+    children_or_none,
     create_path,
     delete_trees,
 )
@@ -241,6 +242,31 @@ def test_many_threads_see_every_write_once(registry: Registry) -> None:
     for thread in threads:
         thread.join()
     assert registry.get("/counter")[0] == b"200"
+
+
+def test_whatever_is_listed_can_be_read_and_removed(registry: Registry) -> None:
+    names = sorted(["a\u00a0b", "\u00b2", "\u2028", "\ud7ff", "\uf900", "~", " ", "..."])
+    registry.create("/n")
+    for name in names:
+        registry.create(f"/n/{name}", b"x")
+    assert registry.children("/n") == names
+    assert None not in registry.get_many([f"/n/{name}" for name in names])
+    assert delete_trees(registry, ["/n"]) == {}
+
+
+@pytest.mark.parametrize("name", ["\x7f", "\x9f", "\ue000", "\ufff0", "\U0001f600", "\x00", "\ud800"])
+def test_what_no_registry_takes_is_no_path(registry: Registry, name: str) -> None:
+    with pytest.raises(InvalidNodeError):
+        registry.create(f"/{name}")
+
+
+def test_children_of_what_is_missing_are_none_until_it_is_made(registry: Registry) -> None:
+    heard = threading.Event()
+    assert children_or_none(registry, "/n") == children_or_none(registry, "/n", lambda _: heard.set()) == []
+    registry.create("/n")
+    assert heard.wait(30)
+    registry.create("/n/c")
+    assert children_or_none(registry, "/n") == ["c"]
 
 
 def test_trees_are_made_and_removed_whole(registry: Registry) -> None:

@@ -97,7 +97,9 @@ def test_a_transaction_is_recognised_whole_by_its_one_zxid() -> None:
         Create("/lease", b"me", ephemeral=True),
         SetData("/epoch", b"2", 1),
     ]
-    tree = Tree({"/lease": made(b"me", at=105, owner=7), "/epoch": node(b"2", mzxid=105, version=2)})
+    tree = Tree(
+        {"/guard": node(version=1), "/lease": made(b"me", at=105, owner=7), "/epoch": node(b"2", mzxid=105, version=2)}
+    )
     found = tree.find(*operations)
     assert found == Found([None, None, "/lease", tree.nodes["/epoch"][1]], 105)
 
@@ -128,3 +130,67 @@ def test_one_node_tells_of_a_transaction_where_others_have_changed_the_rest_sinc
     tree.nodes["/notes/note_0000000007"] = made(b"mine", at=105)
     tree.nodes["/count"] = node(b"theirs", mzxid=110, version=2)
     assert tree.find(*operations) is None
+    # What was changed last before is not what others have changed since.
+    tree.nodes["/count"] = node(b"4", mzxid=104, version=4)
+    assert tree.find(*operations) is None
+
+
+NOTICE = "/config/changes/config_change_"
+
+
+@pytest.mark.parametrize(
+    ("config", "notices"),
+    [
+        (node(b"theirs", mzxid=101, version=4), [101]),
+        (node(b"mine", mzxid=102, version=4), [101]),
+        (node(b"theirs", mzxid=101, version=5), [102]),
+    ],
+    ids=["one other wrote", "a tool wrote the same without a notice", "nobody wrote since"],
+)
+def test_a_notice_under_another_zxid_than_the_change_is_anothers(
+    config: tuple[bytes, Stat], notices: list[int]
+) -> None:
+    tree = Tree({f"{NOTICE}{at:010d}": made(b"changed", at=at) for at in notices})
+    tree.nodes["/config/t"] = config
+    change = SetData("/config/t", b"mine", 3)
+    assert tree.find(change, Create(NOTICE, b"changed", sequential=True)) is None
+
+
+def test_of_notices_that_are_alike_that_of_the_change_is_ones_own() -> None:
+    tree = Tree({f"{NOTICE}{at:010d}": made(b"changed", at=at) for at in (101, 102, 103)})
+    tree.nodes["/config/t"] = node(b"mine", mzxid=102, version=4)
+    found = tree.find(SetData("/config/t", b"mine", 3), Create(NOTICE, b"changed", sequential=True))
+    assert found is not None
+    assert (found.zxid, found.results[1]) == (102, f"{NOTICE}0000000102")
+
+
+def test_a_node_that_another_made_tells_that_ones_own_was_not() -> None:
+    notice = Create(NOTICE, b"changed", sequential=True)
+    tree = Tree({"/config/t": made(b"theirs", at=101), f"{NOTICE}0000000001": made(b"changed", at=101)})
+    assert tree.find(Create("/config/t", b"mine"), notice) is None
+    # The configuration `{}` of a topic is like any other's, the topic's id is not.
+    both = [Create("/config/t", b"{}"), Create("/topics/t", b"my id")]
+    tree = Tree({"/config/t": made(b"{}", at=101), "/topics/t": made(b"their id", at=101)})
+    assert tree.find(*both) is None
+    tree.nodes["/topics/t"] = made(b"their id", at=102)
+    assert tree.find(*both) is None
+    tree.nodes["/topics/t"] = node(b"grown since", czxid=101, mzxid=104, version=1)
+    assert tree.find(*both) is not None
+
+
+@pytest.mark.parametrize(
+    ("guard", "is_found"),
+    [
+        (node(version=3, mzxid=90), True),
+        (node(version=4, mzxid=103), True),
+        (node(version=4, mzxid=101), False),
+        (node(version=5, mzxid=103), False),
+        (None, False),
+    ],
+    ids=["holds", "moved after", "moved before", "moved twice", "gone"],
+)
+def test_what_was_done_without_its_guard_was_done_by_another(guard: tuple[bytes, Stat] | None, is_found: bool) -> None:
+    tree = Tree({"/config/t": made(b"{}", at=102)})
+    if guard is not None:
+        tree.nodes["/controller_epoch"] = guard
+    assert (tree.find(Check("/controller_epoch", 3), Create("/config/t", b"{}")) is not None) is is_found

@@ -151,7 +151,7 @@ def test_hostile_json_is_refused(data: bytes) -> None:
 
 @given(
     leader=st.integers(-1, 2**31 - 1),
-    epoch=broker_ids,
+    epoch=st.integers(0, 2**31 - 2),
     isr=replica_lists,
     controller_epoch=broker_ids,
     recovery=st.sampled_from([RECOVERED, RECOVERING]),
@@ -172,14 +172,31 @@ def test_an_isr_that_names_a_broker_twice_is_refused() -> None:
 
 @given(
     replicas=st.dictionaries(broker_ids, replica_lists, max_size=5),
-    topic_id=st.binary(min_size=16, max_size=16) | st.none(),
-    adding=st.dictionaries(broker_ids, replica_lists, max_size=2),
+    topic_id=st.binary(min_size=16, max_size=16).filter(any) | st.none(),
+    adding=st.integers(1, 4),
 )
 def test_an_assignment_comes_back_as_written(
-    replicas: dict[int, tuple[int, ...]], topic_id: bytes | None, adding: dict[int, tuple[int, ...]]
+    replicas: dict[int, tuple[int, ...]], topic_id: bytes | None, adding: int
 ) -> None:
-    assignment = TopicAssignment(replicas, topic_id, adding, {})
+    moving = {partition: brokers[adding:] for partition, brokers in replicas.items() if brokers[adding:]}
+    assignment = TopicAssignment(replicas, topic_id, moving, moving)
     assert TopicAssignment.decode("t", assignment.encode()) == assignment
+
+
+def test_a_way_that_leads_nowhere_is_none() -> None:
+    stored = TopicAssignment(
+        {0: (1, 2), 1: (1, 2), 2: (1, 2)},
+        bytes(16),
+        adding={0: (1, 2), 1: (2, 9), 7: (1,)},
+        removing={1: (9,), 2: (2, 1)},
+    )
+    decoded = TopicAssignment.decode("t", stored.encode())
+    assert decoded == TopicAssignment(stored.replicas, None, adding={1: (2,)})
+
+
+def test_an_epoch_after_which_there_is_none_cannot_be_read() -> None:
+    with pytest.raises(ZnodeError):
+        PartitionState.decode("t", 0, PartitionState(1, 2**31 - 1, (1,), 1).encode(), 0)
 
 
 @given(replicas=replica_lists, first=replica_lists, second=replica_lists)

@@ -110,3 +110,13 @@ def test_a_watch_that_fails_harms_no_other(watches: ZooKeeperWatches) -> None:
     watches.set_(DATA, watches.arm(DATA, seen.append), (1, 1))
     watches.fire(WatchEvent(EventType.DELETED, "/n"))
     assert len(seen) == 1
+
+
+def test_watches_on_what_cannot_be_watched_any_more_fire(watches: ZooKeeperWatches) -> None:
+    seen: list[WatchEvent] = []
+    watches.set_(CHILDREN, watches.arm(CHILDREN, seen.append), (1, 1))
+    watches.arm(CHILDREN, lambda _: None)
+    watches.give_up(CHILDREN)
+    watches.give_up(CHILDREN)
+    assert seen == [WatchEvent(EventType.CHILDREN_CHANGED, "/n")]
+    assert watches.nodes() == []
