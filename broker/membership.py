@@ -15,10 +15,12 @@ from kavka.broker.partitions.refused_orders import RETRY_MS
 from kavka.broker.registry_choice import registration_patience_s
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller import Controller
-from kavka.cluster.features import FinalizedFeatures, check_supported, read_features
+from kavka.cluster.features import NOTHING_AGREED, FinalizedFeatures, check_supported, read_features
 from kavka.cluster.ports import BrokerChannels, LocalChannels
+from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import RegistryError
 from kavka.cluster.znodes.controller import CONTROLLER_PATH
+from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.config.topic_config import validate_topic_overrides
 from kavka.protocol.errors import BrokerError
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from kavka.cluster.config_notifications import ConfigNotificationListener
     from kavka.cluster.znodes.broker import BrokerInfo
 
-ELECTION_TIMEOUT_S: Final = 30
+LONG_ELECTION_S: Final = 30.0
 OUT_OF_TOUCH_MS: Final = 3_000
 STARTING, RUNNING, HANDING_OVER, STOPPING = 1, 3, 6, 7
 """As Kafka numbers a broker's states; what it has besides (recovering) is over before a broker has metrics."""
@@ -56,13 +58,22 @@ class Membership:
         "_is_settled",
         "_links",
         "_now_ms",
+        "_on_fatal",
         "_registration",
         "_scheduler",
         "_services",
         "_state",
     )
 
-    def __init__(self, services: "Services", scheduler: "Scheduler", now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        services: "Services",
+        scheduler: "Scheduler",
+        now_ms: Callable[[], int],
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        """`on_fatal(reason)` is called, by any thread, when the broker may not be in its cluster any more."""
+        self._on_fatal = on_fatal
         self._services = services
         self._scheduler = scheduler
         self._now_ms = now_ms
@@ -84,7 +95,7 @@ class Membership:
         Raises BrokerError when the cluster has agreed on a feature that this broker lacks.
         """
         services = self._services
-        services.features = read_features(services.registry)
+        services.features = self._agreed_features()
         check_supported(services.features)
         self._links = links
         register_broker_state(services.metrics, lambda: self._state)
@@ -117,9 +128,10 @@ class Membership:
         self._disk_notices = DiskNotices(services.replicas, self._publish_disk_notice)
 
     def join(self, undo: Undo) -> None:
-        """Register, and stand for election. A broker that stands alone leads afterwards what it leads.
+        """Register, and stand for election. A broker that stands alone leads afterwards what it leads; in a cluster,
+        as in Kafka, nobody waits: there may be much to tell, another controller, or none for a while.
 
-        `undo` is given what a stop has to take back, step by step. Raises RegistryError, BrokerError, TimeoutError.
+        `undo` is given what a stop has to take back, step by step. Raises RegistryError, BrokerError.
         """
         assert self._registration is not None
         if self._links is not None:
@@ -128,9 +140,15 @@ class Membership:
         self._registration.register(registration_patience_s(self._services.config.current))
         self._services.local_broker.registered()
         undo(self._registration.unregister)
+        if self._links is not None:
+            # Until now they could be raised without this broker, which nobody knew.
+            check_supported(self._agreed_features())
         started = self._controller.start()
         undo(self._controller.stop)
-        started.result(ELECTION_TIMEOUT_S)
+        if self._links is None:
+            _wait_for(started)
+        else:
+            started.watch(_tell_of_election)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
         self._scheduler.every("controller-term", lambda: RETRY_MS, self._controller.resume)
         self._scheduler.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
@@ -241,7 +259,20 @@ class Membership:
         self._services.replicas.directory_failed([path])
         self._disk_notices.tell()
 
+    def _agreed_features(self) -> FinalizedFeatures:
+        """As they are now; nothing that cannot be read is agreed on, so that nobody uses what others may lack."""
+        try:
+            return read_features(self._services.registry)
+        except ZnodeError as error:
+            log.error("no features are used: %s", error)
+            return NOTHING_AGREED
+
     def _agreed(self, features: FinalizedFeatures) -> None:
+        try:
+            check_supported(features)
+        except BrokerError as failure:
+            self._on_fatal(str(failure.message))
+            return
         self._services.features = features
 
     def _balance_interval_ms(self) -> float:
@@ -250,3 +281,17 @@ class Membership:
     def _publish_disk_notice(self) -> None:
         services = self._services
         services.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(services.broker_id), sequential=True)
+
+
+def _wait_for(started: Promise[None]) -> None:
+    """Until all that this broker has is led, however long that takes."""
+    while True:
+        try:
+            return started.result(LONG_ELECTION_S)
+        except TimeoutError:
+            log.warning("partitions are still being led for the first time")
+
+
+def _tell_of_election(_: None, failure: BaseException | None) -> None:
+    if failure is not None:
+        log.warning("no part taken in the election yet: %s", failure)

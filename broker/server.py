@@ -97,7 +97,7 @@ class Broker:
         self._operations: Final = Scheduler(self._timer, COORDINATOR_THREADS, self._thread_died, "coordinator")
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
-        self._membership: Final = Membership(self.services, self._scheduler, self._now_ms)
+        self._membership: Final = Membership(self.services, self._scheduler, self._now_ms, self._die)
         self._links: ClusterLinks | None = None
         self._is_serving = False
         self._kept_names: Collection[str] = ()

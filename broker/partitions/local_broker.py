@@ -1,13 +1,19 @@
 """This broker as its controller sees it: the controller's three requests, applied here."""
 
+import copy
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from kavka.broker.partitions.controller_epoch import UNNUMBERED
 from kavka.cluster.promise import Promise
-from kavka.cluster.topic_names import validate_topic_name
+from kavka.cluster.topic_names import is_topic_name
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.leader_and_isr import LeaderAndIsrResponse
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 from kavka.protocol.messages.stop_replica import StopReplicaResponse
 from kavka.protocol.messages.update_metadata import UpdateMetadataResponse
 
@@ -16,12 +22,14 @@ if TYPE_CHECKING:
 
     from kavka.broker.metadata.metadata_cache import MetadataCache
     from kavka.broker.partitions.replica_manager import ReplicaManager
-    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+    from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrTopicState
     from kavka.protocol.messages.stop_replica import StopReplicaRequest
     from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class LocalBroker:
@@ -68,9 +76,23 @@ class LocalBroker:
         if self._is_for_another_start(request.broker_epoch):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         for topic in request.topic_states:
-            _check(topic.topic_name, topic.partition_states)
-        self._meet(topic.topic_name for topic in request.topic_states)
-        return self._replicas.leader_and_isr(request, number)
+            _check(topic)
+        odd = [each for each in request.topic_states if not is_topic_name(each.topic_name)]
+        if not odd:
+            self._meet(topic.topic_name for topic in request.topic_states)
+            return self._replicas.leader_and_isr(request, number)
+        if len(odd) == len(request.topic_states):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"no topic has a name like {odd[0].topic_name[:300]!r}")
+        # Kafka's controllers hand on whatever somebody wrote into ZooKeeper, beside the others, which are to be led all
+        # the same: only no folders are named after these.
+        log.error("refused are topics with names that are none: %.300r", [each.topic_name for each in odd])
+        possible = copy.copy(request)
+        possible.topic_states = [each for each in request.topic_states if is_topic_name(each.topic_name)]
+        self._meet(topic.topic_name for topic in possible.topic_states)
+        response = self._replicas.leader_and_isr(possible, number)
+        if response.error_code == ErrorCode.NONE:
+            response.topics = [*response.topics, *map(_refusal, odd)]
+        return response
 
     def stop_replica(self, request: "StopReplicaRequest", number: int = UNNUMBERED) -> StopReplicaResponse:
         """Stop hosting partitions."""
@@ -104,19 +126,22 @@ class LocalBroker:
         return epoch != -1 and epoch < self._broker_epoch()
 
 
-def _check(topic: str, partitions: "Iterable[LeaderAndIsrPartitionState]") -> None:
-    """Refuse what no controller sends, before folders are named after it, or files tell of it.
-
-    Raises BrokerError INVALID_REQUEST.
-    """
-    try:
-        validate_topic_name(topic)
-    except BrokerError as failure:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, failure.message) from failure
-    for state in partitions:
+def _check(topic: "LeaderAndIsrTopicState") -> None:
+    """Refuse what no controller sends, before files tell of it. Raises BrokerError INVALID_REQUEST."""
+    for state in topic.partition_states:
         if state.partition_index < 0 or state.leader_epoch < 0 or state.partition_epoch < 0:
             raise BrokerError(
                 ErrorCode.INVALID_REQUEST,
-                f"topic {topic} has no partition {state.partition_index} with leader epoch {state.leader_epoch}"
-                f" and partition epoch {state.partition_epoch}",
+                f"topic {topic.topic_name[:300]!r} has no partition {state.partition_index} with leader epoch"
+                f" {state.leader_epoch} and partition epoch {state.partition_epoch}",
             )
+
+
+def _refusal(topic: "LeaderAndIsrTopicState") -> LeaderAndIsrTopicError:
+    return LeaderAndIsrTopicError(
+        topic_id=bytes(topic.topic_id),
+        partition_errors=[
+            LeaderAndIsrPartitionError(partition_index=each.partition_index, error_code=ErrorCode.INVALID_REQUEST)
+            for each in topic.partition_states
+        ],
+    )

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from kavka.cluster.controller.requests import ImportedTopic
-from kavka.cluster.registry.base import Registry
+from kavka.cluster.registry.base import Registry, get_readable
 from kavka.cluster.topic_ids import ZERO_ID
 from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.json_data import ZnodeError
@@ -104,7 +104,9 @@ def _assignments(registry: Registry) -> dict[str, TopicAssignment]:
     """Of all topics; none of partitions for one that can't be read."""
     topics = registry.children(TOPICS_PATH)
     assignments: dict[str, TopicAssignment] = {}
-    for topic, node in zip(topics, registry.get_many([TopicAssignment.path(each) for each in topics]), strict=True):
+    for topic, node in zip(
+        topics, get_readable(registry, [TopicAssignment.path(each) for each in topics]), strict=True
+    ):
         try:
             if node is not None:
                 assignments[topic] = TopicAssignment.decode(topic, node[0])

@@ -13,6 +13,7 @@ from kavka.cluster.registry.base import Create
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.kafka_directory import extract_kafka_directory
@@ -74,9 +75,9 @@ def test_topics_and_messages_are_there_after_a_restart(tmp_path: Path, connect: 
 
         running.restart()
 
-        assert tree.get("/controller_epoch")[0] == b"2"
         with RawClient(HOST, running.port) as client:
-            assert b"one" in client.fetch("visits")
+            wait_until(lambda: b"one" in client.fetch("visits"), PATIENCE_S, "nothing is led")
+        assert tree.get("/controller_epoch")[0] == b"2"
     assert tree.children("/brokers/ids") == []
     assert tree.exists("/controller") is None
     assert not list(tmp_path.glob("*.sqlite*"))
@@ -225,9 +226,17 @@ def test_a_topic_too_large_for_a_node_is_refused_to_its_asker_alone(
             assert result.error_code == ErrorCode.INVALID_REQUEST
             assert "bytes are more than the 1048575" in result.error_message
             client.create_topic("small")
+            growth = CreatePartitionsTopic(name="small", count=100_000, assignments=None)
+            (result,) = client.ask(
+                CreatePartitionsRequest(topics=[growth], timeout_ms=30_000, validate_only=False), 2
+            ).results
+            assert result.error_code == ErrorCode.INVALID_REQUEST
+            assert "bytes are more than the 1048575" in result.error_message
+            client.produce("small", b"one")
         assert registry_of(running).session_counts.disconnects == 0
         assert tree.get("/controller_epoch")[0] == b"1"
-        assert tree.children("/brokers/topics") == ["small"]
+        assert tree.children("/brokers/topics") == tree.children("/config/topics") == ["small"]
+        assert tree.children("/brokers/topics/small/partitions") == ["0"]
 
 
 def test_topics_in_the_directories_are_not_entered(tmp_path: Path, connect: str, tree: ZooKeeperRegistry) -> None:

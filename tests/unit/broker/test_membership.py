@@ -50,7 +50,7 @@ def member(settings: dict[str, str] | None = None, outcomes: Sequence[Any] | Non
         registry=SimpleNamespace(exists=lambda path: None),
     )
     scheduler: Any = None
-    made = Membership(services, scheduler, lambda: 0)
+    made = Membership(services, scheduler, lambda: 0, pytest.fail)
     services.metadata.apply(update_metadata({"visits": [BROKER_ID] * 4}, replicas=(BROKER_ID, OTHER), brokers=BOTH))
     if outcomes is not None:
         services.metadata.on_change(made.cluster_changed)

@@ -195,6 +195,18 @@ def test_what_cannot_be_a_partition_is_refused_before_a_folder_is_made(
     assert (sorted(tmp_path.rglob("*")), core.replicas.partitions) == (before, {})
 
 
+def test_a_topic_with_an_odd_name_keeps_no_other_from_being_led(core: BrokerCore) -> None:
+    """Kafka's controller has whatever topics somebody has written into ZooKeeper led, all in one request."""
+    request = lead("no\u00a0name", 0)
+    request.topic_states = [*request.topic_states, *lead("visits", 0).topic_states]
+
+    answer = ask(core, request, 7)
+
+    outcomes = [each.partition_errors[0].error_code for each in answer.topics]
+    assert (answer.error_code, sorted(outcomes)) == (ErrorCode.NONE, [ErrorCode.NONE, ErrorCode.INVALID_REQUEST])
+    assert list(core.replicas.partitions) == [("visits", 0)]
+
+
 class TermOfAnotherBroker:
     """A controller as others ask it; where another broker is the controller, everything fails."""
 
