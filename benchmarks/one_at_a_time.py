@@ -7,6 +7,7 @@ from typing import Final
 
 from benchmarks.librdkafka import LoadFailedError
 from benchmarks.wire_load import Connection, check, connect_to, frame_of, run
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka.protocol.records.batch import Record, build_batch
@@ -19,6 +20,9 @@ ERROR_CODE: Final = struct.Struct(">h")
 # Behind correlation id and tags: one topic with its name's length, one partition with its index.
 ERROR_PLACE: Final = 4 + 1 + 1
 SKIPPED: Final = 0.1
+LEADER_TIMEOUT_S: Final = 60.0
+RETRY_S: Final = 0.05
+NOT_YET: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def percentiles_ms(
@@ -45,15 +49,20 @@ async def _write(server: RunningServer, topic: str, writes: int, size_bytes: int
     frame = frame_of(request, PRODUCE_VERSION)
     place = ERROR_PLACE + 1 + len(topic.encode()) + 1 + 4
     latencies: list[float] = []
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    sent_at = time.perf_counter()
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    began = sent_at = time.perf_counter()
 
     def answered(answer: bytes) -> None:
         nonlocal sent_at
         now = time.perf_counter()
         latencies.append(now - sent_at)
         (code,) = ERROR_CODE.unpack_from(answer, place)
-        if code:
+        if code in NOT_YET and len(latencies) == 1 and now < began + LEADER_TIMEOUT_S:
+            # The leader has not heard of it yet, who others know is to lead.
+            latencies.clear()
+            loop.call_later(RETRY_S, connection.send, frame, answered)
+        elif code:
             done.set_exception(LoadFailedError(f"Produce was answered with error {code}"))
         elif len(latencies) == writes:
             done.set_result(None)
