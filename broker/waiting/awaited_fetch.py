@@ -2,7 +2,7 @@
 
 import logging
 import struct
-from functools import partial
+from functools import cache, partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -342,7 +342,7 @@ class AwaitedFetch(DelayedOperation):
         return self._framed([*parts, ahead + (b"\0\0" if shown else b"\0")])
 
     def _framed(self, parts: "list[Part]") -> "list[Part]":
-        head = ResponseHead(FETCH_KEY, self.api_version)
+        head = _head(self.api_version)
         size = head.counted_size_bytes
         for part in parts:
             size += part.size_bytes if isinstance(part, FilePart) else len(part)  # type: ignore[arg-type]  # else they are bytes
@@ -350,6 +350,11 @@ class AwaitedFetch(DelayedOperation):
         if all([isinstance(part, bytes) for part in parts]) and size < JOINED_BYTES:
             return [b"".join([packed, *cast("list[bytes]", parts)])]
         return [packed, *parts]
+
+
+@cache
+def _head(version: int) -> ResponseHead:
+    return ResponseHead(FETCH_KEY, version)
 
 
 def _topic_count(shown: list[tuple[Key, PartitionData]]) -> int:

@@ -26,7 +26,7 @@ RUNS = 40
 LEADER = 1
 FOLLOWERS = (2, 3)
 
-PRODUCE = 401
+PRODUCE = 395
 """With the answers to two fetches that waited."""
 FETCH = 117
 COMMITTING_FETCH = 166
