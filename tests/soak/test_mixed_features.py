@@ -23,6 +23,7 @@ KAFKA, KAVKA, OTHER = 1, 2, 3
 TOPIC, GROUP, NOW_MS = "visits", "readers", 1_700_000_000_000
 ALL = (TOPIC, *INTERNAL)
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+GROUP_CONFIG = 32
 
 
 @pytest.fixture
@@ -103,12 +104,17 @@ def test_features_go_up_without_kafka_and_down_before_it_comes_back(cluster: Pro
     with pytest.raises(ProcessDiedError):
         cluster.brokers[KAFKA].start()
     said = (tmp_path / str(KAFKA) / "kafka.log").read_text()
-    assert "FeatureCache" in said
+    assert GROUP_VERSION in said
 
     # Kafka comes back, and coordinates.
     assert agree(cluster, GROUP_VERSION, 0, SAFE_DOWNGRADE)[0] == ErrorCode.NONE
     assert agree(cluster, TRANSACTION_VERSION, 0, SAFE_DOWNGRADE)[0] == ErrorCode.NONE
     cluster.start(KAFKA)
+    with cluster.client(KAVKA) as client:
+        assert (
+            client.alter(GROUP_CONFIG, GROUP, [("consumer.session.timeout.ms", "50000")]).error_code == ErrorCode.NONE
+        )
+    cluster.brokers[KAFKA].process.wait_for_log("ERROR.*config_change", TIMEOUT_S)
     for number, coordinator in enumerate((KAFKA, KAVKA, KAFKA)):
         cluster.lead(ALL, coordinator)
         transact(cluster, log, f"plain.{number}")

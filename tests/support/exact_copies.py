@@ -11,13 +11,17 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kavka.protocol.records.batch import iter_records
+from kavka.protocol.records.header import iter_batch_headers
 from tests.support.numbered_producer import PARTITIONS
 from tests.support.processes import Process, wait_until
 from tests.support.producing import REPOSITORY, Producing
+from tests.support.wire import FETCH_VERSION, Wire, fetch_request
 
 SOURCE: Final = "visits"
 TARGET: Final = "copies"
@@ -62,16 +66,40 @@ class ExactCopies:
         wait_until(lambda: self._copier.log_text().count("COPIED") > before + 1, TIMEOUT_S, self._tell)
 
     def finish(self) -> None:
-        """End it, with brokers that all run, and hold what is there against what was sent and told."""
+        """End it, with brokers that all run, and hold what is there against what was sent and told.
+
+        librdkafka doubles records where it begins another producer epoch (its issue 4953): for all partitions, though
+        it does not know yet what became of the last ones, because the new leader of one got later requests first. Of
+        that no broker can know; in one epoch none may be there twice.
+        """
         sent = self._producer.finish()
         assert self._producer.errors() == []
-        wait_until(lambda: sum(self._offsets.seen.values()) >= sent, TIMEOUT_S, self._tell)
+        source = {index: written(self._bootstrap, index) for index in range(PARTITIONS)}
+        self._wait_for_all({index: len(rows) for index, rows in source.items()})
         self._stack.close()
         assert self._offsets.went_back == []
         copied = read_committed(self._bootstrap)
-        assert sum(map(len, copied.values())) == sent
-        for index, values in copied.items():
-            assert values == [f"n:{index}:{number}!" for number in range(len(values))]
+        different = 0
+        for index, rows in source.items():
+            assert len(set(rows)) == len(rows), f"doubled in partition {index}"
+            firsts = list(dict.fromkeys(row.value for row in rows))
+            assert firsts == [f"n:{index}:{number}" for number in range(len(firsts))]
+            assert copied[index] == [f"{row.value}!" for row in rows]
+            different += len(firsts)
+        assert different == sent
+
+    def _wait_for_all(self, ends: dict[int, int]) -> None:
+        """Until all of the source is copied; as long as that takes, while it goes on."""
+        seen = self._offsets.seen
+
+        def left() -> int:
+            return sum(max(end - seen[index], 0) for index, end in ends.items())
+
+        def has_fewer(before: int) -> bool:
+            return left() < before
+
+        while before := left():
+            wait_until(partial(has_fewer, before), TIMEOUT_S, self._tell)
 
     def _tell(self) -> str:
         return f"nothing is copied, offsets {dict(self._offsets.seen)}:\n{self._copier.log_text()[-3000:]}"
@@ -110,6 +138,35 @@ class Offsets:
             except KafkaException:
                 # The coordinator is on its way.
                 continue
+
+
+class Row(NamedTuple):
+    """A record of the source."""
+
+    value: str
+    producer_id: int
+    producer_epoch: int
+
+
+def written(bootstrap: str, index: int) -> list[Row]:
+    """All records of one of the source's partitions."""
+    host, _, port = bootstrap.partition(",")[0].rpartition(":")
+    with Wire(host, int(port)) as wire:
+        told = wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name=SOURCE)]), 8)
+    leader = next(each.leader_id for each in told.topics[0].partitions if each.partition_index == index)
+    rows: list[Row] = []
+    with Wire(*next((each.host, each.port) for each in told.brokers if each.node_id == leader)) as wire:
+        while True:
+            (answer,) = wire.ask(fetch_request(SOURCE, len(rows), partition=index), FETCH_VERSION).responses
+            data = bytes(answer.partitions[0].records or b"")
+            assert answer.partitions[0].error_code == 0
+            if not data:
+                return rows
+            for position, header in iter_batch_headers(data, allow_truncated_tail=True):
+                for record in iter_records(data, position):
+                    if record.offset >= len(rows):
+                        value = bytes(record.value or b"").decode()
+                        rows.append(Row(value, header.producer_id, header.producer_epoch))
 
 
 def read_committed(bootstrap: str) -> dict[int, list[str]]:

@@ -26,7 +26,7 @@ def cluster(zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[ProcessClus
         yield made
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_nothing_is_lost_whoever_controls_leads_and_dies(cluster: ProcessCluster, tmp_path: Path) -> None:
     with ExactCopies(tmp_path, cluster.bootstrap) as copies:
         cluster.wait_in_sync(*ALL)
