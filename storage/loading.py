@@ -19,7 +19,7 @@ from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.producer_snapshots import SnapshotFiles
 from kavka.storage.producer_state import ProducerStates
 from kavka.storage.recovery import Action, SegmentFinding, decide, rebuild_indexes, recover_segment, replay
-from kavka.storage.replaying import batches_from, batches_in
+from kavka.storage.replaying import batches_from, batches_in, recall_batches
 from kavka.storage.segment import RollRules, Segment
 from kavka.storage.segment_files import base_offsets, tidy_folder
 
@@ -180,6 +180,9 @@ class LoadedLog:
             self.producers.load(*loaded)
             environment = self._environment
             self.producers.remove_expired(environment.now_ms(), environment.producer_id_expiration_ms)
+            if not self._clean:
+                # After a clean stop those of what was not committed are: see `log_loading.load_logs`.
+                recall_batches(self._files, self.segments, self.producers)
 
     def _recover(self, segment: Segment) -> int:
         """Check and index it; the bytes that were cut."""

@@ -21,6 +21,7 @@ from kavka.storage.offset_checkpoint import CHECKPOINT_FILES, TopicPartition
 from kavka.storage.partition_folders import FolderKind, parse_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.partition_metadata import NO_TOPIC_ID
+from kavka.storage.replaying import recall_batches
 from kavka.storage.unused_folders import discard_unused
 
 _log: Final = logging.getLogger(__name__)
@@ -165,6 +166,9 @@ def load_logs(
         log.clean_offset = stored.clean_offsets.get(key)
         if (high_watermark := stored.high_watermarks.get(key)) is not None:
             log.set_high_watermark(high_watermark)
+            if clean and log.high_watermark < log.log_end_offset:
+                # Who waits for the rest has been told nothing, and sends it again.
+                recall_batches(log.files, log.published[2], log.producers)
 
     try:
         all_clean = clean and folders.keys() <= stored.recovery_points.keys()

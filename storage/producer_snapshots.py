@@ -12,8 +12,9 @@
            coordinator epoch         i32
            current txn first offset  i64; -1: no open transaction
 
-Only a producer's last batch is kept, as in Kafka. Taken at a roll and at a clean close; kept for each segment's base
-offset and for the latest offset. After a crash the newest good one is read and the batches behind it are replayed.
+Only a producer's last batch is kept, as in Kafka; `replaying.recall_batches` finds those before it. Taken at a roll and
+at a clean close; kept for each segment's base offset and for the latest offset. After a crash the newest good one is
+read and the batches behind it are replayed.
 """
 
 import struct

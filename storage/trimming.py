@@ -7,7 +7,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.batch_scan import BatchPlace
 from kavka.storage.log_state import LogState
 from kavka.storage.recovery import replay
-from kavka.storage.replaying import batches_from
+from kavka.storage.replaying import batches_from, recall_batches
 from kavka.storage.segment import Segment
 from kavka.storage.swapping import settle_swap
 
@@ -175,6 +175,7 @@ def _reload_producers(log: LogState, end_offset: int) -> None:
     if loaded is not None:
         log.producers.load(*loaded)
         log.producers.remove_expired(log.environment.now_ms(), log.environment.producer_id_expiration_ms)
+        recall_batches(log.files, log.published[2], log.producers)
     for segment, batch in batches_from(log.files, log.published[2], log.producers.map_end_offset):
         replay(batch, log.producers, segment, index=False)
     log.producers.map_end_offset = end_offset

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.java_programs import java_command
 from tests.support.numbered_producer import PARTITIONS
 from tests.support.processes import wait_until
 from tests.support.wire import Wire, read_values
@@ -22,7 +23,7 @@ class Producing:
         self.name = name
         self._output = directory / f"{name}.acknowledged"
         self._complaints = directory / f"{name}.log"
-        command = [sys.executable, "-m", "tests.support.numbered_producer", library, bootstrap, topic, name, str(rate)]
+        command = _command(library, bootstrap, topic, name, rate)
         with self._output.open("wb") as output, self._complaints.open("wb") as complaints:
             self._popen = subprocess.Popen(
                 command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints
@@ -71,6 +72,13 @@ class Producing:
         if self._popen.poll() is None:
             self._popen.kill()
         self._popen.wait()
+
+
+def _command(library: str, *arguments: object) -> list[str]:
+    """`library`: one that numbered_producer knows, or java, for the one in tests/java."""
+    if library == "java":
+        return java_command("NumberedProducer", *arguments)
+    return [sys.executable, "-m", "tests.support.numbered_producer", library, *map(str, arguments)]
 
 
 def assert_nothing_lost_or_doubled(host: str, port: int, topic: str, producers: list[Producing]) -> int:
