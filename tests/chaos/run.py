@@ -6,13 +6,17 @@ seed, if anything is wrong.
 """
 
 import argparse
+import contextlib
+import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from tests.chaos.brokers import EXPECTED_EXITS
@@ -32,6 +36,8 @@ MOST_ILLS: Final = 3
 SECONDS: Final = 1800.0
 EXPECTED_ERRORS: Final = (r"\[Errno 27\]", "no log directory is left")
 """What brokers may log as errors: those of a disk that is full."""
+
+ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 Say = Callable[[str], None]
 
@@ -102,6 +108,22 @@ def _counts(history: History) -> str:
     )
 
 
+def _end_in_order(number: int, _: FrameType | None) -> None:
+    """A signal ends it as an exception does: once, for nothing is to cut short what ends brokers and ZooKeepers."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def _kill_children() -> None:
+    """Those that were being started when the signal came, of which nobody knows: all are children of this process."""
+    for listed in Path("/proc/self/task").glob("*/children"):
+        for pid in listed.read_text().split():
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(int(pid), signal.SIGKILL)
+                os.waitpid(int(pid), 0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS)
@@ -109,8 +131,14 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, help="default: a temporary one, kept when something is wrong")
     options = parser.parse_args()
     directory = options.directory or Path(tempfile.mkdtemp(prefix="kavka-chaos-"))
+    # SIGINT too: a shell has what it starts in the background ignore it.
+    for each in ENDING:
+        signal.signal(each, _end_in_order)
     print(f"seed {options.seed}, in {directory}", flush=True)
-    found = chaos(directory, options.seed, options.seconds, lambda line: print(line, flush=True))
+    try:
+        found = chaos(directory, options.seed, options.seconds, lambda line: print(line, flush=True))
+    finally:
+        _kill_children()
     for sentence in found:
         print(sentence)
     print(f"seed {options.seed}: {f'{len(found)} faults, see {directory}' if found else 'nothing is wrong'}")
