@@ -32,7 +32,7 @@ from tests.support.zookeeper_process import ZooKeeperProcess
 
 NOBODY: Final = -1
 TIMEOUT_S: Final = 120.0
-SESSION_MS: Final = 6000
+SESSION_MS: Final = 10_000
 INTERNAL: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
