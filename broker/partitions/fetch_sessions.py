@@ -112,6 +112,10 @@ class FetchSession:
         """How many of its partitions the next fetch reads."""
         return len(self.partitions)
 
+    def is_of(self, request: FetchRequest) -> bool:
+        """Whether who asks may go on with it. A consumer's session is anybody's who knows its id, as in Kafka."""
+        return True
+
     def end(self) -> None:
         """It is over: nobody goes on with it."""
 
@@ -227,7 +231,7 @@ class FetchSessions:
             return None, list(changes.asked)
         with self._lock:
             session = self._sessions.get(request.session_id)
-        if session is None:
+        if session is None or not session.is_of(request):
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         size = len(session.partitions)
         asked = session.go_on(epoch, uses_topic_ids, changes)

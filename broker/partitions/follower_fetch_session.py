@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
     from kavka.broker.partitions.log_reading import ReadLimits
     from kavka.broker.partitions.partition import Partition
+    from kavka.protocol.messages.fetch import FetchRequest
 
 
 class FollowerFetchSession(FetchSession):
@@ -58,11 +59,25 @@ class FollowerFetchSession(FetchSession):
     def read_count(self) -> int:
         return len(self.fresh_news.fresh)
 
+    @property
+    def replica_id(self) -> int:
+        """Whose it is."""
+        return self._replica_id
+
+    def is_of(self, request: "FetchRequest") -> bool:
+        # Else another's fetch would count as this follower's.
+        return self._replica_id == (request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id)
+
     def end(self) -> None:
+        """Hear of nothing any more, and keep nothing: a connection may know the session for as long as it is open."""
         with self._lock:
             self.fresh_news.end()
             for entry in self._watched.values():
                 entry.leave()
+            self._watched.clear()
+            self._unnamed.clear()
+            self._unseen = []
+            self.fresh_news.fresh.clear()
 
     def go_on(self, epoch: int, uses_topic_ids: bool, changes: Changes) -> Asked:
         """As every session's, but what is returned are the partitions that are to be read now."""
@@ -151,13 +166,13 @@ class FollowerFetchSession(FetchSession):
         share = self.fresh_news.refresh_due(now_ms, min(REFRESH_MS, lag_time_max_ms // 4))
         if not share:
             return
-        fresh = self.fresh_news.fresh
+        fresh, unseen = self.fresh_news.fresh, self._unseen
         for _ in range(ceil(share * len(self._watched))):
-            if not self._unseen:
-                self._unseen = list(self._watched.values())
-            if not self._unseen:
+            if not unseen:
+                unseen = self._unseen = list(self._watched.values())
+            if not unseen:
                 return
-            entry = self._unseen.pop()
+            entry = unseen.pop()
             if entry not in fresh:
                 entry.look_again(broker_epoch)
 

@@ -89,14 +89,14 @@ class Reading:
         self.size_bytes = 0
         self.leader_epoch = -1
         """The one in which a follower's fetch was found to be right, and read; -1: it is not, or no follower's."""
+        self.leader_end_offset = -1
+        """Where the log ended before a follower's read."""
         if partition is None or refusal is not None:
             self.refuse(ErrorCode.NONE if refusal is None else refusal)
         if refusal is not None:
             # Empty where nothing was read, null where reading failed: as Kafka has it.
             self.answer.aborted_transactions = []
 
-    leader_end_offset: int
-    """Where the log ended before a follower's read."""
     answer: PartitionData
     """Where there is a partition to read, from the first `read` on."""
 

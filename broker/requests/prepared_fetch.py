@@ -99,6 +99,7 @@ class PreparedFetches(Prepared):
             return None
         (epoch,) = _INT(data, place)
         if not self._services.fetch_sessions.touch(session):
+            self._session = None
             return None
         next_epoch = session.take_in(epoch, asked)
         if next_epoch is None:
@@ -118,10 +119,11 @@ def prepare_fetch(
         frame is None
         or version < OLDEST_VERSION
         or context.session.authorizer is not None
-        or request.min_bytes > 1
+        or min(request.min_bytes, limits.max_bytes) != 1
         or request.max_wait_ms <= 0
         or request.rack_id
         or limits.wants_committed
+        or limits.replica_id != session.replica_id
     ):
         return None
     known = context.session.prepared.get(FETCH_KEY)

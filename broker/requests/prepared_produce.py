@@ -222,7 +222,7 @@ class PreparedProduces(Prepared):
             return None
         cells.produced(partition.topic, 1, records.nbytes, 0 if duplicate else last_offset - first_offset + 1)
         # A repeated batch may have been flushed, and so be seen, only now.
-        if partition.data_arrived.operations or partition.high_watermark_moved.operations or partition.sessions:
+        if not role.is_sole or partition.data_arrived.operations or partition.high_watermark_moved.operations:
             partition.appended()
         if shape.acks == 0:
             return b""
@@ -276,7 +276,11 @@ class PreparedProduces(Prepared):
             count += 1
             size_bytes += records.nbytes
             messages += 0 if duplicate else last_offset - first_offset + 1
-            if partition.data_arrived.operations or partition.high_watermark_moved.operations or partition.sessions:
+            if (
+                not partition.role.is_sole
+                or partition.data_arrived.operations
+                or partition.high_watermark_moved.operations
+            ):
                 partition.appended()
         cells.produced(shape.topic, count, size_bytes, messages)
         if shape.acks == 0:

@@ -16,6 +16,7 @@ It must not wait for a disk, though, or all its connections would: when a run ta
 whose disk is behind), requests go to the I/O threads for a while, longer each time.
 """
 
+import logging
 from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,10 @@ FIRST_REST_NS: Final = 250_000_000
 LONGEST_REST_NS: Final = 4_000_000_000
 BULK_NS: Final = 100_000_000
 """For how long a connection counts as one that sends in bulk."""
+
+INCOMPLETE: Final = "a request could not be completed"
+
+log = logging.getLogger(__name__)
 
 Run = tuple[memoryview, int, int, int]
 """A prepared request that was run: its frame, when it was received, started and done (ns)."""
@@ -224,14 +229,24 @@ def _do_deferred(connection: "Connection") -> int:
     """Complete what holds the connection; who watches for that goes on with it, or lets go."""
     work, connection.deferred = connection.deferred, None
     if work is not None and not connection.closed:
-        work()
+        try:
+            work()
+        except Exception:
+            # One request's failure costs its connection, never the thread. So below.
+            log.exception("a request could not be completed")
+            connection.close(INCOMPLETE)
     return 0
 
 
 def _put_in_turn(connection: "Connection", answer: bytes | Later, run: Run, is_inline: bool) -> bool:
     """Give an answer its place behind those that others wait for. False: the connection waits for it."""
     if not isinstance(answer, bytes):
-        goes_on = answer.park(connection, *run[1:], is_inline)
+        try:
+            goes_on = answer.park(connection, *run[1:], is_inline)
+        except Exception:
+            log.exception("a request could not be completed")
+            connection.close(INCOMPLETE)
+            return False
     else:
         from kavka.broker.waiting.awaited_answer import MadeAnswer
 

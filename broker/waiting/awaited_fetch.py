@@ -109,12 +109,11 @@ class AwaitedFetch(DelayedOperation):
                 return False
             self._put(found)
             return True
-        news = self._session.fresh_news
-        news.waiting[self] = None
         connection.parked[self] = None
         if is_inline:
-            # What came with it, behind it, waits as long.
+            # What is behind it waits as long. Before anybody can end the wait, and give the connection away.
             connection.keep_pending_apart()
+        self._session.fresh_news.waiting[self] = None
         self._services.purgatory.park(self, (), self._max_wait_ms)
         if connection.closed:
             self.cancel()
@@ -142,7 +141,12 @@ class AwaitedFetch(DelayedOperation):
         """Answer, and have the connection go on."""
         connection = self.connection
         self.completed_ns = monotonic_ns()
-        self._put(self._read() if found is None else found)
+        try:
+            self._put(self._read() if found is None else found)
+        except Exception:
+            # By whoever brought the data, or the timer: the connection is not to wait for ever, nor they to fail.
+            log.exception("a follower's fetch could not be answered")
+            connection.close("the answer could not be made")
         connection.thread.go_on(connection)
         if not connection.reading:
             connection.thread.call(connection.thread.resume, connection)
