@@ -13,7 +13,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.records.header import read_header
-from tests.support import cleaner_settings
+from tests.support import cleaner_settings, moving_settings
 from tests.support.kavka_process import KavkaProcess
 from tests.support.probe import answers
 from tests.support.processes import free_port
@@ -44,7 +44,7 @@ LATER: dict[str, str] = {
 
 
 Effect = Callable[[Stage], None]
-EFFECTS: dict[str, Effect] = dict(cleaner_settings.EFFECTS)
+EFFECTS: dict[str, Effect] = cleaner_settings.EFFECTS | moving_settings.EFFECTS
 
 
 def effect(name: str) -> Callable[[Effect], Effect]:
@@ -62,7 +62,9 @@ def effect(name: str) -> Callable[[Effect], Effect]:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KavkaProcess]:
     # A port that stays: the tests of listeners name it.
     listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
-    with KavkaProcess(tmp_path_factory.mktemp("dynamic"), SETTINGS | listeners) as broker:
+    directory = tmp_path_factory.mktemp("dynamic")
+    directories = {"log.dirs": f"{directory / 'data'},{directory / 'more'}"}
+    with KavkaProcess(directory, SETTINGS | listeners | directories) as broker:
         yield broker
 
 

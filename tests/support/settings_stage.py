@@ -10,7 +10,7 @@ from tests.support.processes import wait_until
 from tests.support.wire import BROKER, EARLIEST, RawClient
 
 BROKER_ID = "5"
-"""The stage's broker must have this id."""
+"""The stage's broker must have this id, and `log.dirs` named by whoever starts it."""
 EFFECT_TIMEOUT_S = 60.0
 
 
@@ -37,8 +37,14 @@ class Stage:
         return ErrorCode(self.client.produce(self.topic, value, **more).error_code)  # type: ignore[arg-type]  # passed on as they came
 
     @property
+    def directories(self) -> list[Path]:
+        """Those of `log.dirs`."""
+        return [Path(each) for each in self.broker.overrides["log.dirs"].split(",")]
+
+    @property
     def folder(self) -> Path:
-        return self.broker.log_dir / f"{self.topic}-0"
+        """Where the topic lies; must not be asked while it moves."""
+        return next(found for each in self.directories if (found := each / f"{self.topic}-0").exists())
 
     def segments(self) -> int:
         return len(list(self.folder.glob("*.log")))
@@ -47,7 +53,7 @@ class Stage:
         return self.client.offset(self.topic, EARLIEST)
 
     def recovery_point(self) -> int:
-        lines = (self.broker.log_dir / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
+        lines = (self.folder.parent / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
         return next((int(line.split()[2]) for line in lines if line.startswith(f"{self.topic} 0 ")), -1)
 
     def restore(self) -> None:

@@ -61,6 +61,7 @@ VALUES = {
     "num.replica.fetchers": "2",
     "leader.replication.throttled.rate": "1000000",
     "follower.replication.throttled.rate": "1000000",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "1000000",
 }
 ADDRESSES = {"listeners", "advertised.listeners"}
 """These name ports, which are found when the test runs."""

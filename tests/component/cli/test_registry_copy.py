@@ -11,6 +11,7 @@ from kavka.cluster.registry.base import Create
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.registry.tree_copy import MARK_PATH, read_tree, write_tree
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
+from tests.support.processes import wait_until
 from tests.support.registries import Clock, new_root, open_zookeeper
 from tests.support.running_broker import BROKER_ID, HOST, RunningBroker
 from tests.support.wire import RawClient
@@ -19,6 +20,7 @@ from tests.support.zookeeper_process import ZooKeeperProcess
 pytestmark = [pytest.mark.integration, pytest.mark.java]
 
 Output = pytest.CaptureFixture[str]
+PATIENCE_S = 60.0
 TO, FROM = "--to-zookeeper", "--from-zookeeper"
 
 
@@ -73,7 +75,8 @@ def test_topics_messages_and_settings_go_there_and_back(
     assert "something in it" in capsys.readouterr().err
 
     with RunningBroker(tmp_path, on_zookeeper(connect)) as running:
-        assert b"one" in read(running)
+        # In a cluster no start waits for its partitions to be led.
+        wait_until(lambda: b"one" in read(running), PATIENCE_S, "nothing is led")
         assert running.described()["num.io.threads"][0] == "3"
         with RawClient(HOST, running.port) as client:
             client.produce("visits", b"two")
