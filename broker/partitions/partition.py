@@ -212,7 +212,11 @@ class Partition(PartitionWaits):
                 )
                 break
             except BrokerError as refusal:
-                epoch = self._epoch_after(epoch, refusal, is_fixed=leader_epoch != NO_EPOCH)
+                # Raised again here: where it is an argument it would keep itself, and what a bomb unpacked to.
+                later = None if leader_epoch != NO_EPOCH else self._epoch_after(epoch, refusal.code)
+                if later is None:
+                    raise
+                epoch = later
         # As it is after the append: the ISR may have shrunk to this broker just before the end moved.
         role = self.role
         if role.is_sole:
@@ -341,15 +345,13 @@ class Partition(PartitionWaits):
             if self.log is not None:
                 self.log.follow_leader_epoch(NOBODYS_EPOCH)
 
-    def _epoch_after(self, epoch: int, refusal: BrokerError, *, is_fixed: bool) -> int:
-        """The epoch that began here under an append in `epoch`, which goes on in it as in Kafka. Raises `refusal`."""
+    def _epoch_after(self, epoch: int, code: ErrorCode) -> int | None:
+        """The epoch that began here under an append in `epoch`, which goes on in it as in Kafka; None if none did."""
+        if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return None
         with self._lock:
             role = self.role
-        if is_fixed or refusal.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            raise refusal
-        if not role.is_leader or role.leader_epoch <= epoch:
-            raise refusal
-        return role.leader_epoch
+        return role.leader_epoch if role.is_leader and role.leader_epoch > epoch else None
 
     def _ask_for(self, isr: tuple[int, ...], *, is_expansion: bool) -> PendingIsr:
         """Lock held."""
