@@ -1,7 +1,7 @@
 """Three Kavka brokers on one ZooKeeper, each a process with two log directories, as Kafka's own tools see them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,39 +49,55 @@ class ToolCluster:
         producer.close()
 
     def partitions(self, topic: str) -> dict[int, Any]:
-        return {each.partition_index: each for each in self._told(topic).topics[0].partitions}
+        """As the first broker that lives has them; none when it has not been told of the topic."""
+        return self._known(self._living()[0], topic)
+
+    def _known(self, broker: KavkaProcess, topic: str) -> dict[int, Any]:
+        return {each.partition_index: each for each in self._told(broker, topic).topics[0].partitions}
+
+    def _known_everywhere(self, topic: str) -> dict[int, dict[int, Any]]:
+        """By each broker that lives: the controller tells one after another, and may be killed between two of them."""
+        return {broker.port: self._known(broker, topic) for broker in self._living()}
+
+    def _wait_for_all(self, topic: str, is_so: Callable[[dict[int, Any]], bool], what: str) -> None:
+        """Until each broker that lives knows partitions of the topic, and `is_so` is true of what it knows."""
+        wait_until(
+            lambda: all(known and is_so(known) for known in self._known_everywhere(topic).values()),
+            TIMEOUT_S,
+            lambda: f"{topic} {what}: {self._known_everywhere(topic)}",
+        )
 
     @property
     def controller_id(self) -> int:
-        return int(self._told().controller_id)
+        return int(self._told(self._living()[0]).controller_id)
 
-    def wait_for(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Until the partitions have these replicas, the first of them leading, all of them in sync."""
+    def wait_for(self, topic: str, replicas: Sequence[Sequence[int]], leaders: Sequence[int] | None = None) -> None:
+        """Until the partitions have these replicas, all in sync, and these leaders: else the first of each."""
+        leaders = leaders or [wanted[0] for wanted in replicas]
 
-        def is_so() -> bool:
-            known = self.partitions(topic)
+        def is_so(known: dict[int, Any]) -> bool:
             return len(known) == len(replicas) and all(
-                known[index].leader_id == wanted[0]
+                known[index].leader_id == leaders[index]
                 and list(known[index].replica_nodes) == list(wanted)
                 and sorted(known[index].isr_nodes) == sorted(wanted)
                 for index, wanted in enumerate(replicas)
             )
 
-        wait_until(is_so, TIMEOUT_S, lambda: f"{topic} is {self.partitions(topic)}, not {replicas}")
+        self._wait_for_all(topic, is_so, f"is not on {replicas}, led by {leaders}")
 
     def wait_for_leaders(self, topic: str, *, other_than: int) -> None:
-        wait_until(
-            lambda: all(each.leader_id not in (-1, other_than) for each in self.partitions(topic).values()),
-            TIMEOUT_S,
-            lambda: f"not led without {other_than}: {self.partitions(topic)}",
+        self._wait_for_all(
+            topic,
+            lambda known: all(each.leader_id not in (-1, other_than) for each in known.values()),
+            f"is not led without {other_than}",
         )
 
     def wait_for_isr(self, topic: str, size: int) -> None:
-        def is_so() -> bool:
-            known = self.partitions(topic).values()
-            return all(each.leader_id > 0 and len(each.isr_nodes) == size for each in known)
-
-        wait_until(is_so, TIMEOUT_S, lambda: f"not in sync: {self.partitions(topic)}")
+        self._wait_for_all(
+            topic,
+            lambda known: all(each.leader_id > 0 and len(each.isr_nodes) == size for each in known.values()),
+            "is not in sync",
+        )
 
     def kill(self, broker_id: int) -> None:
         self._dead.add(broker_id)
@@ -91,8 +107,15 @@ class ToolCluster:
         self.brokers[broker_id].start()
         self._dead.discard(broker_id)
 
-    def _told(self, *topics: str) -> Any:
-        broker = next(each for broker_id, each in self.brokers.items() if broker_id not in self._dead)
+    def start_the_dead(self) -> None:
+        """So that a test which fails between `kill` and `start` leaves three brokers to the next."""
+        for broker_id in sorted(self._dead):
+            self.start(broker_id)
+
+    def _living(self) -> list[KavkaProcess]:
+        return [each for broker_id, each in self.brokers.items() if broker_id not in self._dead]
+
+    def _told(self, broker: KavkaProcess, *topics: str) -> Any:
         with Wire(broker.host, broker.port) as wire:
             asked = [MetadataRequestTopic(name=name) for name in topics]
             return wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), 8)
