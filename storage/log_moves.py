@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.storage.deferred_jobs import DeferredJobs
 from kavka.storage.files import Files, storage_error, unlink_all
 from kavka.storage.log_closing import quieten
@@ -26,6 +26,7 @@ from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
 from kavka.storage.move_marks import remove_mark, remove_marks, write_mark
 from kavka.storage.offset_checkpoint import TopicPartition
+from kavka.storage.offset_index import CorruptIndexError
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name, future_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import DELETED_SUFFIX
@@ -181,11 +182,15 @@ class LogMoves:
         return True
 
     def settle(self) -> None:
-        """At start, when the logs are loaded: go on with the copies, and take off marks that tell nothing any more."""
+        """At start, when the logs are loaded: go on with the copies, and take off marks that tell nothing any more.
+
+        Before anybody appends, for what a log forgot in a power cut and its copy did not must go from the copy first.
+        """
         for future in self._table.futures:
             current = self._table.get((future.topic, future.partition))
             if current is not None:
                 _pause_compaction(current)
+                _cut_to_end(current, future)
         if all(directory.online for directory in self._directories.all):
             for directory in self._directories.all:
                 with self._directories.tried_again(directory, "could not remove marks of moves"):
@@ -254,3 +259,20 @@ def _pause_compaction(log: PartitionLog) -> None:
         abort = log.abort_cleaning
     if abort is not None:
         log.environment.run_in_background(abort)
+
+
+def _cut_to_end(current: PartitionLog, future: PartitionLog) -> None:
+    """Take from the copy what the log lost: other records come to have those offsets, maybe in the same epoch."""
+    end_offset = current.log_end_offset
+    if future.log_end_offset <= end_offset:
+        return
+    _log.warning("cuts a copy to what its log has log=%s from=%d to=%d", future, future.log_end_offset, end_offset)
+    try:
+        if end_offset >= future.log_start_offset:
+            with contextlib.suppress(DecodeError, CorruptIndexError):
+                future.truncate_to(end_offset)
+        if future.log_end_offset > end_offset:
+            future.truncate_fully_and_start_at(current.log_start_offset)
+    except BrokerError as error:
+        # It was given up, and its directory with it: it is no copy any more.
+        _log.warning("cannot cut a copy log=%s error=%s", future, error)

@@ -1,0 +1,56 @@
+"""What a move between log directories may not do to a log after power cuts, and beside what lies in its way."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kavka.storage.partition_log import PartitionLog
+from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
+from tests.support.moving_logs import KEY, begin, finish
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> ManagerRig:
+    return ManagerRig([tmp_path / "a", tmp_path / "b"])
+
+
+def filled(rig: ManagerRig, count: int) -> PartitionLog:
+    log = create_log(rig.start(), *KEY, ID)
+    append_numbers(log, count)
+    return log
+
+
+def append_numbers(log: PartitionLog, count: int) -> None:
+    for number in range(log.log_end_offset, log.log_end_offset + count):
+        append(log, b"%d" % number)
+    log.advance_high_watermark(log.log_end_offset)
+
+
+def numbers(count: int) -> list[bytes | None]:
+    return [b"%d" % number for number in range(count)]
+
+
+@pytest.mark.parametrize("kept", [25, 0])
+def test_what_a_power_cut_took_from_the_log_goes_from_the_copy_before_others_get_its_offsets(
+    rig: ManagerRig, kept: int
+) -> None:
+    log = filled(rig, kept)
+    log.flush()
+    rig.manager.checkpoint_recovery_points()
+    (file,) = log.directory.glob("*.log")
+    durable_bytes = file.stat().st_size
+    append_numbers(log, 40 - kept)
+    copy = begin(rig.manager)
+    while copy.future.log_end_offset < 39:
+        copy.step(100)
+    copy.future.flush()
+    rig.kill()
+    os.truncate(file, durable_bytes)
+    log = create_log(rig.start(), *KEY, ID)
+    assert log.log_end_offset == kept
+    for number in range(45):
+        append(log, b"newer %d" % number)
+    finish(begin(rig.manager))
+    assert read_values(log) == numbers(kept) + [b"newer %d" % number for number in range(45)]
+    rig.manager.close()
