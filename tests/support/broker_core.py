@@ -1,5 +1,6 @@
 """A broker's core in one thread: frames in, answers out, with real handlers, real logs and no network."""
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ class BrokerCore:
         self.connection: Connection
         self.socket: FakeSocket
         self._topics: dict[str, list[int]] = {}
+        self._asking = threading.Lock()
         self.connect()
 
     def connect(self) -> None:
@@ -214,13 +216,17 @@ class BrokerCore:
             committed((partition,))
 
     def ask(self, *frames: bytes) -> bytes:
-        """All that the client gets back for frames that come together; no more once the connection closed, or waits."""
-        if self.socket.closed:
-            self.connect()
-        before = len(self.socket.taken)
-        self.socket.input += b"".join([SIZE.pack(len(frame)) + frame for frame in frames])
-        self.stage.settle()
-        return bytes(self.socket.taken[before:])
+        """All that the client gets back for frames that come together; no more once the connection closed, or waits.
+
+        Any thread: there is one connection, and they take turns.
+        """
+        with self._asking:
+            if self.socket.closed:
+                self.connect()
+            before = len(self.socket.taken)
+            self.socket.input += b"".join([SIZE.pack(len(frame)) + frame for frame in frames])
+            self.stage.settle()
+            return bytes(self.socket.taken[before:])
 
     def log(self, topic: str, index: int = 0) -> PartitionLog:
         log = self.rig.manager.get(topic, index)
