@@ -5,6 +5,7 @@
     leader-epoch-checkpoint         since 0.11
     partition.metadata              since 2.8
     kavka-unproven                  our own: the log may lack records (`unproven_mark`)
+    kavka-moved                 our own: it took the place of another folder (`move_marks`)
     X.tmp                           of these, before they are renamed
 
 A folder in which none of these lies is no log, whatever it is called. What else lies beside them (an operator's note,
@@ -16,12 +17,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kavka.storage import leader_epochs, partition_metadata, unproven_mark
+from kavka.storage import leader_epochs, move_marks, partition_metadata, unproven_mark
 from kavka.storage.files import Files
 
 _OWN: Final = re.compile(
     r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.[0-9a-z]+\.cleaned|(\.(deleted|swap|cleaned|tmp))*)"
-    rf"|({re.escape(leader_epochs.FILE_NAME)}|{re.escape(partition_metadata.FILE_NAME)})(\.tmp)?"
+    rf"|({re.escape(leader_epochs.FILE_NAME)}|{re.escape(partition_metadata.FILE_NAME)}|{move_marks.FILE_NAME})(\.tmp)?"
     rf"|{re.escape(unproven_mark.FILE_NAME)}"
 )
 

@@ -24,10 +24,10 @@ from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_exchange import exchange, share_epochs
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
-from kavka.storage.move_marks import remove_mark, remove_marks, write_mark
+from kavka.storage.move_marks import read_mark, remove_mark, write_mark
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.offset_index import CorruptIndexError
-from kavka.storage.partition_folders import delete_folder, deleted_folder_name, future_folder_name
+from kavka.storage.partition_folders import delete_folder, deleted_folder_name, future_folder_name, is_future_folder
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import DELETED_SUFFIX
 
@@ -150,25 +150,32 @@ class LogMoves:
         future.flush()
         # A kill right behind the exchange must find what was found before it.
         in_target = partial(self._table.logs_in, target)
-        number = self._now_ns()
         try:
+            number = max(self._now_ns(), read_mark(current.folder, self._files) + 1)
             target.checkpoints.write_recovery_points(in_target)
             target.checkpoints.write_high_watermarks(in_target)
             target.checkpoints.write_clean_offsets(in_target)
-            write_mark(target.path, *key, number, self._files)
+            write_mark(future.folder, number, self._files)
         except OSError as error:
             self._directories.met(target, "could not prepare a move", error)
             raise storage_error("could not prepare a move", error) from error
         with self._membership_lock, self._change_lock:
             if self._table.get(key) is not current or self._table.future(key) is not future:
                 return False
-            failure = exchange(
-                current,
-                future,
-                truncations,
-                keep_current=lambda: write_mark(source.path, *key, number + 1, self._files),
-                on_moved=lambda: self._table.moved(source, target, key),
-            )
+            try:
+                failure = exchange(
+                    current,
+                    future,
+                    truncations,
+                    keep_current=lambda: write_mark(current.folder, number + 1, self._files),
+                    on_moved=lambda: self._table.moved(source, target, key),
+                )
+            except BrokerError:
+                # Under the log's name it has to keep it: nobody knows which of the two the next start finds.
+                if is_future_folder(future.folder):
+                    with self._directories.tried_again(target, "could not unmark a copy"):
+                        remove_mark(future.folder, self._files)
+                raise
         _log.info("moved log=%s from=%s to=%s end=%d", current, source.path, target.path, current.log_end_offset)
         self._delete_later(current, future)
         if failure is not None:
@@ -177,8 +184,8 @@ class LogMoves:
             return True
         with self._directories.tried_again(source, "could not forget a log that has moved"):
             source.checkpoints.forget(key, partial(self._table.logs_in, source))
-            for directory in (source, target):
-                remove_mark(directory.path, *key, self._files)
+        with self._directories.tried_again(target, "could not unmark a log that has moved"):
+            remove_mark(current.folder, self._files)
         return True
 
     def settle(self) -> None:
@@ -192,9 +199,9 @@ class LogMoves:
                 _pause_compaction(current)
                 _cut_to_end(current, future)
         if all(directory.online for directory in self._directories.all):
-            for directory in self._directories.all:
-                with self._directories.tried_again(directory, "could not remove marks of moves"):
-                    remove_marks(directory.path, self._files)
+            for log in self._table.all():
+                with self._directories.tried_again(self._table.directory_of(log), "could not unmark a log"):
+                    remove_mark(log.folder, self._files)
 
     def _create(
         self, directory: LogDirectory, folder: Path, key: TopicPartition, current: PartitionLog

@@ -41,9 +41,9 @@ def settle_moved(directories: LogDirectories, found: "Mapping[LogDirectory, Foun
         marks: dict[LogDirectory, int] = {}
         for directory in several:
             with directories.any_error_is_final(directory):
-                marks[directory] = read_mark(directory.path, *key, files)
+                marks[directory] = read_mark(found[directory].logs[key], files)
         log = max(marks, key=lambda each: marks[each], default=None)
-        if log is None or marks[log] == NO_MARK:
+        if log is None or marks[log] == NO_MARK or list(marks.values()).count(marks[log]) > 1:
             continue
         for directory in several:
             if directory is not log:

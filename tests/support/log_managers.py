@@ -104,7 +104,7 @@ class FailingFiles(Files):
         self.rename = self._on_path("rename", os.replace)  # type: ignore[assignment]  # a double of one instance
 
     def fail(self, operation: str, text: str, error: int) -> None:
-        """From now on, `operation` raises `error` on a path that holds `text`."""
+        """From now on, `operation` raises `error` on a path that holds `text`; a line break is its end."""
         self._failures.append((operation, text, error))
 
     def heal(self) -> None:
@@ -150,7 +150,7 @@ class FailingFiles(Files):
 
     def _refuse(self, operation: str, path: str) -> None:
         for failing, text, error in self._failures:
-            if failing == operation and text in path:
+            if failing == operation and text in f"{path}\n":
                 raise OSError(error, os.strerror(error), path)
 
     def _on_descriptor(self, name: str, function: Callable[..., object]) -> Callable[..., object]:

@@ -1,13 +1,15 @@
 """What a move between log directories may not do to a log after power cuts, and beside what lies in its way."""
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 
+from kavka.protocol.errors import BrokerError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
-from tests.support.moving_logs import KEY, begin, finish
+from tests.support.moving_logs import KEY, begin, finish, other_directory
 
 
 @pytest.fixture
@@ -53,4 +55,36 @@ def test_what_a_power_cut_took_from_the_log_goes_from_the_copy_before_others_get
         append(log, b"newer %d" % number)
     finish(begin(rig.manager))
     assert read_values(log) == numbers(kept) + [b"newer %d" % number for number in range(45)]
+    rig.manager.close()
+
+
+def test_a_folder_of_the_same_name_is_not_taken_for_the_log_because_a_move_did_not_end(rig: ManagerRig) -> None:
+    log = filled(rig, 12)
+    source, target = log.directory, other_directory(rig.manager).path
+    copy = begin(rig.manager)
+    # Somebody's, without a topic id: it is left alone at a start.
+    namesake = target / "visits-0"
+    namesake.mkdir()
+    (namesake / f"{0:020}.log").write_bytes(next(source.glob("*.log")).read_bytes()[:200])
+    with contextlib.suppress(BrokerError):
+        finish(copy)
+    append_numbers(log, 3)
+    rig.kill()
+    manager = rig.make()
+    manager.lock_directories()
+    manager.load(lambda *_: ID)
+    again = manager.get(*KEY)
+    assert again is not None
+    assert (again.directory, read_values(again)) == (source, numbers(15))
+    assert namesake.is_dir()
+    manager.close()
+
+
+def test_topics_may_be_called_as_marks_are(rig: ManagerRig) -> None:
+    log = filled(rig, 5)
+    for topic in ("kavka-moved", "kavka-moved.visits"):
+        create_log(rig.manager, topic, 0, ID)
+        create_log(rig.manager, topic, 1, ID)
+    finish(begin(rig.manager))
+    assert read_values(log) == numbers(5)
     rig.manager.close()

@@ -10,7 +10,7 @@ import pytest
 from kavka.broker.log_moves.log_copy import LogCopy, Progress
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.storage.log_manager import LogManager
-from kavka.storage.move_marks import PREFIX, write_mark
+from kavka.storage.move_marks import FILE_NAME, write_mark
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, delete_log, read_values
 from tests.support.moving_logs import KEY, Snapshots, WatchedFiles, begin, finish, other_directory
@@ -80,7 +80,7 @@ def test_a_log_lies_elsewhere_with_the_same_bytes_and_goes_on(rig: ManagerRig) -
     rig.now_ms += 60_000
     rig.manager.delete_pending()
     assert list(source.glob("visits*")) == []
-    assert [list(path.glob(PREFIX + "*")) for path in rig.paths] == [[], []]
+    assert [list(path.glob(f"*/{FILE_NAME}")) for path in rig.paths] == [[], []]
     rig.manager.close()
     again = create_log(rig.start(), *KEY, ID)
     assert (read_values(again), again.recovered_segments) == (numbers(COUNT + 5), 0)
@@ -154,7 +154,7 @@ def test_a_kill_at_each_step_loses_nothing_and_the_move_goes_on(tmp_path: Path) 
         killed.manager.delete_pending()
         killed.manager.close()
         assert folders(killed) == {target: ["visits-0"], "b" if target == "a" else "a": []}
-        assert [list(each.glob(PREFIX + "*")) for each in killed.paths] == [[], []]
+        assert [list(each.glob(f"*/{FILE_NAME}")) for each in killed.paths] == [[], []]
 
 
 def test_a_move_goes_on_after_a_clean_stop(rig: ManagerRig) -> None:
@@ -312,7 +312,7 @@ def test_a_disk_that_refuses_the_new_name_leaves_the_log_where_it_is_at_the_next
     copy = begin(rig.manager)
     while copy.future.log_end_offset < COUNT - 1:
         copy.step(300)
-    files.fail("rename", f"/{source.parent.name}/visits-0", errno.ENOSPC)
+    files.fail("rename", f"/{source.parent.name}/visits-0\n", errno.ENOSPC)
     with pytest.raises(BrokerError):
         finish(copy)
     append_numbers(log, 2)
@@ -335,8 +335,8 @@ def test_of_two_folders_the_one_with_the_latest_mark_is_the_log(tmp_path: Path) 
     (former,) = (path for path in rig.paths if path != place.parent)
     (deleted,) = former.glob("visits*")
     deleted.rename(former / "visits-0")
-    for number, path in ((5, place.parent), (3, former)):
-        write_mark(path, *KEY, number, rig.files)
+    for number, path in ((5, place), (3, former / "visits-0")):
+        write_mark(path, number, rig.files)
     again = create_log(rig.start(), *KEY, ID)
     assert (again.directory, read_values(again)) == (place, numbers(COUNT))
     rig.manager.close()
