@@ -139,6 +139,10 @@ class LogDirectories:
         _log.error("log directory goes offline: directory=%s error=%s", directory.path, error)
         self._on_failure(directory)
 
+    def lose_late(self, directory: LogDirectory) -> None:
+        """A directory that is offline got another log while it failed: that is lost, too."""
+        self._on_failure(directory)
+
     def refused(self, directory: LogDirectory, reason: str) -> None:
         """A log could not write and may try again: said once in a while, for clients try again all the time."""
         now_s = time.monotonic()

@@ -9,6 +9,7 @@ Nobody appends meanwhile, so that at each step both folders hold the same record
 `MAX_TAIL_BYTES` and a few fsyncs. Producers, epochs, watermarks and roles are the log's own, and stay.
 """
 
+import errno
 from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,9 @@ from kavka.storage.trimming import advance_start
 
 MAX_TAIL_BYTES: Final = 1 << 20
 """What is copied while appends wait; with more than that to copy, they don't."""
+
+_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR})
+"""What a disk that works says where something else has the log's name."""
 
 _FILES: Final = (
     "changes",
@@ -78,8 +82,8 @@ def exchange(
     `keep_current()` durably says that the log stays where it is, `on_moved()` is told under the locks that it does not.
     Gives what the former directory's disk said against making it durable, if it did. No lock held.
 
-    Raises MoreToCopyError, or another BrokerError (FENCED_LEADER_EPOCH: the log was truncated since the copy was
-    compared with it); the log is as it was then.
+    Raises MoreToCopyError, NameTakenError, or another BrokerError (FENCED_LEADER_EPOCH: the log was truncated since the
+    copy was compared with it); the log is as it was then.
     """
     with current.flush_lock, future.flush_lock, current.lock, future.lock:
         current.check_open()
@@ -105,6 +109,13 @@ class MoreToCopyError(BrokerError):
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, "more is to be copied first")
+
+
+class NameTakenError(BrokerError):
+    """Something that is not this partition's log has its name where it is to lie."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is there, and is not this partition's log")
 
 
 def _copy_tail(current: PartitionLog, future: PartitionLog) -> None:
@@ -154,6 +165,8 @@ def _rename(current: PartitionLog, future: PartitionLog, keep_current: Callable[
     try:
         _move(future, target)
     except OSError as error:
+        if error.errno in _TAKEN:
+            raise NameTakenError(target) from error
         raise future.disk_failed("the copy's folder can't be renamed", error) from error
     try:
         files.fsync_directory(target.parent)

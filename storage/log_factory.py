@@ -72,6 +72,14 @@ class LogFactory:
             if not self._files.is_directory(folder) or self._files.listdir(folder):
                 raise _taken(folder) from None
 
+    def refuse_taken(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """Raises BrokerError where a log can't get the partition's name, for something else has it. Raises OSError."""
+        folder = directory.path / folder_name(*key)
+        if self._files.is_link(folder) or (
+            self._files.exists(folder) and (not self._files.is_directory(folder) or self._files.listdir(folder))
+        ):
+            raise _taken(folder)
+
     def has_folder(self, directory: LogDirectory, key: TopicPartition) -> bool:
         """Whether something lies under the partition's name."""
         return self._files.exists(directory.path / folder_name(*key))

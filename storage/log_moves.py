@@ -21,7 +21,7 @@ from kavka.storage.log_closing import quieten
 from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
-from kavka.storage.log_exchange import exchange, share_epochs
+from kavka.storage.log_exchange import NameTakenError, exchange, share_epochs
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
 from kavka.storage.move_marks import read_mark, remove_mark, write_mark
@@ -93,7 +93,8 @@ class LogMoves:
         """Have the log move there: the copy, which is made unless it is there; None if that is where the log lies.
 
         A copy elsewhere is deleted. Raises BrokerError: REPLICA_NOT_AVAILABLE without a log here, KAFKA_STORAGE_ERROR,
-        also while any directory is offline, which may hold a copy; INVALID_TOPIC_EXCEPTION.
+        also while any directory is offline, which may hold a copy, and where something else has the log's name there;
+        INVALID_TOPIC_EXCEPTION.
         """
         name = future_folder_name(*key)
         with self._membership_lock:
@@ -141,6 +142,8 @@ class LogMoves:
         """Put the copy in the log's place, if it has nearly all. False: the move is over, or to be gone on with.
 
         `truncations` is the log's from before the copy was compared with it. Waits for the disks.
+        Where something else has the log's name the move is given up.
+
         Raises MoreToCopyError, BrokerError: nothing has changed.
         """
         current = self._table.get(key)
@@ -150,8 +153,8 @@ class LogMoves:
         future.flush()
         # A kill right behind the exchange must find what was found before it.
         in_target = partial(self._table.logs_in, target)
+        number = self._next_mark(source, current)
         try:
-            number = max(self._now_ns(), read_mark(current.folder, self._files) + 1)
             target.checkpoints.write_recovery_points(in_target)
             target.checkpoints.write_high_watermarks(in_target)
             target.checkpoints.write_clean_offsets(in_target)
@@ -159,22 +162,27 @@ class LogMoves:
         except OSError as error:
             self._directories.met(target, "could not prepare a move", error)
             raise storage_error("could not prepare a move", error) from error
-        with self._membership_lock, self._change_lock:
+        with self._membership_lock:
             if self._table.get(key) is not current or self._table.future(key) is not future:
                 return False
             try:
-                failure = exchange(
-                    current,
-                    future,
-                    truncations,
-                    keep_current=lambda: write_mark(current.folder, number + 1, self._files),
-                    on_moved=lambda: self._table.moved(source, target, key),
-                )
-            except BrokerError:
+                with self._change_lock:
+                    failure = exchange(
+                        current,
+                        future,
+                        truncations,
+                        keep_current=lambda: write_mark(current.folder, number + 1, self._files),
+                        on_moved=lambda: self._moved(source, target, key),
+                    )
+            except BrokerError as error:
                 # Under the log's name it has to keep it: nobody knows which of the two the next start finds.
                 if is_future_folder(future.folder):
                     with self._directories.tried_again(target, "could not unmark a copy"):
                         remove_mark(future.folder, self._files)
+                if isinstance(error, NameTakenError):
+                    _log.error("a move is given up log=%s reason=%s", current, error)
+                    self._delete(key, future)
+                    return True
                 raise
         _log.info("moved log=%s from=%s to=%s end=%d", current, source.path, target.path, current.log_end_offset)
         self._delete_later(current, future)
@@ -203,11 +211,26 @@ class LogMoves:
                 with self._directories.tried_again(self._table.directory_of(log), "could not unmark a log"):
                     remove_mark(log.folder, self._files)
 
+    def _next_mark(self, source: LogDirectory, current: PartitionLog) -> int:
+        """Raises BrokerError KAFKA_STORAGE_ERROR."""
+        try:
+            return max(self._now_ns(), read_mark(current.folder, self._files) + 1)
+        except OSError as error:
+            self._directories.met(source, "could not prepare a move", error)
+            raise storage_error("could not prepare a move", error) from error
+
+    def _moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition) -> None:
+        self._table.moved(source, target, key)
+        if not target.online:
+            # It failed during the exchange, and the log was not among those that it took along.
+            self._directories.lose_late(target)
+
     def _create(
         self, directory: LogDirectory, folder: Path, key: TopicPartition, current: PartitionLog
     ) -> PartitionLog:
         what = f"could not begin to move {key[0]}-{key[1]}"
         try:
+            self._factory.refuse_taken(directory, key)
             # What was there before under the partition's name must not count for the copy after a crash.
             directory.checkpoints.forget(key, partial(self._table.logs_in, directory))
             self._files.mkdir(folder)

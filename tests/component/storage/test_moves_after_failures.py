@@ -1,15 +1,17 @@
 """What a move between log directories may not do to a log after power cuts, and beside what lies in its way."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from kavka.protocol.errors import BrokerError
+from kavka.storage.files import AnyPath
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
-from tests.support.moving_logs import KEY, begin, finish, other_directory
+from tests.support.moving_logs import KEY, WatchedFiles, begin, finish, other_directory
 
 
 @pytest.fixture
@@ -87,4 +89,47 @@ def test_topics_may_be_called_as_marks_are(rig: ManagerRig) -> None:
         create_log(rig.manager, topic, 1, ID)
     finish(begin(rig.manager))
     assert read_values(log) == numbers(5)
+    rig.manager.close()
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_move_to_where_something_has_the_logs_name_is_refused_or_given_up_and_harms_no_directory(
+    rig: ManagerRig, is_folder: bool
+) -> None:
+    log = filled(rig, 12)
+    source, target = log.directory, other_directory(rig.manager)
+    copy = begin(rig.manager)
+    taken = target.path / "visits-0"
+    if is_folder:
+        taken.mkdir()
+        (taken / "note").touch()
+    else:
+        taken.touch()
+    finish(copy)
+    assert (target.online, rig.failures, log.directory, log.is_moving) == (True, [], source, False)
+    assert rig.manager.moves.futures == []
+    with pytest.raises(BrokerError, match="move it away"):
+        begin(rig.manager)
+    append_numbers(log, 2)
+    assert (read_values(log), rig.failures) == (numbers(14), [])
+    rig.manager.close()
+
+
+def test_a_directory_that_fails_in_the_last_step_takes_the_log_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = WatchedFiles()
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    log = filled(rig, 12)
+    source, target = log.directory.parent, other_directory(rig.manager)
+    copy = begin(rig.manager)
+
+    def fail_target(path: AnyPath) -> None:
+        if Path(path) == source:
+            rig.manager.directories.fail(target, OSError(errno.EIO, "another log met this"))
+
+    monkeypatch.setattr(files, "fsync_directory", fail_target)
+    finish(copy)
+    assert (rig.manager.get(*KEY), rig.manager.is_offline(*KEY)) == (None, True)
+    assert [key for _, keys, _ in rig.failures for key in keys] == [KEY]
     rig.manager.close()
