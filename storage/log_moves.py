@@ -206,7 +206,9 @@ class LogMoves:
             if current is not None:
                 _pause_compaction(current)
                 _cut_to_end(current, future)
-        if all(directory.online for directory in self._directories.all):
+        directories = self._directories.all
+        # Where there is one directory nothing moves, and a mark from other times has nobody to be compared with.
+        if len(directories) > 1 and all(directory.online for directory in directories):
             for log in self._table.all():
                 with self._directories.tried_again(self._table.directory_of(log), "could not unmark a log"):
                     remove_mark(log.folder, self._files)
