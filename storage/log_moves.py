@@ -112,7 +112,8 @@ class LogMoves:
                 )
             with self._change_lock:
                 future = self._create(directory, directory.path / name, key, current)
-        _pause_compaction(current)
+            # While nobody can give the move up again, which lets compaction go on.
+            _pause_compaction(current)
         return future
 
     def delete(self, key: TopicPartition) -> None:

@@ -207,21 +207,9 @@ class _Fetch:
             self.watched.look_around(replication.monotonic_ms(), replication.lag_time_max_ms, broker_epoch)
         moved: list[Partition] = []
         for reading in self.readings:
-            partition, asked = reading.partition, reading.asked
-            if partition is None or reading.leader_epoch < 0:
-                continue
-            try:
-                if partition.follower_fetched(
-                    self.limits.replica_id,
-                    asked.fetch_offset,
-                    leader_epoch=reading.leader_epoch,
-                    leader_end_offset=reading.leader_end_offset,
-                    log_start_offset=asked.log_start_offset,
-                    broker_epoch=broker_epoch,
-                ):
-                    moved.append(partition)
-            except BrokerError as failure:
-                reading.refuse(failure.code)
+            partition = reading.partition
+            if reading.note_progress(self.limits.replica_id, broker_epoch) and partition is not None:
+                moved.append(partition)
         if moved:
             committed(moved)
 

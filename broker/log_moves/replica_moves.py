@@ -120,9 +120,15 @@ class ReplicaMoves:
             copy = LogCopy(self._services.logs, key, current, future)
             mover = self._movers.get(number)
             if mover is None or not mover.add(copy):
-                mover = self._movers[number] = self._new_mover(number)
+                mover = self._new_mover(number)
                 mover.add(copy)
-                mover.start()
+                try:
+                    mover.start()
+                except RuntimeError as failure:
+                    # No thread can be had now. The copy stays, and goes on with the next order or request for it.
+                    log.error("cannot move log=%s: %s", current, failure)
+                    return
+                self._movers[number] = mover
 
     def _new_mover(self, number: int) -> "LogMover":
         from kavka.broker.log_moves.log_mover import LogMover

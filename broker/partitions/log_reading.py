@@ -204,6 +204,27 @@ class Reading:
             self.size_bytes = 0
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def note_progress(self, replica_id: int, broker_epoch: int) -> bool:
+        """Count what the follower has that asks, if its fetch was found to be right; see `follower_fetched`.
+
+        True: who waits at the partition has to be told, by `committed`.
+        """
+        partition, asked = self.partition, self.asked
+        if partition is None or self.leader_epoch < 0:
+            return False
+        try:
+            return partition.follower_fetched(
+                replica_id,
+                asked.fetch_offset,
+                leader_epoch=self.leader_epoch,
+                leader_end_offset=self.leader_end_offset,
+                log_start_offset=asked.log_start_offset,
+                broker_epoch=broker_epoch,
+            )
+        except BrokerError as failure:
+            self.refuse(failure.code)
+            return False
+
     def refuse(self, code: ErrorCode) -> None:
         """Read nothing, or answer with nothing of what was read; the answer is the error."""
         self.partition = None

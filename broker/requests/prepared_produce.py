@@ -205,6 +205,7 @@ class PreparedProduces(Prepared):
             return None
         if not may_wait and (
             log.flushes_by_count
+            or log.is_moving
             or (log.rules.looks_closer and (frame.nbytes > LONG_BYTES or log.rules.unpacks(records)))
         ):
             return None

@@ -102,7 +102,9 @@ class TopicShape:
             if log is None or (self.version >= TOPIC_IDS_SINCE and partition.topic_id != self._topic_id):
                 return None
             if not may_wait and (
-                log.flushes_by_count or (log.rules.looks_closer and (is_long or log.rules.unpacks(records)))
+                log.flushes_by_count
+                or log.is_moving
+                or (log.rules.looks_closer and (is_long or log.rules.unpacks(records)))
             ):
                 return None
             batches += [(partition, records)]

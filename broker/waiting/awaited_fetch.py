@@ -208,30 +208,15 @@ class AwaitedFetch(DelayedOperation):
         found = self._read_entries(taken)
         moved: list[Partition] = []
         for entry, reading in found:
-            self._note(reading, entry, moved)
+            partition = reading.partition
+            if reading.note_progress(entry.replica_id, self._broker_epoch) and partition is not None:
+                moved.append(partition)
         if moved:
             committed(moved)
         if any([reading.size_bytes or reading.failed for _, reading in found]):
             return found
         self._session.put_back((entry.key, reading.answer, reading.has_all) for entry, reading in found)
         return None
-
-    def _note(self, reading: Reading, entry: "WatchedPartition", moved: "list[Partition]") -> None:
-        partition, asked = reading.partition, reading.asked
-        if partition is None or reading.leader_epoch < 0:
-            return
-        try:
-            if partition.follower_fetched(
-                entry.replica_id,
-                asked.fetch_offset,
-                leader_epoch=reading.leader_epoch,
-                leader_end_offset=reading.leader_end_offset,
-                log_start_offset=asked.log_start_offset,
-                broker_epoch=self._broker_epoch,
-            ):
-                moved.append(partition)
-        except BrokerError as failure:
-            reading.refuse(failure.code)
 
     def _read(self) -> Read:
         return self._read_entries(self._session.take_entries())

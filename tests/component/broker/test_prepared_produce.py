@@ -157,6 +157,23 @@ def test_what_is_unpacked_is_left_by_the_network_thread_however_short_it_is(
         core.close()
 
 
+@pytest.mark.parametrize("indexes", [[0], [0, 1]])
+def test_a_log_that_moves_to_another_directory_is_left_by_the_network_thread(
+    tmp_path: Path, short_ways: list[bool], indexes: list[int]
+) -> None:
+    """Its lock may be held over fsyncs."""
+    core = BrokerCore(tmp_path, inline=True)
+    try:
+        core.create("visits", 2)
+        for number in range(3):
+            core.log("visits", indexes[-1]).is_moving = number == 1
+            core.ask(produce_frame(9, number, {("visits", index): one(number) for index in indexes}))
+        assert short_ways == [False, True, True]
+        assert core.log("visits").log_end_offset == 3
+    finally:
+        core.close()
+
+
 @pytest.mark.parametrize("version", [5, 8, 9, 12, 13])
 @pytest.mark.parametrize(
     "frame",

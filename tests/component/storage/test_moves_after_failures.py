@@ -3,11 +3,13 @@
 import contextlib
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from kavka.protocol.errors import BrokerError
+from kavka.storage import log_moves
 from kavka.storage.files import AnyPath
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
@@ -133,3 +135,29 @@ def test_a_directory_that_fails_in_the_last_step_takes_the_log_along(
     assert (rig.manager.get(*KEY), rig.manager.is_offline(*KEY)) == (None, True)
     assert [key for _, keys, _ in rig.failures for key in keys] == [KEY]
     rig.manager.close()
+
+
+def test_who_gives_a_move_up_as_it_begins_leaves_the_log_to_compaction(
+    rig: ManagerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(rig, 1)
+    manager = rig.manager
+    pause, threads = log_moves._pause_compaction, []
+
+    def given_up_meanwhile(current: PartitionLog) -> None:
+        must_wait = manager.moves._membership_lock.locked()
+        other = threading.Thread(target=manager.moves.delete, args=[KEY])
+        threads.append(other)
+        other.start()
+        if not must_wait:
+            other.join()
+        pause(current)
+
+    monkeypatch.setattr(log_moves, "_pause_compaction", given_up_meanwhile)
+    assert manager.moves.begin(KEY, other_directory(manager)) is not None
+    for thread in threads:
+        thread.join()
+
+    assert manager.moves.futures == []
+    assert not log.is_moving
+    manager.close()
