@@ -71,14 +71,14 @@ class LeaderLog(ManagedLog):
                 is_beyond = position + size > segment.limit_bytes or last_offset > segment.limit_offset
                 is_beyond = is_beyond or max_timestamp_ms > segment.limit_timestamp_ms
                 if is_beyond and segment.must_roll(size, last_offset, max_timestamp_ms, now_ms):
-                    segment, rolled = self.roll_for_append(now_ms, base_offset), True
+                    segment, rolled = self._roll_for(batch, now_ms, base_offset), True
                     base_offset, position, segments, bases = self.published
                 former_head = None if head is None else exchange_head(records, head)
                 patch_offsets(records, 0, base_offset, leader_epoch)
                 try:
                     self.write(segment, records, position)
                 except BaseException:
-                    _restore(records, former_head, leader_epoch)
+                    self._hand_back(records, batch, former_head, leader_epoch, now_ms)
                     raise
                 if leader_epoch > self.epochs.latest_epoch:
                     self.epochs.assign(leader_epoch, base_offset)
@@ -258,19 +258,41 @@ class LeaderLog(ManagedLog):
         segment.transaction_index.append(entry)
         self.save_indexes(segment)
 
+    def _roll_for(self, batch: CheckedBatch, now_ms: int, base_offset: int) -> Segment:
+        try:
+            return self.roll_for_append(now_ms, base_offset)
+        except AppendError:
+            self._note_refused(batch, now_ms)
+            raise
+
+    def _hand_back(
+        self,
+        records: bytearray | memoryview,
+        batch: CheckedBatch,
+        former_head: bytes | None,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> None:
+        """Undo what an append did to its batch, so that the caller may try again: patched it would be refused for good.
+
+        And what its producer sent after it has to wait for it.
+        """
+        patch_offsets(records, 0, 0, leader_epoch)
+        if former_head is not None:
+            exchange_head(records, former_head)
+        self._note_refused(batch, now_ms)
+
+    def _note_refused(self, batch: CheckedBatch, now_ms: int) -> None:
+        _, attributes, _, _, producer_id, epoch, sequence = batch
+        if producer_id >= 0 and sequence >= 0 and not attributes & CONTROL_BIT:
+            self.producers.refused.note(producer_id, epoch, sequence, now_ms)
+
     def _undo_write(self, segment: Segment, position: int) -> None:
         try:
             self.files.ftruncate(segment.fd, position)
         except OSError as error:
             # The file holds bytes that nobody was promised: the next start will tell, this run can't go on here.
             self.give_up("a write can't be undone", error)
-
-
-def _restore(records: bytearray | memoryview, former_head: bytes | None, leader_epoch: int) -> None:
-    """Undo what an append did to its batch, so that the caller may try again: patched it would be refused for good."""
-    patch_offsets(records, 0, 0, leader_epoch)
-    if former_head is not None:
-        exchange_head(records, former_head)
 
 
 _ATTRIBUTES: Final = 1

@@ -17,12 +17,8 @@ from kavka.protocol.errors import ErrorCode
 from kavka.protocol.records.batch import BatchHeader
 from kavka.storage.append_result import AppendError
 from kavka.storage.log_answers import ProducerStatus
-from kavka.storage.verification_guards import (
-    NEEDS_NO_VERIFICATION,
-    NOT_VERIFIED,
-    VerificationGuards,
-    VerificationStateEntry,
-)
+from kavka.storage.refused_batches import RefusedBatches
+from kavka.storage.verification_guards import NEEDS_NO_VERIFICATION, VerificationGuards
 
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = (1 << 31) - 1
@@ -30,13 +26,6 @@ MAX_EPOCH: Final = (1 << 15) - 1
 NO_TRANSACTION: Final = -1
 STRICT_SINCE: Final = 2
 """From this transaction version on each transaction has an epoch of its own."""
-
-
-class UnverifiedError(AppendError):
-    """A batch that would begin a transaction, without a guard that holds: INVALID_TXN_STATE.
-
-    NOT_ENOUGH_REPLICAS where the guard may have been good, but was forgotten: whoever tries again has it verified anew.
-    """
 
 
 class BatchPlaced(NamedTuple):
@@ -89,10 +78,19 @@ class ProducerStates:
     what readers are told, `ManagedLog.last_stable_offset`, is bounded by that.
     """
 
-    __slots__ = ("_ongoing", "_producers", "first_unstable_offset", "map_end_offset", "unreplicated", "verifications")
+    __slots__ = (
+        "_ongoing",
+        "_producers",
+        "first_unstable_offset",
+        "map_end_offset",
+        "refused",
+        "unreplicated",
+        "verifications",
+    )
 
     def __init__(self) -> None:
         self.verifications: Final = VerificationGuards()
+        self.refused: Final = RefusedBatches()
         self.map_end_offset = 0
         self.first_unstable_offset = -1
         self._producers: dict[int, ProducerEntry] = {}
@@ -124,10 +122,13 @@ class ProducerStates:
     ) -> BatchPlaced | None:
         """Check a client's data batch; the place of the batch that it repeats, or None if it is the next one.
 
-        Raises AppendError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
+        Raises AppendError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE;
+        KAFKA_STORAGE_ERROR behind a batch that the disk refused.
         """
         entry = self._producers.get(producer_id)
         if entry is None:
+            if self.refused.by_producer:
+                self.refused.check(producer_id, epoch, first_sequence, None)
             if transactional and guard != NEEDS_NO_VERIFICATION:
                 self._check_verified(producer_id, epoch, first_sequence, guard)
             return None
@@ -140,13 +141,13 @@ class ProducerStates:
                     for batch in reversed(batches):
                         if batch[0] == first_sequence and batch[1] == last_sequence:
                             return batch
-                    raise _out_of_order(entry, first_sequence)
+                    raise self._gap(entry, epoch, first_sequence, expected & MAX_SEQUENCE)
             elif first_sequence != 0:
-                raise _out_of_order(entry, first_sequence)
+                raise self._gap(entry, epoch, first_sequence, 0)
         elif epoch < entry.epoch:
             raise _stale_epoch(entry, epoch)
         elif first_sequence != 0:
-            raise _out_of_order(entry, first_sequence)
+            raise self._gap(entry, epoch, first_sequence, 0)
         if transactional:
             if (entry.txn_first_offset < 0 or epoch != entry.epoch) and guard != NEEDS_NO_VERIFICATION:
                 self._check_verified(producer_id, epoch, first_sequence, guard)
@@ -168,7 +169,7 @@ class ProducerStates:
         if entry is not None and epoch < entry.epoch:
             raise _stale_epoch(entry, epoch)
         if transactional and guard != NEEDS_NO_VERIFICATION and not self.has_open_transaction(producer_id, epoch):
-            self._verification(producer_id, epoch, guard)
+            self.verifications.require(producer_id, epoch, guard)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0) -> None:
         """Check the coordinator's end marker. AppendError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
@@ -306,6 +307,7 @@ class ProducerStates:
         self._ongoing.clear()
         self.unreplicated.clear()
         self.verifications.clear()
+        self.refused.clear()
         self.map_end_offset = offset
         self.first_unstable_offset = -1
 
@@ -318,6 +320,8 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._producers[producer_id]
+            self.refused.by_producer.pop(producer_id, None)
+        self.refused.remove_expired(now_ms, expiration_ms)
         self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
 
@@ -338,28 +342,20 @@ class ProducerStates:
             for entry in self._producers.values()
         ]
 
+    def _gap(self, entry: ProducerEntry, epoch: int, first_sequence: int, expected: int) -> AppendError:
+        """The error of a batch that is not the next one, which has the sequence `expected`. Or raises another."""
+        self.refused.check(entry.producer_id, epoch, first_sequence, expected)
+        return _out_of_order(entry, first_sequence)
+
     def _check_verified(self, producer_id: int, epoch: int, first_sequence: int, guard: int) -> None:
         """Check the batch that begins a transaction here."""
-        known = self._verification(producer_id, epoch, guard)
+        known = self.verifications.require(producer_id, epoch, guard)
         is_new = producer_id not in self._producers
         if first_sequence > known.lowest_sequence or (is_new and known.has_own_epoch and first_sequence != 0):
             raise AppendError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins with sequence {first_sequence}, {known.lowest_sequence} comes first",
             )
-
-    def _verification(self, producer_id: int, epoch: int, guard: int) -> VerificationStateEntry:
-        """The one that lets a batch begin a transaction. Raises UnverifiedError."""
-        known = self.verifications.find(producer_id, guard) if guard != NOT_VERIFIED else None
-        if known is not None and known.epoch == epoch:
-            return known
-        if self.verifications.may_be_forgotten(guard):
-            raise UnverifiedError(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction of producer {producer_id} is to be verified anew"
-            )
-        raise UnverifiedError(
-            ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction here, or it has ended"
-        )
 
     def _find_first_unstable(self) -> None:
         ongoing, unreplicated = self._ongoing, self.unreplicated

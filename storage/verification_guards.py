@@ -8,11 +8,21 @@ transaction. It is the same for the offsets of a TxnOffsetCommit, which a group 
 
 from typing import Final, NamedTuple
 
+from kavka.protocol.errors import ErrorCode
+from kavka.storage.append_result import AppendError
+
 NOT_VERIFIED: Final = 0
 """No guard: only a transaction that is open already may go on."""
 NEEDS_NO_VERIFICATION: Final = -1
 """Nobody asks: `transaction.partition.verification.enable` is off, or the batch is a marker."""
 MAX_VERIFICATIONS: Final = 10_000
+
+
+class UnverifiedError(AppendError):
+    """A batch that would begin a transaction, without a guard that holds: INVALID_TXN_STATE.
+
+    NOT_ENOUGH_REPLICAS where the guard may have been good, but was forgotten: whoever tries again has it verified anew.
+    """
 
 
 class VerificationStateEntry(NamedTuple):
@@ -68,6 +78,19 @@ class VerificationGuards:
         """The verification that this guard is of, if it still holds."""
         known = self._by_producer.get(producer_id)
         return known if known is not None and known.guard == guard else None
+
+    def require(self, producer_id: int, epoch: int, guard: int) -> VerificationStateEntry:
+        """The verification that lets a batch begin a transaction. Raises UnverifiedError."""
+        known = self.find(producer_id, guard) if guard != NOT_VERIFIED else None
+        if known is not None and known.epoch == epoch:
+            return known
+        if self.may_be_forgotten(guard):
+            raise UnverifiedError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction of producer {producer_id} is to be verified anew"
+            )
+        raise UnverifiedError(
+            ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction here, or it has ended"
+        )
 
     def may_be_forgotten(self, guard: int) -> bool:
         """Whether a guard that is not found may have been lost here: to be verified anew, for it was good perhaps."""

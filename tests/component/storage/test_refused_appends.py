@@ -105,3 +105,42 @@ def test_a_repeated_batch_is_acknowledged_only_when_the_flush_that_is_due_succee
     assert try_append(log, bytearray(batch))[:2] == (0, 1)
     assert log.recovery_point == (2 if is_due else 0)
     assert log.log_end_offset == 2
+
+
+def sequenced(first: int, epoch: int = 1) -> bytearray:
+    return batch_of(b"a", b"b", producer_id=7, producer_epoch=epoch, base_sequence=first)
+
+
+def outcome(log: PartitionLog, batch: bytearray) -> ErrorCode | tuple[int, int]:
+    try:
+        return try_append(log, batch)[:2]
+    except AppendError as failure:
+        return failure.code
+
+
+@pytest.mark.parametrize("step", ["write", "roll"])
+@pytest.mark.parametrize("known", [None, 1, 0], ids=["unknown", "known", "of the epoch before"])
+def test_batches_under_way_behind_one_that_a_full_disk_refused_wait_for_it(
+    tmp_path: Path, known: int | None, step: str
+) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files, segment_bytes=100 if step == "roll" else 10_000)
+    append(log, b"other")
+    first = start = 0
+    if known is not None:
+        start = first = 2
+        assert outcome(log, sequenced(0, known)) == (1, 2)
+        first = 2 if known == 1 else 0
+    end = log.log_end_offset
+    files.fail("pwrite" if step == "write" else "open", ".log", errno.ENOSPC)
+    assert outcome(log, sequenced(first)) == ErrorCode.KAFKA_STORAGE_ERROR
+    files.heal()
+
+    under_way = [outcome(log, sequenced(first + 2)), outcome(log, sequenced(first + 4))]
+
+    assert under_way == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert log.log_end_offset == end == start + 1
+    again = [outcome(log, sequenced(first + 2 * number)) for number in range(3)]
+    assert again == [(end + 2 * number, end + 2 * number + 1) for number in range(3)]
+    # No gap is the disk's any more.
+    assert outcome(log, sequenced(first + 60)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -9,6 +9,7 @@ from kavka.storage import producer_snapshots
 from kavka.storage.append_result import AppendError
 from kavka.storage.producer_snapshots import CorruptSnapshotError
 from kavka.storage.producer_state import MAX_SEQUENCE, BatchPlaced, ProducerEntry, ProducerStates
+from kavka.storage.refused_batches import MAX_REFUSED
 
 DAY_MS = 86_400_000
 
@@ -182,3 +183,38 @@ def test_a_spoiled_snapshot_is_recognised(data: st.DataObject) -> None:
     good[cut] ^= data.draw(st.integers(1, 255))
     with pytest.raises(CorruptSnapshotError):
         producer_snapshots.decode(bytes(good))
+
+
+def test_what_the_disk_refused_makes_only_what_comes_behind_it_wait() -> None:
+    writer = Writer()
+    writer.write(MAX_SEQUENCE - 3, count=4)
+    refused = writer.states.refused
+    refused.note(1, 0, 0, 1000)
+
+    assert writer.refusal(5) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert writer.refusal(MAX_SEQUENCE - 8) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert writer.refusal(5, epoch=1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert writer.write(0) is None
+    assert writer.refusal(5) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_what_the_disk_refused_of_an_unknown_producer_is_forgotten_with_time() -> None:
+    writer = Writer()
+    writer.states.refused.note(1, 0, 7, 1000)
+    writer.states.remove_expired(1000 + DAY_MS - 1, DAY_MS)
+    assert writer.refusal(8) == ErrorCode.KAFKA_STORAGE_ERROR
+
+    writer.states.remove_expired(1000 + DAY_MS, DAY_MS)
+
+    assert writer.write(8) is None
+
+
+def test_refused_batches_are_remembered_of_so_many_producers_only() -> None:
+    writer = Writer()
+    for producer_id in range(MAX_REFUSED + 1):
+        writer.states.refused.note(producer_id, 0, 0, 1000)
+
+    assert writer.write(3, producer_id=0) is None
+    with pytest.raises(AppendError):
+        writer.write(3, producer_id=1)
+    assert len(writer.states.refused.by_producer) == MAX_REFUSED

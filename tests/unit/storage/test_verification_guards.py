@@ -4,8 +4,14 @@ import pytest
 
 from kavka.protocol.errors import ErrorCode
 from kavka.storage.append_result import AppendError
-from kavka.storage.producer_state import MAX_EPOCH, ProducerStates, UnverifiedError
-from kavka.storage.verification_guards import MAX_VERIFICATIONS, NEEDS_NO_VERIFICATION, NOT_VERIFIED, VerificationGuards
+from kavka.storage.producer_state import MAX_EPOCH, ProducerStates
+from kavka.storage.verification_guards import (
+    MAX_VERIFICATIONS,
+    NEEDS_NO_VERIFICATION,
+    NOT_VERIFIED,
+    UnverifiedError,
+    VerificationGuards,
+)
 
 
 class Log:

@@ -1,0 +1,69 @@
+"""Batches of idempotent producers that a full disk refused, and that will come again.
+
+A producer has several batches under way. When the disk refused one and takes the next, that one must not come in before
+it: of a producer that the log doesn't know it would be taken for the first, and of any other it would be refused for
+the gap, which some clients answer with another epoch (librdkafka) and so may double what they send. Kafka's broker,
+whose directory is offline by then, refuses all of them with KAFKA_STORAGE_ERROR, which may be tried again; so do we
+until the first of them is in the log.
+"""
+
+from typing import Final, NamedTuple
+
+from kavka.protocol.errors import ErrorCode
+from kavka.storage.append_result import AppendError
+
+MAX_REFUSED: Final = 10_000
+"""Producers of one log; then the one refused first is forgotten."""
+SEQUENCES: Final = 1 << 31
+MOST_AHEAD: Final = SEQUENCES // 2
+"""Sequences wrap: what is further ahead lies behind."""
+
+
+class RefusedBatch(NamedTuple):
+    """The next batch of its producer, at the time."""
+
+    epoch: int
+    first_sequence: int
+    refused_ms: int
+
+
+class RefusedBatches:
+    """What the disk refused of each producer, last. One that was taken later stays, and says nothing any more.
+
+    Owned by the log's lock.
+    """
+
+    __slots__ = ("by_producer",)
+
+    def __init__(self) -> None:
+        self.by_producer: dict[int, RefusedBatch] = {}
+
+    def note(self, producer_id: int, epoch: int, first_sequence: int, now_ms: int) -> None:
+        """The disk refused the next batch of this producer."""
+        refused = self.by_producer
+        if producer_id not in refused and len(refused) >= MAX_REFUSED:
+            del refused[next(iter(refused))]
+        refused[producer_id] = RefusedBatch(epoch, first_sequence, now_ms)
+
+    def check(self, producer_id: int, epoch: int, first_sequence: int, expected: int | None) -> None:
+        """Raises AppendError (KAFKA_STORAGE_ERROR) for a batch behind one that was refused and is not in the log yet.
+
+        `expected`: the sequence that comes next; None: nobody knows.
+        """
+        refused = self.by_producer.get(producer_id)
+        if refused is None or refused.epoch != epoch or expected not in (None, refused.first_sequence):
+            return
+        if 0 < (first_sequence - refused.first_sequence) % SEQUENCES < MOST_AHEAD:
+            raise AppendError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"producer {producer_id} sends sequence {first_sequence}, the disk refused {refused.first_sequence}",
+            )
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget what nobody sent again."""
+        for producer_id, refused in list(self.by_producer.items()):
+            if now_ms - refused.refused_ms >= expiration_ms:
+                del self.by_producer[producer_id]
+
+    def clear(self) -> None:
+        self.by_producer.clear()
