@@ -13,6 +13,7 @@ from kavka.broker.replication.fetch_state import FetchState, Verdict, judge, mov
 from kavka.broker.replication.followed_partitions import FetchPlan, Followed, FollowedPartitions, Key, position_of
 from kavka.broker.replication.leader_port import EARLIEST, LATEST, LeaderPort, LeaderUnreachableError, known_code
 from kavka.broker.replication.proving import Proofs
+from kavka.broker.replication.recurrence import Recurrence
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchResponse, PartitionData
 from kavka.protocol.schema import ZERO_UUID
@@ -70,8 +71,10 @@ class Fetcher:
         self._now_ms: Final = now_ms
         self._orders_seen = 0
         self._proofs: Final = Proofs(leader, self.partitions.follows, backoff_ms, now_ms)
-        self._refusals = 0
-        """How many fetches in a row the leader refused whole."""
+        self._unanswered: Final = Recurrence()
+        self._refusals: Final = Recurrence()
+        self._is_refused = False
+        """Whether the leader refused the last fetch whole."""
         self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -109,12 +112,17 @@ class Fetcher:
         try:
             answer = self._leader.fetch(plan)
             self.counts.fetches += 1
+            if self._unanswered.count:
+                log.info("the leader answers again fetcher=%s unanswered=%d", self.name, self._unanswered.end())
             self._take(plan, answer)
         except LeaderUnreachableError as failure:
             self.counts.failed_fetches += 1
             self.partitions.lost()
             if not self.is_stopping:
-                log.info("no answer fetcher=%s error=%r", self.name, str(failure))
+                # A dead leader is asked each second until its session ends, by each fetcher.
+                if self._unanswered.is_worth_telling():
+                    count = self._unanswered.count
+                    log.info("no answer fetcher=%s in_a_row=%d error=%r", self.name, count, str(failure))
                 self._wait_out()
         return True
 
@@ -142,13 +150,19 @@ class Fetcher:
     def _take(self, plan: FetchPlan, answer: FetchResponse) -> None:
         if answer.error_code != ErrorCode.NONE:
             self.partitions.refused(answer.error_code)
-            self._refusals += 1
-            # A session that is gone is an everyday thing, and a full fetch the cure.
-            if self._refusals > 1 or answer.error_code not in _SESSION_ERRORS:
-                log.warning("fetch refused fetcher=%s error=%s", self.name, known_code(answer.error_code).name)
-                self._wait_out()
+            is_everyday = not self._is_refused and answer.error_code in _SESSION_ERRORS
+            self._is_refused = True
+            if is_everyday:
+                # A session is gone, and a full fetch the cure.
+                return
+            if self._refusals.is_worth_telling():
+                count, code = self._refusals.count, known_code(answer.error_code)
+                log.warning("fetch refused fetcher=%s in_a_row=%d error=%s", self.name, count, code.name)
+            self._wait_out()
             return
-        self._refusals = 0
+        if self._is_refused:
+            self._is_refused = False
+            self._refusals.end()
         self.partitions.answered(answer.session_id)
         out_of_range: list[Followed] = []
         for key, part in _parts(answer, self.partitions):
@@ -183,7 +197,7 @@ class Fetcher:
             log.info("epoch is over, awaiting the controller log=%s epoch=%d", followed.log, state.leader_epoch)
             self._settle(followed, Outcome.FAILED)
         else:
-            log.info("fetch error log=%s error=%s", followed.log, known_code(part.error_code).name)
+            self._tell_once(followed, "fetch error", known_code(part.error_code))
             self._settle(followed, Outcome.RETRY)
 
     def _append(self, followed: Followed, state: FetchState, part: PartitionData) -> None:
@@ -198,11 +212,18 @@ class Fetcher:
         if new_state != state:
             self.partitions.advance(followed, new_state, to_end=size_bytes > 0)
         if size_bytes:
+            followed.told_error = None
             self.counts.bytes_in += size_bytes
             self._on_bytes(size_bytes)
             if self._throttle is not None:
                 self._throttle.record(followed.log, size_bytes)
         self._proofs.agreed(followed)
+
+    def _tell_once(self, followed: Followed, what: str, code: ErrorCode) -> None:
+        """Log why a partition has to wait, not each time that it is tried again."""
+        if followed.told_error is not code:
+            followed.told_error = code
+            log.info("%s log=%s error=%s", what, followed.log, code.name)
 
     def _reset(self, hit: list[Followed]) -> None:
         """Ask where the leader's logs end, and where they begin, and come back between the two."""
@@ -228,7 +249,7 @@ class Fetcher:
             if code == ErrorCode.NONE and offset >= 0:
                 yield followed, offset
             else:
-                log.info("the leader's range is not known log=%s error=%s", followed.log, code.name)
+                self._tell_once(followed, "the leader's range is not known", code)
                 outcome = Outcome.FAILED if code == ErrorCode.FENCED_LEADER_EPOCH else Outcome.RETRY
                 self._cut(followed, partial(Outcome, outcome))
 

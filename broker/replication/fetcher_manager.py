@@ -174,7 +174,7 @@ def _begin(fetcher: Fetcher) -> None:
             fetcher.start()
         except RuntimeError as failure:
             # As where a limit of threads is reached. It has its partitions, and `resize` comes again.
-            log.error("no thread for a fetcher, which is tried again fetcher=%s error=%r", fetcher.name, str(failure))
+            log.warning("no thread for a fetcher, which is tried again fetcher=%s error=%r", fetcher.name, str(failure))
 
 
 def fetcher_number(key: Key, fetchers_per_source: int) -> int:

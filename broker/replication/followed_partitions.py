@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.replication.fetch_state import FetchState, Phase, Position, beginning
 from kavka.broker.replication.follower_session import FollowerSession
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ class Told(NamedTuple):
 class Followed:
     """One partition in one leader epoch; followed anew, it is another object.
 
-    Threads: all but `key`, `partition` and `log` belong to the lock of its `FollowedPartitions`.
+    Threads: all but `key`, `partition` and `log` belong to the lock of its `FollowedPartitions`, `told_error` to the
+    fetcher.
     """
 
-    __slots__ = ("is_throttled", "key", "log", "partition", "resume_ms", "state", "told")
+    __slots__ = ("is_throttled", "key", "log", "partition", "resume_ms", "state", "told", "told_error")
 
     def __init__(self, partition: "Partition", log: "PartitionLog", state: FetchState) -> None:
         self.partition: Final = partition
@@ -45,6 +47,8 @@ class Followed:
         self.key: Final = (partition.topic, partition.index)
         self.state = state
         self.told: Told | None = None
+        self.told_error: ErrorCode | None = None
+        """The operator knows of it; None: since then something was copied."""
         self.resume_ms: float | None = None
         """Left out until then."""
         self.is_throttled = False
@@ -71,7 +75,8 @@ def position_of(log: "PartitionLog") -> Position:
 
 
 class FollowedPartitions:
-    """Threads: any; `_lock` guards all attributes and what `Followed` says is its, and is a leaf. `changed` is of it.
+    """Threads: any; `_lock` guards all attributes and what `Followed` says is its; under it only a throttle's
+    lock is taken. `changed` is of it.
 
     `steps` is held by the fetcher while it appends to a log or cuts it, never while it waits for the leader: who has a
     partition handed from one fetcher to another waits for that step, which else would be taken beside the other's,

@@ -344,7 +344,8 @@ class Candidacy:
         try:
             self._attempt(rejoin)
         except BrokerError as error:
-            log.error("the broker could not rejoin the cluster: %s", error)
+            # `resume` comes again.
+            log.warning("the broker could not rejoin the cluster yet: %s", error)
 
     def _on_answers(self) -> None:
         self.look_at(lambda term: term.settle())

@@ -1,10 +1,12 @@
 """Terms that cannot begin, elections that fail on the way: somebody is the controller in the end, and nothing spins."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller.candidacy import MAX_PAUSE
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import NewTopic
@@ -13,6 +15,7 @@ from kavka.cluster.znodes.controller import ControllerLease
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
+from tests.support.fake_brokers import broker_info
 from tests.support.processes import wait_until
 
 PATIENCE_S = 30.0
@@ -33,11 +36,11 @@ class Failing:
         return self._guarded(method) if name == self._method else method
 
     def _guarded(self, method: Any) -> Any:
-        def call(first: Any, *others: Any) -> Any:
+        def call(first: Any, *others: Any, **named: Any) -> Any:
             if self.left and self._path in _paths(first):
                 self.left -= 1
                 raise self.error("as an example")
-            return method(first, *others)
+            return method(first, *others, **named)
 
         return call
 
@@ -227,3 +230,28 @@ def test_a_producer_id_block_that_cannot_be_read_ends_no_term(stage: Stage) -> N
             wait(controller.allocate_producer_id_block(1))
         assert refusal.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert epoch(stage) == 1
+
+
+def test_a_broker_that_cannot_register_again_yet_warns_and_comes_back(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    stage.brokers(1)
+    stage.registry.delete("/brokers/ids/1")
+    failing: Any = Failing(stage.registry, "create", "/brokers/ids/1")
+    failing.left = 2
+    registration = BrokerRegistration(failing, broker_info(1), stage.clock)
+    controller = Controller(stage.registry, 1, stage.cluster, stage.settings, stage.clock, registration=registration)
+    stage.controllers.append(controller)
+    with pytest.raises(BrokerError):
+        wait(controller.start())
+
+    for _ in range(2):
+        run_until_idle(controller)
+        controller.resume()
+    run_until_idle(controller)
+
+    told = [(record.levelname, record.getMessage()) for record in caplog.records if "rejoin" in record.getMessage()]
+    assert [level for level, _ in told] == ["WARNING"] * 2
+    assert controller.is_active
+    assert stage.registry.exists("/brokers/ids/1") is not None
