@@ -46,10 +46,23 @@ class Link:
     Threads: the client's owner alone.
     """
 
-    __slots__ = ("_connection", "_socket", "addresses", "node", "reconnecting", "setup_deadline_ms", "stage", "written")
+    __slots__ = (
+        "_connection",
+        "_socket",
+        "addresses",
+        "ids",
+        "node",
+        "reconnecting",
+        "setup_deadline_ms",
+        "stage",
+        "written",
+    )
 
-    def __init__(self, node: Node, settings: ClientSettings) -> None:
+    def __init__(self, node: Node, settings: ClientSettings, ids: Iterator[int]) -> None:
         self.node = node
+        self.ids: Final = ids
+        """Of requests, on over connections as in Kafka's client: a broker can tell which of two was sent first. The
+        node's own: with others' they would begin again below after some weeks, and what came then would look late."""
         self.stage = Stage.IDLE
         self.addresses: list[Address] = []
         """Those of the last lookup that have not been tried."""

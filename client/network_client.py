@@ -63,8 +63,8 @@ class NetworkClient:
         self._now_ms: Final = now_ms
         self._is_fetching_metadata = False
         self._links: dict[NodeKey, Link] = {}
-        self._ids: Final = count()
-        """Of requests, on over connections as in Kafka's client: a broker can tell which of two was sent first."""
+        self._first_id = 0
+        """The first request's number to a node that is met: above those to any that was forgotten."""
         self._results: deque[tuple[Callback, Any]] = deque()
         self._waker: Final = Waker()
         self._resolver: Final = Resolver(self._waker.wake)
@@ -81,10 +81,10 @@ class NetworkClient:
         """
         link = self._links.get(node.key)
         if link is None:
-            link = self._links[node.key] = Link(node, self._settings)
+            link = self._links[node.key] = Link(node, self._settings, count(self._first_id))
         elif link.node is not node and (link.node.host, link.node.port) != (node.host, node.port):
             self._drop(link, f"it is now at {node.host}:{node.port}")
-            link = self._links[node.key] = Link(node, self._settings)
+            link = self._links[node.key] = Link(node, self._settings, link.ids)
         if link.stage is Stage.IDLE:
             now_ms = self._now_ms()
             if now_ms >= link.reconnecting.not_before_ms:
@@ -181,7 +181,9 @@ class NetworkClient:
     def forget(self, node: Node) -> None:
         """Disconnect, and keep nothing of the node, its back-off neither."""
         self.disconnect(node, "the node is not needed any more")
-        self._links.pop(node.key, None)
+        link = self._links.pop(node.key, None)
+        if link is not None:
+            self._first_id = max(self._first_id, next(link.ids))
 
     def close(self) -> None:
         """Close all connections and call back for what was in flight. Nothing may be called after, but `wakeup`."""
@@ -235,7 +237,7 @@ class NetworkClient:
             max_answer_bytes=settings.max_answer_bytes,
             discover_versions=settings.discover_versions,
             pool=self._pool,
-            ids=self._ids,
+            ids=link.ids,
         )
         try:
             link.connect(link.addresses.pop(0), connection, settings)

@@ -172,8 +172,8 @@ class Term:
         if isinstance(response, BrokerError):
             log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, response)
         elif response.error_code != ErrorCode.NONE:
-            code = ErrorCode(response.error_code).name
-            log.warning("broker %d refused %s: %s", answer.broker_id, type(request).__name__, code)
+            # Which one is the broker's business: it may be one that nobody knows here.
+            log.warning("broker %d refused %s: error %d", answer.broker_id, type(request).__name__, response.error_code)
         if isinstance(request, LeaderAndIsrRequest) and isinstance(response, LeaderAndIsrResponse):
             self._digest_leader_and_isr(answer.broker_id, response)
         elif isinstance(request, StopReplicaRequest):

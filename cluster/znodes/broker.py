@@ -13,6 +13,8 @@ from kavka.cluster.znodes.json_data import INT64_MAX, Fields, ZnodeError, encode
 BROKERS_PATH: Final = "/brokers/ids"
 BROKER_SEQUENCE_PATH: Final = "/brokers/seqid"
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+MAX_TEXT_BYTES: Final = 32767
+"""The longest string that a message can have."""
 _ENDPOINT: Final = re.compile(r"([A-Za-z0-9_.\-]+)://(?:\[([0-9A-Za-z\-%._:]*)\]|([0-9A-Za-z\-%._]*)):([0-9]{1,5})")
 
 
@@ -86,15 +88,28 @@ class BrokerInfo(NamedTuple):
             endpoints = tuple(_endpoint(fields, text, protocols) for text in fields.texts("endpoints"))
         if not endpoints:
             raise ZnodeError(fields.path, "a broker without endpoints")
+        rack = fields.optional_text("rack")
+        for text in (rack or "", *(each.host for each in endpoints), *(each.listener_name for each in endpoints)):
+            _check_sendable(fields.path, text)
         return BrokerInfo(
             broker_id=broker_id,
             endpoints=endpoints,
-            rack=fields.optional_text("rack"),
+            rack=rack,
             timestamp_ms=fields.quoted_integer("timestamp", low=-1) if "timestamp" in fields else -1,
             jmx_port=fields.integer("jmx_port", low=-1, high=INT64_MAX, default=-1),
             epoch=epoch,
             features=_features(fields.object("features")) if "features" in fields else (),
         )
+
+
+def _check_sendable(path: str, text: str) -> None:
+    """Everybody is told of every broker: one that no message has a place for would keep all others from being known."""
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        raise ZnodeError(path, f"no text: {text[:40]!r}") from None
+    if size_bytes > MAX_TEXT_BYTES:
+        raise ZnodeError(path, f"a text of {size_bytes} bytes, which begins with {text[:40]!r}")
 
 
 def _features(fields: Fields) -> tuple[FeatureRange, ...]:

@@ -68,6 +68,26 @@ def test_requests_are_numbered_on_when_the_connection_is_another_one(line: Line)
     assert numbers == sorted(set(numbers))
 
 
+def test_what_one_node_is_asked_takes_no_numbers_of_another_and_who_is_met_anew_is_counted_on(line: Line) -> None:
+    """A broker takes what comes under a number below the last one for late: numbers must not begin again below."""
+    busy = line.node._replace(lane="busy")
+    line.until(lambda: line.client.ready(busy))
+    for _ in range(3):
+        line.client.send(busy, HEARTBEAT, line.answers.append)
+    line.broker.accept()
+    visitor = line.connect()
+    numbers = []
+    for _ in range(2):
+        line.send()
+        numbers.append(visitor.asked().header.correlation_id)
+    line.client.forget(line.node)
+    visitor = line.connect()
+    line.send()
+    numbers.append(visitor.asked().header.correlation_id)
+
+    assert numbers == [0, 1, 2]
+
+
 def test_an_answer_may_come_byte_by_byte(line: Line) -> None:
     visitor = line.connect()
     line.send()

@@ -23,8 +23,9 @@ from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
-from kavka.protocol.messages.stop_replica import StopReplicaRequest
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kavka.protocol.messages.update_metadata import UpdateMetadataResponse
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import Known
 from tests.support.processes import wait_until
@@ -318,4 +319,24 @@ def test_nodes_that_cannot_be_removed_hold_up_their_own_topic_alone(
         assert wait(controller.create_topics([NewTopic("t", 1)]))[0].error is None
     notice(stage, controller, 1)
     assert stage.registry.children("/brokers/topics") == ["t"]
+    assert stage.registry.get("/controller_epoch")[0] == b"1"
+
+
+def test_an_error_that_nobody_knows_here_ends_no_term(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker of a later release, or one that lies: every controller hears it, again and again."""
+    strange = stage.brokers(1, 2).brokers[2]
+    for name, answer in (
+        ("leader_and_isr", LeaderAndIsrResponse(error_code=9999)),
+        ("update_metadata", UpdateMetadataResponse(error_code=9999)),
+        ("stop_replica", StopReplicaResponse(error_code=-9999, partition_errors=[])),
+    ):
+        monkeypatch.setattr(strange, name, lambda request, answer=answer: answer)
+    controller = stage.controller(1)
+
+    created = wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
+    wait(controller.delete_topics(["t"]))
+    stage.settle(controller)
+
+    assert created[0].error is None
+    assert controller.is_active
     assert stage.registry.get("/controller_epoch")[0] == b"1"

@@ -247,6 +247,17 @@ def test_a_broker_with_an_endpoint_out_of_reach_is_refused(endpoint: str) -> Non
         BrokerInfo.decode(2, json.dumps(fields).encode(), 1)
 
 
+@pytest.mark.parametrize("rack", ["\ud800", "x" * 32768, "\u00e9" * 16384])
+def test_a_broker_that_no_message_could_tell_of_is_refused(rack: str) -> None:
+    """Else nobody would be told of the others either, as all are told of in one message."""
+    fields = json.loads(BrokerInfo(2, (PLAIN,)).encode())
+    with pytest.raises(ZnodeError):
+        BrokerInfo.decode(2, json.dumps(fields | {"rack": rack}).encode(), 1)
+    old = {"version": 1, "host": rack, "port": 1, "jmx_port": -1}
+    with pytest.raises(ZnodeError):
+        BrokerInfo.decode(2, json.dumps(old).encode(), 1)
+
+
 @pytest.mark.parametrize("path", ["", "/topics/t", "topics//t", "../t", "topics/..", "topics/a\nb"])
 def test_a_notice_may_not_lead_out_of_the_configurations(path: str) -> None:
     with pytest.raises(ZnodeError):
