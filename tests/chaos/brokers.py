@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.chaos.clocked_broker import write_shift
+from tests.chaos.history import Place
+from tests.chaos.rigged_broker import DIRECTORIES, Rig
 from tests.support.kavka_process import COMPLAINT, WITH_BYTECODE
 from tests.support.processes import Process, free_port
 from tests.support.producing import REPOSITORY
@@ -35,7 +36,8 @@ class ChaosBroker:
         self.ends: list[tuple[int, str]] = []
         """Exit codes where it ended by itself, or by SIGTERM in an unexpected way; each with its log's last lines."""
         self._process: Process | None = None
-        self._clock = self.directory / "clock"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._rig = Rig(self._rig_file)
 
     @property
     def bootstrap(self) -> str:
@@ -46,8 +48,25 @@ class ChaosBroker:
         return None if self._process is None else self._process.pid
 
     @property
-    def log_dir(self) -> Path:
-        return self.directory / "data"
+    def log_dirs(self) -> list[Path]:
+        return [self.directory / f"data-{number}" for number in range(DIRECTORIES)]
+
+    def folders_of(self, place: Place) -> list[Path]:
+        """Where the partition's log lies: one folder, but in the last step of a move."""
+        return [folder for each in self.log_dirs if (folder := each / f"{place[0]}-{place[1]}").exists()]
+
+    @property
+    def copies(self) -> list[Path]:
+        """Of logs that move to the other directory, on the disk."""
+        return [folder for each in self.log_dirs for folder in each.glob("*-future")]
+
+    @property
+    def _log_dirs_text(self) -> str:
+        return ",".join(map(str, self.log_dirs))
+
+    @property
+    def _rig_file(self) -> Path:
+        return self.directory / "rig"
 
     @property
     def is_running(self) -> bool:
@@ -63,16 +82,20 @@ class ChaosBroker:
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Before the first `spawn`."""
-        self.settings = {"broker.id": str(self.broker_id), "log.dirs": str(self.log_dir), **settings}
+        self.settings = {"broker.id": str(self.broker_id), "log.dirs": self._log_dirs_text, **settings}
 
     def spawn(self) -> None:
         """Start it, unless it runs."""
         if self.is_running:
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        if not self._clock.exists():
-            write_shift(self._clock, 0)
-        command = [sys.executable, "-m", "tests.chaos.clocked_broker", str(self._clock), "broker"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.chaos.rigged_broker",
+            str(self._rig_file),
+            self._log_dirs_text,
+            "broker",
+        ]
         for name, value in self.settings.items():
             command += ["--override", f"{name}={value}"]
         env = {name: "" for name in os.environ if name.startswith("KAFKA_")} | {"PYTHONPATH": str(REPOSITORY)}
@@ -107,7 +130,18 @@ class ChaosBroker:
 
     def shift_clock(self, seconds: float) -> None:
         """Its wall clock is ahead by so much from now on, over restarts too."""
-        write_shift(self._clock, int(seconds * 1e9))
+        self._rig.shift_ns = int(seconds * 1e9)
+
+    def break_disk(self, index: int, error: int) -> None:
+        """From now on, over restarts too, that log directory is refused with this errno; 0: it works again.
+
+        EIO: all of it; another one (EROFS): what would change it.
+        """
+        self._rig.set_disk_error(index, error)
+
+    def logged(self, pattern: str) -> int:
+        """How often that is in all that it has logged."""
+        return len(re.findall(pattern, self._log_text()))
 
     def limit_files(self, size_bytes: int | None) -> None:
         """From now on no file of this process grows beyond that: a write is cut short, the next fails (EFBIG).
@@ -121,18 +155,20 @@ class ChaosBroker:
 
     def longest_file_bytes(self) -> int:
         """Of the logs' files."""
-        sizes = [path.stat().st_size for path in self.log_dir.glob("*/*.log")]
+        sizes = [path.stat().st_size for each in self.log_dirs for path in each.glob("*/*.log")]
         return max(sizes, default=0)
 
     def complaints(self, expected: Sequence[str]) -> list[str]:
         """Errors in all that it has logged but those in which one of these patterns is found."""
-        log = self.directory / "kavka.log"
-        text = log.read_text(errors="replace") if log.exists() else ""
         return [
             f"{self.name}: {line}"
-            for line in COMPLAINT.findall(text)
+            for line in COMPLAINT.findall(self._log_text())
             if not any(re.search(pattern, line) for pattern in expected)
         ]
+
+    def _log_text(self) -> str:
+        log = self.directory / "kavka.log"
+        return log.read_text(errors="replace") if log.exists() else ""
 
     def _note_end(self, process: Process) -> None:
         last = process.log_text().strip().splitlines()[-3:]

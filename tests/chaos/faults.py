@@ -4,7 +4,10 @@ Whom a fault strikes depends on who leads at the moment, everything else on the 
 """
 
 import contextlib
+import errno
+import os
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
@@ -14,6 +17,11 @@ from kavka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from kavka.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
 )
 from tests.chaos.brokers import ChaosBroker
 from tests.chaos.load import MOVED, PARTITIONS
@@ -25,6 +33,9 @@ REASSIGN_S: Final = 2 * SESSION_S
 ROLL_STOP_S: Final = 120.0
 ROLL_START_S: Final = 300.0
 HOUR_S: Final = 3600.0
+MOST_MOVES: Final = 6
+MOVE_VERSION: Final = 2
+MOVE_S: Final = 10.0
 
 
 class Struck(NamedTuple):
@@ -124,6 +135,60 @@ def fill_a_disk(stage: Stage, dice: random.Random) -> Struck:
     return Struck(what, dice.uniform(1, 6), lambda: broker.limit_files(None))
 
 
+def break_a_disk(stage: Stage, dice: random.Random) -> Struck:
+    """One of a broker's two: its replicas are gone until a restart with the disk in order; at times one without."""
+    broker = _a_leader(stage, dice)
+    index, error = dice.randrange(len(broker.log_dirs)), dice.choice((errno.EIO, errno.EIO, errno.EROFS))
+    broker.break_disk(index, error)
+    restarts_without, restarts_softly = dice.random() < 0.3, dice.random() < 0.5
+    if restarts_without:
+        let_pass(dice.uniform(0, 3))
+        broker.kill()
+        broker.spawn()
+
+    def mend() -> None:
+        broker.break_disk(index, 0)
+        broker.thaw()
+        if restarts_softly:
+            broker.terminate(ROLL_STOP_S)
+        else:
+            broker.kill()
+        broker.spawn()
+
+    what = f"{broker.name}'s disk {index} fails with {os.strerror(error)}{', and it restarts' * restarts_without}"
+    return Struck(what, dice.uniform(1, 10), mend)
+
+
+def move_logs(stage: Stage, dice: random.Random) -> Struck:
+    """From a log directory of one broker to the other one, or back before they have arrived.
+
+    No fault by itself, but it goes on while others strike.
+    """
+    broker = _a_leader(stage, dice)
+    places = [place for place, state in sorted(stage.partitions().items()) if broker.broker_id in state.replicas]
+    targets: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for topic, index in dice.sample(places, min(len(places), dice.randint(1, MOST_MOVES))):
+        lies_in = [folder.parent for folder in broker.folders_of((topic, index))]
+        other = [each for each in broker.log_dirs if each not in lies_in]
+        # Where the log is already: that ends a move.
+        targets[str(dice.choice([*broker.log_dirs, *(other or broker.log_dirs) * 2]))][topic].append(index)
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=each) for name, each in topics.items()]
+            )
+            for path, topics in targets.items()
+        ]
+    )
+    try:
+        answer = stage.ask(broker.broker_id, request, MOVE_VERSION, MOVE_S)
+        told = repr([ErrorCode(each.error_code).name for topic in answer.results for each in topic.partitions])
+    except OSError as failure:
+        told = repr(failure)
+    asked = {path.rpartition("/")[2]: dict(topics) for path, topics in targets.items()}
+    return Struck(f"{broker.name} is to move {asked}: {told}", 0.0, lambda: None)
+
+
 def shift_a_clock(stage: Stage, dice: random.Random) -> Struck:
     broker = dice.choice(list(stage.brokers.values()))
     seconds = dice.choice((-1, 1)) * dice.choice((2.0, 60.0, HOUR_S, 48 * HOUR_S))
@@ -176,6 +241,7 @@ ALL: Final[tuple[Fault, ...]] = (
     kill_zookeepers_leader,
     kill_all_zookeepers,
     fill_a_disk,
+    break_a_disk,
     shift_a_clock,
     reassign,
 )

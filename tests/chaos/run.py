@@ -7,6 +7,7 @@ seed, if anything is wrong.
 
 import argparse
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -21,10 +22,10 @@ from typing import Final
 
 from tests.chaos.brokers import EXPECTED_EXITS
 from tests.chaos.checker import contradictions
-from tests.chaos.faults import Struck, deal, roll
+from tests.chaos.faults import Struck, deal, move_logs, roll
 from tests.chaos.history import History
 from tests.chaos.load import ClientFailureError, Load, create_topics, read_end
-from tests.chaos.replicas import differences
+from tests.chaos.replicas import differences, unmoved
 from tests.chaos.stage import Stage
 from tests.support.processes import let_pass
 
@@ -32,11 +33,18 @@ WELL_S: Final = 300.0
 """Of a machine that is slow and busy. What has no end fails all the same."""
 MOST_AT_ONCE: Final = 3
 ROUNDS_TO_ROLL: Final = 4
+MOVES_SHARE: Final = 0.7
+"""Of the rounds, in which logs are on the way to another directory while the faults strike."""
 MOST_ILLS: Final = 3
 SECONDS: Final = 1800.0
-EXPECTED_ERRORS: Final = (r"\[Errno 27\]", "no log directory is left")
-"""What brokers may log as errors: those of a disk that is full."""
+EXPECTED_ERRORS: Final = (
+    *(rf"\[Errno {number}\]|{os.strerror(number)}" for number in (errno.EFBIG, errno.EIO, errno.EROFS)),
+    "no log directory is left",
+    r"cannot host \d+ replicas",
+)
+"""What brokers may log as errors: those of a disk that is full, broken, or read-only, and what these lead to."""
 
+MOVED, WENT_OFFLINE = 'msg="moved"', "goes offline"
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 Say = Callable[[str], None]
@@ -61,7 +69,8 @@ def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
         for broker in stage.brokers.values():
             for _, what in broker.ends:
                 say(what)
-        return [*contradictions(history, end), *differences(stage), *_ends(stage)]
+            say(f"{broker.name}: {broker.logged(MOVED)} logs moved, {broker.logged(WENT_OFFLINE)} disks failed")
+        return [*contradictions(history, end), *unmoved(stage), *differences(stage), *_ends(stage)]
 
 
 def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: Say) -> None:
@@ -75,6 +84,8 @@ def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: 
     while time.monotonic() - began_at < seconds:
         rounds += 1
         going_on: list[tuple[float, Struck]] = []
+        if dice.random() < MOVES_SHARE:
+            say(f"{time.monotonic() - began_at:6.1f} {move_logs(stage, dice).what}")
         for _ in range(dice.randint(1, MOST_AT_ONCE)):
             struck = next(deck)(stage, dice)
             say(f"{time.monotonic() - began_at:6.1f} {struck.what}, for {struck.duration_s:.1f} s")

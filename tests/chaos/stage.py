@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from kavka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.schema import Request
 from tests.chaos.brokers import ChaosBroker
@@ -21,6 +22,7 @@ SESSION_S: Final = 4.0
 ASK_S: Final = 3.0
 START_S: Final = 300.0
 METADATA_VERSION: Final = 8
+DESCRIBE_VERSION: Final = 4
 SETTINGS: Final = {
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
     "inter.broker.listener.name": "BROKERS",
@@ -49,6 +51,8 @@ SETTINGS: Final = {
     "transactional.id.expiration.ms": str(2**30),
     "producer.id.expiration.ms": str(2**30),
     "log.segment.delete.delay.ms": "1000",
+    # Moves between log directories are to last as long as faults do.
+    "replica.alter.log.dirs.io.max.bytes.per.second": "50000",
     "num.io.threads": "3",
     "num.network.threads": "2",
 }
@@ -155,12 +159,25 @@ class Stage:
             known = sorted(each.node_id for each in told.brokers)
             if known != list(IDS):
                 found.append(f"{broker.name} knows {known} only")
+            found += self._restart_without_disk(broker)
             for place, state in self.partitions(told).items():
                 if state.leader not in state.isr or set(state.isr) != set(state.replicas):
                     found.append(f"{broker.name} has {place} as {state}")
         if len(controllers) != 1 or controllers == {-1}:
             found.append(f"controllers: {controllers}")
         return found
+
+    def _restart_without_disk(self, broker: ChaosBroker) -> list[str]:
+        """What an operator does where a log directory has gone offline, when its disk is whole again."""
+        try:
+            told = self.ask(broker.broker_id, DescribeLogDirsRequest(topics=[]), DESCRIBE_VERSION).results
+        except OSError as error:
+            return [f"{broker.name} does not describe its directories: {error!r}"]
+        offline = [each.log_dir for each in told if each.error_code]
+        if not offline:
+            return []
+        broker.kill()
+        return [f"{broker.name} is restarted, for {offline} went offline"]
 
     def _configure(self, broker: ChaosBroker) -> None:
         def always(_port: int, name: str = broker.name) -> str:
