@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -33,14 +33,21 @@ COMMON: Final[Mapping[str, Any]] = {
 }
 
 
+class Engagement(NamedTuple):
+    """What every client is told: its name, whom to ask, where to note what comes of it, and when to stop."""
+
+    name: str
+    bootstrap: str
+    history: History
+    is_over: threading.Event
+
+
 class Client(threading.Thread):
     """Works until `is_over` is set. `failure`: what ended it before."""
 
-    def __init__(self, name: str, bootstrap: str, history: History, is_over: threading.Event) -> None:
-        super().__init__(name=name, daemon=True)
-        self.bootstrap = bootstrap
-        self.history = history
-        self.is_over = is_over
+    def __init__(self, engagement: Engagement) -> None:
+        super().__init__(name=engagement.name, daemon=True)
+        _, self.bootstrap, self.history, self.is_over = engagement
         self.failure: BaseException | None = None
         self.done = 0
         """How often it has got through what it does: it grows while the cluster serves."""
@@ -56,6 +63,22 @@ class Client(threading.Thread):
 
     def work(self) -> None:
         raise NotImplementedError
+
+    def group_member(self, group: str, topic: str, **others: Any) -> Consumer:
+        """A consumer that has joined the group, or is about to; nothing is committed but by who calls."""
+        consumer = Consumer(
+            self.settings(
+                group_id=group,
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                session_timeout_ms=6000,
+                heartbeat_interval_ms=1000,
+                fetch_wait_max_ms=200,
+                **others,
+            )
+        )
+        consumer.subscribe([topic])
+        return consumer
 
     def settings(self, **others: Any) -> dict[str, Any]:
         """Of a librdkafka client; underscores for dots."""
@@ -73,25 +96,15 @@ class NumberingProducer(Client):
     next one lies behind. (librdkafka's max.in.flight counts by broker: after an election it reorders.)
     """
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        places: Sequence[Place],
-        is_idempotent: bool,
-        rate: float,
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, places: Sequence[Place], is_idempotent: bool, rate: float) -> None:
+        super().__init__(engagement)
         self.places = places
         self.is_idempotent = is_idempotent
         self.acknowledged = dict.fromkeys(places, 0)
         self._pause_s = len(places) / rate
         self._failures = 0
         if is_idempotent:
-            history.idempotent.add(name)
+            self.history.idempotent.add(self.name)
 
     def work(self) -> None:
         producer = Producer(
@@ -148,17 +161,8 @@ class NumberingProducer(Client):
 class Reader(Client):
     """Reads partitions from their beginning on, in no group, and notes all that it is given and what it passed over."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        places: Sequence[Place],
-        isolation: Isolation,
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, places: Sequence[Place], isolation: Isolation) -> None:
+        super().__init__(engagement)
         self.places = places
         self.isolation = isolation
         self._last = dict.fromkeys(places, -1)
@@ -201,35 +205,15 @@ class Reader(Client):
 class GroupMember(Client):
     """Consumes in a group, commits what it has consumed, and leaves and joins again at times."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        topic: str,
-        group: str,
-        dice: random.Random,
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, topic: str, group: str, dice: random.Random) -> None:
+        super().__init__(engagement)
         self.topic = topic
         self.group = group
         self._dice = dice
 
     def work(self) -> None:
         while not self.is_over.is_set():
-            consumer = Consumer(
-                self.settings(
-                    group_id=self.group,
-                    enable_auto_commit=False,
-                    auto_offset_reset="earliest",
-                    session_timeout_ms=6000,
-                    heartbeat_interval_ms=1000,
-                    fetch_wait_max_ms=200,
-                )
-            )
-            consumer.subscribe([self.topic])
+            consumer = self.group_member(self.group, self.topic)
             for _ in range(self._dice.randrange(50, 300)):
                 if self.is_over.is_set():
                     break
@@ -263,17 +247,8 @@ class GroupMember(Client):
 class OffsetsWatcher(Client):
     """Asks for a group's committed offsets again and again."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        group: str,
-        places: Sequence[Place],
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, group: str, places: Sequence[Place]) -> None:
+        super().__init__(engagement)
         self.group = group
         self.places = places
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.chaos.checker import End
-from tests.chaos.clients import COMMON, Client, GroupMember, NumberingProducer, OffsetsWatcher, Reader
+from tests.chaos.clients import COMMON, Client, Engagement, GroupMember, NumberingProducer, OffsetsWatcher, Reader
 from tests.chaos.history import History, Isolation, Log, Place
 from tests.chaos.recreator import Recreator
 from tests.chaos.stage import Stage
@@ -162,7 +162,7 @@ class Load:
         self._reading_is_over.set()
 
     def _make(self, is_over: threading.Event, kind: Any, name: str, **others: Any) -> Any:
-        return kind(name, self.bootstrap, self.history, is_over, **others)
+        return kind(Engagement(name, self.bootstrap, self.history, is_over), **others)
 
 
 def places_of(topic: str) -> list[Place]:

@@ -1,7 +1,6 @@
 """A topic that is made, written, read and deleted again and again, under one name."""
 
 import contextlib
-import threading
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.chaos.clients import Client
-from tests.chaos.history import History, Life
+from tests.chaos.clients import Client, Engagement
+from tests.chaos.history import Life
 from tests.support.processes import let_pass
 from tests.support.wire import Wire
 
@@ -26,8 +25,8 @@ PAUSE_S: Final = 0.1
 class Recreator(Client):
     """One life after the other; each topic id is one."""
 
-    def __init__(self, name: str, bootstrap: str, history: History, is_over: threading.Event, *, topic: str) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, topic: str) -> None:
+        super().__init__(engagement)
         self.topic = topic
 
     def work(self) -> None:

@@ -1,14 +1,13 @@
 """Transactional clients of the chaos program: producers that commit, abort and abandon, and a copier that is exact."""
 
 import random
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 
-from tests.chaos.clients import Client
-from tests.chaos.history import Fate, History, Place
+from tests.chaos.clients import Client, Engagement
+from tests.chaos.history import Fate, Place
 from tests.support.patient_call import NeverBackError, within
 
 CALL_S: Final = 20.0
@@ -65,17 +64,8 @@ class Transactional(Client):
 class Transactor(Transactional):
     """One transaction after the other over some partitions; notes what became of each."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        places: Sequence[Place],
-        dice: random.Random,
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, places: Sequence[Place], dice: random.Random) -> None:
+        super().__init__(engagement)
         self.places = places
         self._dice = dice
 
@@ -129,35 +119,14 @@ class Transactor(Transactional):
 class Copier(Transactional):
     """Copies a topic partition by partition, exactly once, each record as `OFFSET=VALUE`."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        history: History,
-        is_over: threading.Event,
-        *,
-        source: str,
-        target: str,
-        group: str,
-    ) -> None:
-        super().__init__(name, bootstrap, history, is_over)
+    def __init__(self, engagement: Engagement, *, source: str, target: str, group: str) -> None:
+        super().__init__(engagement)
         self.source = source
         self.target = target
         self.group = group
 
     def work(self) -> None:
-        consumer = Consumer(
-            self.settings(
-                group_id=self.group,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                auto_offset_reset="earliest",
-                session_timeout_ms=6000,
-                heartbeat_interval_ms=1000,
-                fetch_wait_max_ms=200,
-            )
-        )
-        consumer.subscribe([self.source])
+        consumer = self.group_member(self.group, self.source, isolation_level="read_committed")
         producer = self.new_producer()
         while producer is not None and not self.is_over.is_set():
             messages = [message for message in consumer.consume(200, 0.3) if message.error() is None]
