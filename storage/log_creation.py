@@ -3,8 +3,13 @@
 A folder that could neither be finished nor removed (no descriptors, a disk that breaks meanwhile) is remembered. The
 partition is made nowhere else while it is there: should the broker start without the other directory, the empty folder
 would be taken for the log.
+
+A directory that is offline may hold a former log of a partition that is new: the controller has moved the replica away
+and back meanwhile. So what is made while one is has a mark by which it outdoes that (`move_marks`).
 """
 
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -14,6 +19,7 @@ from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
+from kavka.storage.move_marks import NO_MARK
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_log import PartitionLog
 
@@ -26,12 +32,19 @@ class LogCreation:
     Bounded by the partitions that the controller assigned. Threads: the manager's change lock.
     """
 
-    __slots__ = ("_directories", "_factory", "_left", "_preferred", "_table")
+    __slots__ = ("_directories", "_factory", "_left", "_now_ns", "_preferred", "_table")
 
-    def __init__(self, directories: LogDirectories, table: LogTable, factory: LogFactory) -> None:
+    def __init__(
+        self,
+        directories: LogDirectories,
+        table: LogTable,
+        factory: LogFactory,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._directories: Final = directories
         self._table: Final = table
         self._factory: Final = factory
+        self._now_ns: Final = now_ns
         self._left: dict[TopicPartition, LogDirectory] = {}
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         """Where clients want logs of partitions that are not here yet, the latest `MOST_PREFERENCES`."""
@@ -128,7 +141,9 @@ class LogCreation:
         try:
             # Only now is the name ours: what lay there before and is refused keeps its offsets.
             directory.checkpoints.forget(key, partial(self._table.logs_in, directory))
-            return self._factory.create(directory, key, topic_id, is_unproven=is_unproven)
+            all_online = all(each.online for each in self._directories.all)
+            mark = NO_MARK if all_online else self._now_ns()
+            return self._factory.create(directory, key, topic_id, is_unproven=is_unproven, mark=mark)
         except OSError as error:
             self._left[key] = directory
             try:

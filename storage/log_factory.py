@@ -12,6 +12,7 @@ from kavka.storage import partition_metadata, unproven_mark
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
+from kavka.storage.move_marks import NO_MARK, write_mark
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import delete_folder, folder_name
 from kavka.storage.partition_log import PartitionLog
@@ -106,18 +107,21 @@ class LogFactory:
         folder: Path | None = None,
         *,
         is_unproven: bool = False,
+        mark: int = NO_MARK,
     ) -> PartitionLog:
         """A new log in its new folder. Raises OSError; `remove` takes back what is there then.
 
-        `is_unproven`: it takes the place of one that was lost. But for its mark nothing is fsynced, so that a thousand
-        are made in no time: the caller fsyncs the directory (until it has, each flush of the log does), and then
-        `fsync_topic_id` in the background.
+        `is_unproven`: it takes the place of one that was lost; `mark` (`move_marks`): of one that is away. But for
+        these marks nothing is fsynced, so that a thousand are made in no time: the caller fsyncs the directory (until
+        it has, each flush of the log does), and then `fsync_topic_id` in the background.
         """
         folder = folder or directory.path / folder_name(*key)
         environment = self._environments[directory]
         config = self._config_of(key[0])
         if is_unproven:
             unproven_mark.put(folder, self._files)
+        if mark != NO_MARK:
+            write_mark(folder, mark, self._files)
         if topic_id != partition_metadata.NO_TOPIC_ID:
             self._files.write_file(folder / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
         log = PartitionLog.open(folder, *key, config, environment, clean=True, topic_id=topic_id)

@@ -4,7 +4,8 @@
 
 A move ends with two renames in two directories, so that a crash in between (or a disk that forgets the second one)
 leaves two folders of the same name. The copy's folder is marked before, and the one whose mark is the latest is the
-log. It lies in the folder, and not beside it, so that it never speaks for another folder that has the name. Marks go
+log. So is a log that is made as a new one while a directory is offline, which may have a former one of that name. The
+mark lies in the folder, and not beside it, so that it never speaks for another folder that has the name. Marks go
 when nothing is left to tell: after the move, or at the next start with all directories online.
 """
 

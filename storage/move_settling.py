@@ -1,7 +1,9 @@
 """What a stop in the middle of a move between log directories has left, put right at the next start.
 
-two folders of one name, one marked    the move was at its last step: the one with the latest mark is the log, the
-                                       other is deleted
+two folders of one name, one marked    the move was at its last step, or the controller made the replica anew while the
+                                       other one's disk was away: the one with the latest mark is the log, the other
+                                       is deleted
+`-future` beside a marked log          that log was made so: the copy, of the former one, is deleted
 `-future`, its log elsewhere           the move goes on
 `-future`, no such log                 left alone, and named: a directory may be missing that has it
 """
@@ -57,7 +59,11 @@ def settle_futures(directories: LogDirectories, found: "Mapping[LogDirectory, Fo
     for directory, folders in found.items():
         for key, path in list(folders.futures):
             with directories.any_error_is_final(directory):
-                if not _has_log_elsewhere(directory, key, path, found, files):
+                log = folders.logs.get(key)
+                if log is not None and read_mark(log, files) != NO_MARK:
+                    folders.futures.remove((key, path))
+                    _set_aside(directory, path, key, folders, files)
+                elif not _has_log_elsewhere(directory, key, path, found, files):
                     folders.futures.remove((key, path))
                     _log.warning("left alone, for its log is not here: %s", path)
                 elif key in going_on:
