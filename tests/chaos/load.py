@@ -101,8 +101,9 @@ class Load:
         if failures:
             raise ClientFailureError(f"clients cannot go on: {failures}")
 
-    def wait_for_progress(self, timeout_s: float = PROGRESS_S) -> None:
-        """Until all that has to get through has, since this call. Raises TimeoutError naming what has not."""
+    def wait_for_progress(self, timeout_s: float = PROGRESS_S) -> list[str]:
+        """Until all that has to get through has, since this call: who was the last. Raises TimeoutError naming them."""
+        last: list[str] = []
         before = {client.name: client.done for client in self.clients}
         at_first = {(each.name, place): each.acknowledged[place] for each in self.producers for place in each.places}
 
@@ -119,7 +120,13 @@ class Load:
                 if each.acknowledged[place] == at_first[each.name, place]
             ]
 
-        wait_until(lambda: not waiting(), timeout_s, lambda: f"no progress: {waiting()}")
+        def all_have() -> bool:
+            if found := waiting():
+                last[:] = found
+            return not found
+
+        wait_until(all_have, timeout_s, lambda: f"no progress: {last}")
+        return last
 
     def finish(self) -> None:
         """End sending, wait until everything is acknowledged and copied, end reading."""

@@ -97,8 +97,8 @@ def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: 
         say(f"{time.monotonic() - began_at:6.1f} mended")
         last = stage.wait_until_well(WELL_S)
         say(f"{time.monotonic() - began_at:6.1f} well; at last it was not, as {last[:MOST_ILLS]}")
-        load.wait_for_progress()
-        say(f"{time.monotonic() - began_at:6.1f} all get through")
+        last = load.wait_for_progress()
+        say(f"{time.monotonic() - began_at:6.1f} all get through; at last {last[:MOST_ILLS]}")
         if rounds % ROUNDS_TO_ROLL == 0:
             say(f"{time.monotonic() - began_at:6.1f} {roll(stage, dice).what}")
 
