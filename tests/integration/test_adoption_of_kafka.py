@@ -41,7 +41,7 @@ def test_messages_offsets_and_configurations_are_taken_over(tmp_path: Path, end:
         resource = ConfigResource(ConfigResource.Type.TOPIC, "visits")
         admin = AdminClient({"bootstrap.servers": kavka.bootstrap})
         [described] = admin.describe_configs([resource]).values()
-        assert described.result(20)["retention.ms"].value == "86400001"
+        assert described.result(60)["retention.ms"].value == "86400001"
         _produce(kavka.bootstrap, "second", idempotent=False)
         assert _consume(kavka.bootstrap, 2 * MESSAGES)[MESSAGES] == "second 0"
 
@@ -62,12 +62,12 @@ def test_a_topic_that_nobody_wrote_to_is_taken_over(tmp_path: Path) -> None:
     try:
         kafka.start()
         _create_topic(kafka.bootstrap, partitions=3)
-        wait_until(lambda: len(list(kafka.log_dir.glob("visits-*/*.log"))) == 3, 30, "no three folders")
+        wait_until(lambda: len(list(kafka.log_dir.glob("visits-*/*.log"))) == 3, 60, "no three folders")
         kafka.kill()
     finally:
         kafka.stop()
     with KavkaProcess(tmp_path / "kavka", {"log.dirs": str(kafka.log_dir)}) as kavka:
-        described = AdminClient({"bootstrap.servers": kavka.bootstrap}).list_topics(timeout=20).topics["visits"]
+        described = AdminClient({"bootstrap.servers": kavka.bootstrap}).list_topics(timeout=60).topics["visits"]
         assert len(described.partitions) == 3
         _produce(kavka.bootstrap, "first")
         assert len(_consume(kavka.bootstrap, MESSAGES)) == MESSAGES
@@ -76,7 +76,7 @@ def test_a_topic_that_nobody_wrote_to_is_taken_over(tmp_path: Path) -> None:
 def _create_topic(bootstrap: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     [created] = admin.create_topics([NewTopic("visits", partitions, 1, config={"retention.ms": "86400001"})]).values()
-    created.result(30)
+    created.result(60)
 
 
 def _produce(bootstrap: str, word: str, *, idempotent: bool = True) -> None:
@@ -91,14 +91,14 @@ def _produce(bootstrap: str, word: str, *, idempotent: bool = True) -> None:
     )
     for number in range(MESSAGES):
         producer.produce("visits", f"{word} {number}", partition=0)
-    assert producer.flush(15) == 0
+    assert producer.flush(60) == 0
     assert failures == []
 
 
 def _consume(bootstrap: str, count: int) -> list[str]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
     consumer.assign([TopicPartition("visits", 0, 0)])
-    messages = consumer.consume(count, 15)
+    messages = consumer.consume(count, 60)
     consumer.close()
     assert [message.offset() for message in messages] == list(range(count))
     return [(message.value() or b"").decode() for message in messages]

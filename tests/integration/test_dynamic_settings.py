@@ -1,5 +1,6 @@
 """Every setting that can change while a broker runs is changed on a real one, and its effect is seen from outside."""
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +17,11 @@ from kavka.protocol.records.header import read_header
 from tests.support import cleaner_settings, moving_settings
 from tests.support.kavka_process import KavkaProcess
 from tests.support.probe import answers
-from tests.support.processes import free_port
+from tests.support.processes import free_port, wait_until
 from tests.support.settings_stage import BROKER_ID, EFFECT_TIMEOUT_S, Stage, eventually
 from tests.support.wire import BROKER, TOPIC
 
+pytestmark = pytest.mark.timeout(900)
 SETTINGS = {
     "broker.id": BROKER_ID,
     "log.initial.task.delay.ms": "0",
@@ -29,6 +31,7 @@ SETTINGS = {
     "producer.id.expiration.check.interval.ms": "100",
 }
 SILENCE_S = 0.5
+THREADS_END_S = 20.0
 
 LATER: dict[str, str] = {
     "min.insync.replicas": "capped at the number of replicas, which is one here",
@@ -279,13 +282,28 @@ def changes_the_number_of_threads(name: str) -> Effect:
         def threads() -> int:
             return len(list(Path(f"/proc/{stage.broker.process.pid}/task").iterdir()))
 
-        before = threads()
         now = int(stage.client.describe(BROKER, BROKER_ID)[name] or 0)
-        stage.change(**{name.replace(".", "_"): str(2 * now)})
-        eventually(lambda: threads() == before + now, f"there are {threads()} threads")
-        assert stage.client.describe(BROKER, BROKER_ID)[name] == str(2 * now)
-        stage.restore()
-        eventually(lambda: threads() == before, f"there are {threads()} threads")
+
+        def changed_by(value: str | None) -> int:
+            before = threads()
+            if value is None:
+                stage.restore()
+            else:
+                stage.change(**{name.replace(".", "_"): value})
+            # Those that are told to end may take their time.
+            with contextlib.suppress(TimeoutError):
+                wait_until(lambda: abs(threads() - before) == now, THREADS_END_S, "")
+            return threads() - before
+
+        def grow_and_shrink() -> bool:
+            more = changed_by(str(2 * now))
+            assert stage.client.describe(BROKER, BROKER_ID)[name] == str(2 * now)
+            fewer = changed_by(None)
+            stage.reconnect()
+            return (more, fewer) == (now, -now)
+
+        # Another thread that begins just now, for what is done for the first time, does so once.
+        eventually(grow_and_shrink, f"there are {threads()} threads")
 
     return check
 

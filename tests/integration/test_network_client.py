@@ -138,7 +138,7 @@ def test_the_controller_is_asked_until_it_is_there_to_answer(broker: KavkaProces
     try:
         for name in ("before", "after"):
             topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
-            channel.send(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), answers.put)
+            channel.send(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), answers.put)
             if name == "after":
                 broker.start()
             (result,) = answers.get(timeout=TIMEOUT_S).topics

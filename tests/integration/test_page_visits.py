@@ -34,7 +34,7 @@ def test_visits_are_read_back_complete_and_in_order(broker: RunningServer, topic
         assert read_visits(broker.bootstrap, topic) == expected
         return
     # With acks=0 nobody says what arrives, or when: kafka-python closes its connection on what it has not sent yet.
-    wait_until(lambda: any(read_visits(broker.bootstrap, topic).values()), 20.0, "no visit arrived")
+    wait_until(lambda: any(read_visits(broker.bootstrap, topic).values()), 60, "no visit arrived")
     for number, visits in read_visits(broker.bootstrap, topic).items():
         assert visits == expected[number][: len(visits)]
 

@@ -25,7 +25,7 @@ from tests.support.wire import Wire
 REQUESTS = 400
 WARM_UP = 200
 TOPIC = "counted"
-ROUNDS = 4
+ROUNDS = 12
 PRODUCE_CALLS = 4.5
 FETCH_CALLS = 19.0
 ROW = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(?P<calls>\d+)\s+(?:\d+\s+)?(?P<name>\w+)$", re.MULTILINE)
@@ -37,7 +37,7 @@ def client(broker: RunningServer) -> Iterator[Wire]:
         pytest.skip("counts our own calls")
     with Wire(broker.host, broker.port) as client:
         topic = CreatableTopic(name=TOPIC, num_partitions=2, replication_factor=1, assignments=[], configs=[])
-        client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=False), 4)
+        client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000, validate_only=False), 4)
         yield client
 
 
@@ -87,7 +87,7 @@ def calls_per_request(broker: RunningServer, ask: Callable[[], None], summary: P
             ask()
     finally:
         tracer.send_signal(signal.SIGINT)
-        tracer.communicate(timeout=20)
+        tracer.communicate(timeout=60)
     rows = ROW.findall(summary.read_text())
     return {name: int(calls) / REQUESTS for calls, name in rows if name != "total"}
 
@@ -100,7 +100,7 @@ def _wait_until_attached(pid: int, tracer: "subprocess.Popen[str]") -> None:
             pytest.skip(f"strace may not attach here: {tracer.communicate()[1]}")
         return all("TracerPid:\t0\n" not in (task / "status").read_text() for task in tasks.iterdir())
 
-    wait_until(attached, 10, "strace does not attach")
+    wait_until(attached, 60, "strace does not attach")
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="strace is Linux's")

@@ -137,4 +137,4 @@ class Stage:
 
 
 def wait(promise: Promise[_T]) -> _T:
-    return promise.result(30)
+    return promise.result(60)

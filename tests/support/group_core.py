@@ -49,7 +49,7 @@ class GroupCore(BrokerCore):
         """Have the shard loaded for the leadership that its partition has now."""
         self.coordinators.leadership_changed(self.replicas.partitions[OFFSETS, 0], True)
         states = self.services.groups.runtime.states
-        wait_until(lambda: states() == {0: ShardState.ACTIVE}, 10, "not loaded")
+        wait_until(lambda: states() == {0: ShardState.ACTIVE}, 60, "not loaded")
 
     def close(self) -> None:
         self.coordinators.stop()

@@ -16,7 +16,7 @@ JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION, FIND_VERSION = 5, 
 MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS = 79, 27
 NOT_YET = (14, 15, 16)
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
-READY_S = 15.0
+READY_S = 60.0
 
 
 @dataclass
@@ -27,8 +27,8 @@ class WireMember:
     group_id: str
     protocol_type: str
     protocols: dict[str, bytes]
-    session_timeout_ms: int = 6000
-    rebalance_timeout_ms: int = 6000
+    session_timeout_ms: int = 30_000
+    rebalance_timeout_ms: int = 30_000
     member_id: str = ""
     generation: int = -1
     answer: Any = field(default=None, repr=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 def metric(broker: KavkaProcess, name: str) -> float:

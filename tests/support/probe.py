@@ -9,13 +9,13 @@ API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, CORRELATION_ID, -1)
 METADATA_V1 = struct.pack(">ihhihi", 14, 3, 1, CORRELATION_ID, -1, 0)
 
 
-def answers(host: str, port: int, timeout_s: float = 1.0) -> bool:
+def answers(host: str, port: int, timeout_s: float = 20.0) -> bool:
     """True once a whole and error-free answer came; False if nobody listens or the answer is cut short."""
     answer = _ask(host, port, API_VERSIONS_V0, timeout_s)
     return answer is not None and answer[:2] == b"\0\0"
 
 
-def is_ready(host: str, port: int, timeout_s: float = 1.0) -> bool:
+def is_ready(host: str, port: int, timeout_s: float = 5.0) -> bool:
     """True once its metadata have brokers, and a controller among them.
 
     Apache Kafka answers ApiVersions as soon as it listens, and Metadata without any broker until its registration has

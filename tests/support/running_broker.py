@@ -13,7 +13,7 @@ from kavka.config.values import Source
 from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kavka.storage.files import Files
 from tests.support.logged_errors import LoggedErrors
-from tests.support.processes import free_port
+from tests.support.processes import free_port, wait_until
 from tests.support.wire import BROKER, RawClient
 
 HOST = "127.0.0.1"
@@ -74,6 +74,15 @@ class RunningBroker:
         with RawClient(HOST, self.port) as client:
             (result,) = client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
         return {entry.name: (entry.value, Source(entry.config_source)) for entry in result.configs}
+
+
+def wait_for_threads(**counts: int) -> None:
+    """Until this process has so many threads of each name (underscores for dashes): those that end take their time."""
+
+    def found() -> dict[str, int]:
+        return {name: threads(name.replace("_", "-")) for name in counts}
+
+    wait_until(lambda: found() == counts, 60, lambda: f"{found()} instead of {counts}")
 
 
 def threads(prefix: str) -> int:

@@ -14,7 +14,7 @@ from kavka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kavka.protocol.schema import Response
 
 HOST = "127.0.0.1"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 API_VERSIONS = 18
 
 

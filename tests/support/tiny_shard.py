@@ -161,7 +161,7 @@ class TinyWorld:
 
     def _make_shard(self, context: ShardContext) -> TinyShard:
         # Loads stand still here while a test wants them to.
-        assert self.loading.wait(10)
+        assert self.loading.wait(60)
         return TinyShard(context, self.poison)
 
     def lead(self, log: Any, partition: int = 0, leader_epoch: int = 0) -> None:
@@ -170,7 +170,7 @@ class TinyWorld:
         self.wait_for(ShardState.ACTIVE, partition)
 
     def wait_for(self, state: ShardState, partition: int = 0) -> None:
-        wait_until(lambda: self.runtime.states().get(partition) is state, 10, f"partition {partition} is not {state}")
+        wait_until(lambda: self.runtime.states().get(partition) is state, 60, f"partition {partition} is not {state}")
 
     def run_jobs(self) -> None:
         """Do what was left to other threads."""

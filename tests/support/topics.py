@@ -7,7 +7,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.support.server import RunningServer
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 
 
 def create_topic(

@@ -29,7 +29,7 @@ from kavka.protocol.records.record import Record
 from kavka.protocol.schema import Request, schema_of
 
 SIZE = struct.Struct(">i")
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -188,7 +188,7 @@ class RawClient(Wire):
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
         )
-        (result,) = self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics
+        (result,) = self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
         assert result.error_code == 0, result.error_message
 
     def produce(
@@ -256,7 +256,7 @@ def frame(request: Request, version: int, correlation_id: int = FRAMED_BY_HAND) 
 def produce_request(topic: str, batch: bytes, *, partition: int = 0, acks: int = 1) -> ProduceRequest:
     data = PartitionProduceData(index=partition, records=batch)
     return ProduceRequest(
-        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        acks=acks, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
 
 
@@ -282,7 +282,7 @@ def create_topic(wire: Wire, name: str, partitions: int = 1, configs: dict[str, 
     """Create a topic of one replica; fails the test if the broker refuses."""
     rows = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=rows)
-    answer = wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
+    answer = wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
     assert [each.error_code for each in answer.topics] == [0], answer.topics
 
 

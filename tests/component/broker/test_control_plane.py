@@ -11,7 +11,7 @@ from kavka.protocol.api import ApiKey
 from kavka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.processes import free_port
-from tests.support.running_broker import HOST, RunningBroker, threads
+from tests.support.running_broker import HOST, RunningBroker, wait_for_threads
 from tests.support.wire import RawClient
 
 
@@ -49,8 +49,8 @@ def test_requests_are_run_there_while_all_others_wait(tmp_path: Path, monkeypatc
             may_end.set()
 
         assert [each.port for each in answer.brokers] == [port]
-        assert (threads("control-network"), threads("control-io"), threads("acceptor-CONTROL")) == (1, 1, 1)
-    assert (threads("control-"), threads("acceptor-CONTROL")) == (0, 0)
+        wait_for_threads(control_network=1, control_io=1, acceptor_CONTROL=1)
+    wait_for_threads(control_=0, acceptor_CONTROL=0)
 
 
 def test_its_listener_stays_when_settings_change(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_its_listener_stays_when_settings_change(tmp_path: Path) -> None:
 
         with RawClient(HOST, port) as controller:
             assert controller.ask(MetadataRequest(topics=[]), 12).controller_id == running.broker.broker_id
-        assert (threads("control-io"), threads("control-network")) == (1, 1)
+        wait_for_threads(control_io=1, control_network=1)

@@ -115,7 +115,7 @@ def assert_topics_follow(running: RunningBroker) -> None:
 def assert_parts_follow(running: RunningBroker) -> None:
     """The parts that are told of settings, looked into where nothing shows outside."""
     names = ("network-", "io-", "log-cleaner-")
-    wait_until(lambda: [threads(name) for name in names] == [2, 4, 2], 10, lambda: str(threading.enumerate()))
+    wait_until(lambda: [threads(name) for name in names] == [2, 4, 2], 60, lambda: str(threading.enumerate()))
     broker: Any = running.broker
     limits = broker._sockets.limits.settings
     assert (limits.max_connections, limits.max_per_ip, limits.max_creation_rate) == (100, 90, 1000)

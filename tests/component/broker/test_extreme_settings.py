@@ -18,7 +18,7 @@ from tests.support.running_broker import BROKER_ID, HOST, RunningBroker
 from tests.support.wire import BROKER, RawClient
 
 HIGHEST = {INT: INT_MAX, LONG: LONG_MAX, Type.SHORT: 2**15 - 1, DOUBLE: DOUBLE_MAX}
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 ELSEWHERE = {
     "broker.id": "says who the broker is",
     "node.id": "the same",

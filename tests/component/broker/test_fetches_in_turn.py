@@ -49,7 +49,7 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
         return core.socket.closed
 
     core.socket.ended = True
-    wait_until(is_answered, 20, "the fetches wait on")
+    wait_until(is_answered, 60, "the fetches wait on")
 
     core.purgatory.timer.stop()
     assert [int.from_bytes(each[4:8], "big") for each in whole_frames(bytes(core.socket.taken))] == [1, 2]

@@ -32,7 +32,7 @@ from tests.support.wire import Wire, create_topic, produce_request
 FEW, MANY = 2, 7
 KEY = next(key for key in map(str, range(99)) if partition_for(key, FEW) != partition_for(key, MANY))
 GROUP_TYPE, TRANSACTION_TYPE = 0, 1
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 TRANSACTIONS_OF_VERSION_2 = 12
 
 

@@ -125,7 +125,7 @@ def test_a_fetcher_for_which_there_was_no_thread_begins_later(
     else:
         replicas.elect(1, 1)
 
-    wait_until(lambda: all(replicas.log(2, index).log_end_offset == 1 for index in range(2)), 30, "nothing was copied")
+    wait_until(lambda: all(replicas.log(2, index).log_end_offset == 1 for index in range(2)), 60, "nothing was copied")
     assert len(made) == 1
     replicas.close()
     assert not made[0].is_alive

@@ -50,6 +50,6 @@ def test_a_broker_goes_when_the_cluster_agrees_on_what_it_lacks(tmp_path: Path) 
     with RunningBroker(tmp_path) as running:
         services = running.broker.services
         services.registry.set(FEATURE_PATH, FeatureLevels({"transaction.version": 9}).encode())
-        wait_until(lambda: running.broker.fatal_reason is not None, 30, "it goes on")
+        wait_until(lambda: running.broker.fatal_reason is not None, 60, "it goes on")
         assert "level 9 of transaction.version" in str(running.broker.fatal_reason)
         assert services.features.levels == {"group.version": 1, "transaction.version": 2}

@@ -8,7 +8,7 @@ import pytest
 from kavka.broker.metrics import http_server
 from kavka.broker.metrics.http_server import MetricsServer
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 60.0
 
 
 class Health:

@@ -60,7 +60,7 @@ class Rig:
         return client
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        wait_until(condition, 5, "the network thread does nothing")
+        wait_until(condition, 60, "the network thread does nothing")
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_a_client_that_is_reset_while_it_is_not_read_is_found_gone(rig: Rig) -> 
 
     leave(client, "reset")
 
-    assert waiting.hurried.wait(10)
+    assert waiting.hurried.wait(60)
     run_out(rig, connection)
     rig.wait_for(lambda: rig.limits.total == 0)
     assert connection.closed
@@ -247,7 +247,7 @@ def test_what_waits_for_a_client_that_ends_its_sending_is_told(rig: Rig) -> None
 
     client.shutdown(socket.SHUT_WR)
 
-    assert waiting.hurried.wait(10)
+    assert waiting.hurried.wait(60)
     assert connection.half_closed
 
 
@@ -297,10 +297,10 @@ def standing_still(rig: Rig) -> Iterator[None]:
 
     def stand() -> None:
         stands.set()
-        goes_on.wait(30)
+        goes_on.wait(60)
 
     rig.thread.call(stand)
-    assert stands.wait(10)
+    assert stands.wait(60)
     try:
         yield
     finally:
@@ -312,7 +312,7 @@ def turn_once(rig: Rig) -> None:
     for _ in range(2):
         turned = threading.Event()
         rig.thread.call(turned.set)
-        assert turned.wait(10)
+        assert turned.wait(60)
 
 
 def paused(rig: Rig) -> tuple[socket.socket, Connection]:

@@ -28,7 +28,7 @@ from tests.support.log_managers import FailingFiles, ManagerRig, append, read_va
 from tests.support.processes import wait_until
 
 ME, OTHER = 1, 2
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class Rig:

@@ -65,7 +65,7 @@ def producer(wire: Wire) -> InitProducerIdResponse:
         answers.append(wire.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000), 5))
         return answers[-1].error_code == ErrorCode.NONE
 
-    wait_until(came, 30, "no producer id")
+    wait_until(came, 60, "no producer id")
     return answers[-1]
 
 
@@ -124,7 +124,7 @@ def test_groups_rebalance_while_transactions_wait_for_their_markers_fsyncs(tmp_p
         begin(wire, me)
         with disk.held():
             end(wire, me)
-            wait_until(lambda: disk.waiting > 0, 30, "no marker waits for its fsync")
+            wait_until(lambda: disk.waiting > 0, 60, "no marker waits for its fsync")
 
             code, member = join(wire, "")
             assert code == ErrorCode.MEMBER_ID_REQUIRED
@@ -143,5 +143,5 @@ def test_a_producer_waits_for_no_fsync_of_a_segment_that_was_closed(tmp_path: Pa
                 topics = [TopicProduceData(name="slow", partition_data=[data])]
                 answer = wire.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics), 9).responses[0]
                 assert [(each.error_code, each.base_offset) for each in answer.partition_responses] == [(0, number)]
-            wait_until(lambda: disk.waiting > 0, 30, "no closed segment waits for its fsync")
+            wait_until(lambda: disk.waiting > 0, 60, "no closed segment waits for its fsync")
             assert len(list(tmp_path.rglob("slow-0/*.log"))) == 5

@@ -35,7 +35,7 @@ class Listener:
         self.arrived.release()
 
     def next(self) -> Heard:
-        assert self.arrived.acquire(timeout=30)
+        assert self.arrived.acquire(timeout=60)
         return self.heard[-1]
 
 
@@ -110,7 +110,7 @@ def test_configurations_that_topics_come_and_go_with_are_applied_before_the_topi
 def test_a_bad_notice_or_a_failing_callback_does_not_stop_the_next(stage: Stage, listener: Listener) -> None:
     stage.registry.create("/config/changes/config_change_", b"nonsense", sequential=True)
     write_config(stage.registry, "topics/t", {"fail": "yes"})
-    assert listener.arrived.acquire(timeout=30)
+    assert listener.arrived.acquire(timeout=60)
     stage.registry.set("/config/topics/t", b"{broken")
     stage.registry.create("/config/changes/config_change_", b'{"version":2,"entity_path":"topics/t"}', sequential=True)
     write_config(stage.registry, "brokers/1", {"after": "all"})
@@ -192,7 +192,7 @@ def test_a_look_that_failed_is_made_up_for(stage: Stage, monkeypatch: pytest.Mon
     listener.changes.start()
     failing.method = method
     write_config(stage.registry, "topics/t", {"retention.ms": "1"})
-    assert failing.has_failed.wait(30)
+    assert failing.has_failed.wait(60)
     assert listener.next() == ("t", {"retention.ms": "1"})
     write_config(stage.registry, "topics/t", {"retention.ms": "2"})
     assert listener.next() == ("t", {"retention.ms": "2"})
@@ -237,15 +237,15 @@ def test_in_another_session_all_that_was_set_counts_and_nothing_else(stage: Stag
         write_config(stage.registry, path, {"a": "1"})
     listener.changes.catch_up()
     listener.changes._on_session_event(SessionEvent.ESTABLISHED)
-    wait_until(lambda: listener.heard.count(("users/u/clients/c", {"a": "1"})) == 2, 30, "not read again")
-    wait_until(lambda: listener.heard.count((1, {"a": "1"})) == 2, 30, "not read again")
+    wait_until(lambda: listener.heard.count(("users/u/clients/c", {"a": "1"})) == 2, 60, "not read again")
+    wait_until(lambda: listener.heard.count((1, {"a": "1"})) == 2, 60, "not read again")
     listener.changes.catch_up()
     listener.heard.clear()
     # Without a notice: they went while nobody could hear of it.
     stage.registry.delete("/config/groups/g")
     stage.registry.delete("/config/brokers/1")
     listener.changes._on_session_event(SessionEvent.ESTABLISHED)
-    wait_until(lambda: ("groups/g", {}) in listener.heard and (1, {}) in listener.heard, 30, "still set")
+    wait_until(lambda: ("groups/g", {}) in listener.heard and (1, {}) in listener.heard, 60, "still set")
     listener.changes.catch_up()
     assert ("users/u", {"a": "1"}) in listener.heard
     assert ("ips/i", {"a": "1"}) in listener.heard

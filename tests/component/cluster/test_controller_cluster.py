@@ -83,11 +83,11 @@ def test_a_broker_that_bounced_unseen_is_told_everything_again(stage: Stage) -> 
 
     def hold(broker: int, request: object) -> None:
         seen.set()
-        held.wait(30)
+        held.wait(60)
 
     cluster.on_send = hold
     growing = controller.create_topics([NewTopic("other", assignments={0: [2]})])
-    assert seen.wait(30)
+    assert seen.wait(60)
     cluster.kill(1)
     broker = cluster.add(1)
     held.set()

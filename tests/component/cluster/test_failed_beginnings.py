@@ -18,7 +18,7 @@ from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import broker_info
 from tests.support.processes import wait_until
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Failing:

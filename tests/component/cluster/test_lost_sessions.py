@@ -108,7 +108,7 @@ def test_another_broker_takes_over_and_the_deposed_one_follows(
     try:
         assert second.controller.controller_id == 1
         # So that the second one is faster.
-        monkeypatch.setattr(first.registration, "end", lambda: wait_until(lambda: second.controller.is_active, 30, ""))
+        monkeypatch.setattr(first.registration, "end", lambda: wait_until(lambda: second.controller.is_active, 60, ""))
         first.expire()
         wait_until(lambda: first.controller.controller_id == 2, PATIENCE_S, "the old controller does not follow")
         assert not first.controller.is_active

@@ -145,7 +145,7 @@ def test_a_term_that_the_registry_ended_is_followed_by_another_that_nobody_asked
     broker.failing.clear()
     controller.resume()
 
-    wait_until(lambda: ("t", 0) in broker.hosted, 30.0, "nobody hosts the partition")
+    wait_until(lambda: ("t", 0) in broker.hosted, 60, "nobody hosts the partition")
     stage.settle(controller)
     assert (broker.hosted[("t", 0)].leader, broker.metadata[("t", 0)]) == (1, 1)
 
@@ -181,8 +181,8 @@ def test_what_a_brokers_former_incarnation_did_not_do_holds_up_no_deletion(
     returned = cluster.add(2)
     seen.set()
 
-    wait_until(lambda: returned.deleted, 10, "it is not asked to delete")
-    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 10, "the deletion sticks")
+    wait_until(lambda: returned.deleted, 60, "it is not asked to delete")
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 60, "the deletion sticks")
 
 
 class Held:
@@ -225,7 +225,7 @@ def test_a_replica_that_is_not_the_topics_any_more_holds_up_no_deletion(
         held.answer(1)
     stage.settle(controller)
 
-    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 30, "the deletion sticks")
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 60, "the deletion sticks")
 
 
 def test_an_order_to_delete_that_was_given_up_may_be_done_after_all(
@@ -247,7 +247,7 @@ def test_an_order_to_delete_that_was_given_up_may_be_done_after_all(
     cluster.brokers[2].refusing_deletion = False
     held.answer(2)
 
-    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 30, "the deletion sticks")
+    wait_until(lambda: not stage.registry.exists("/brokers/topics/t"), 60, "the deletion sticks")
 
 
 def test_a_topic_without_partitions_is_deleted(stage: Stage) -> None:

@@ -264,7 +264,7 @@ def test_children_of_what_is_missing_are_none_until_it_is_made(registry: Registr
     heard = threading.Event()
     assert children_or_none(registry, "/n") == children_or_none(registry, "/n", lambda _: heard.set()) == []
     registry.create("/n")
-    assert heard.wait(30)
+    assert heard.wait(60)
     registry.create("/n/c")
     assert children_or_none(registry, "/n") == ["c"]
 

@@ -19,7 +19,7 @@ from tests.support.compaction import InlineWorker, roll
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log, read_values
 from tests.support.processes import wait_until
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 OTHER_ID = bytes(reversed(ID))
 SETTINGS = {"cleanup.policy": "compact,delete", "segment.bytes": "300", "index.interval.bytes": "50"}
 

@@ -16,8 +16,8 @@ from tests.support.sample_records import SampleRecord, sample_records
 from tests.support.server import RunningServer
 
 BROKER_SETTINGS = {"metrics.port": "0"}
-READ_TIMEOUT_S = 15.0
-TEST_TIMEOUT_S = 60.0
+READ_TIMEOUT_S = 60.0
+TEST_TIMEOUT_S = 120.0
 
 
 @pytest.mark.round_trip
@@ -87,7 +87,7 @@ def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningServer, t
 
     async def act() -> tuple[bytes | None, float]:
         await _create(broker, topic, partitions=1)
-        async with _consumer(broker, fetch_max_wait_ms=10_000) as consumer, _producer(broker) as producer:
+        async with _consumer(broker, fetch_max_wait_ms=30_000) as consumer, _producer(broker) as producer:
             consumer.assign([TopicPartition(topic, 0)])
             await consumer.seek_to_end()
             waiting = asyncio.create_task(consumer.getone())
@@ -100,7 +100,7 @@ def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningServer, t
     value, waited_s = _run(act())
 
     assert value == b"at last"
-    assert waited_s < 5.0
+    assert waited_s < 25.0
 
 
 def _wait_for_a_parked_fetch(broker: RunningServer) -> None:

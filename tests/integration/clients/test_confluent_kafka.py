@@ -9,7 +9,7 @@ from tests.support.sample_records import FIRST_TIMESTAMP_MS, SampleRecord, sampl
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
 
 

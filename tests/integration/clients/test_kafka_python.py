@@ -12,7 +12,7 @@ from tests.support.sample_records import FIRST_TIMESTAMP_MS, SampleRecord, sampl
 from tests.support.server import RunningServer
 
 NewProducer = Callable[..., KafkaProducer]
-READ_TIMEOUT_MS = 15_000
+READ_TIMEOUT_MS = 60_000
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.server import RunningServer
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60.0
 
 
 @pytest.mark.round_trip

@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from tests.support.java import run_java
 from tests.support.server import RunningServer
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 VALUE = b"hello"
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 TOPIC = "visits"
 MESSAGES = 100
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 def test_records_and_offsets_go_to_kavka_and_back(tmp_path: Path) -> None:

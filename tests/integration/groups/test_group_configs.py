@@ -25,7 +25,7 @@ class Member:
 
     def heartbeat_interval_ms(self) -> int:
         """What the answer to a heartbeat says; the coordinator may still be loading after a restart."""
-        return wait_until(self._beat, 20, "no heartbeat is answered")
+        return wait_until(self._beat, 60, "no heartbeat is answered")
 
     def _beat(self) -> int | None:
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="member", member_epoch=self._epoch)

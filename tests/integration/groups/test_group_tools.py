@@ -18,7 +18,7 @@ COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 VERIFIABLE = "org.apache.kafka.tools.VerifiableConsumer"
 EAGER = {"partition.assignment.strategy": "range"}
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module", params=["kafka-3.9", "kafka-4.3"])
@@ -128,7 +128,7 @@ def test_a_reset_group_begins_where_it_was_told(broker: RunningServer, group: Gr
 def test_console_consumers_read_with_and_without_a_group(broker: RunningServer, topic: str, tools: JavaTools) -> None:
     create_topic(broker, topic, partitions=2)
     feed(broker, topic, 2, 10)
-    reading = ("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning", "--timeout-ms", "20000")
+    reading = ("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning", "--timeout-ms", "60000")
     grouped = tools.run(CONSOLE, *reading, "--group", f"{topic}.console", "--max-messages", "20")
     alone = tools.run(CONSOLE, *reading, "--max-messages", "20")
 
@@ -164,14 +164,16 @@ def test_the_verifiable_consumer_reports_what_it_took_and_committed(
 def test_a_rebalancing_group_is_said_to_be_rebalancing(broker: RunningServer, group: Group, tools: JavaTools) -> None:
     """The frozen member keeps the rebalance open; the tool must not wait for it."""
     group.create_topic(3)
-    frozen, other = group.join("confluent", EAGER), group.join("confluent", EAGER)
+    patient = {**EAGER, "session.timeout.ms": "120000"}
+    frozen, other = group.join("confluent", patient), group.join("confluent", patient)
     group.wait_until_shared([frozen, other], 3)
     frozen.freeze()
-    third = group.join("confluent", EAGER)
+    third = group.join("confluent", patient)
     arguments = ("--describe", "--group", group.group_id, "--state")
     wait_until(lambda: "PreparingRebalance" in _command(tools, broker, *arguments), WAIT_S, group.story)
     described = _command(tools, broker, "--describe", "--group", group.group_id)
-    group.wait_until_shared([other, third], 3)
+    frozen.thaw()
+    group.wait_until_shared([frozen, other, third], 3)
 
     assert "is rebalancing" in described
 

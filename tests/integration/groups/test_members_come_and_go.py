@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.groups.conftest import NewGroup
 from tests.support.at_once import each_at_once
-from tests.support.group_members import FAST_GROUPS, Feeder, Group, feed
+from tests.support.group_members import FAST_GROUPS, MORTAL, Feeder, Group, feed
 from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.java
@@ -18,7 +18,7 @@ def test_members_join_leave_and_are_killed_and_nothing_is_skipped(new_group: New
         group = new_group(library)
         group.create_topic(PARTITIONS)
         with Feeder(group.broker, group.topic, PARTITIONS) as feeder:
-            first, second = group.join(library, RANGE), group.join(library, RANGE)
+            first, second = group.join(library, {**RANGE, **MORTAL}), group.join(library, RANGE)
             group.wait_until_shared([first, second], PARTITIONS)
             third = group.join(library, RANGE)
             group.wait_until_shared([first, second, third], PARTITIONS)
@@ -40,7 +40,8 @@ def test_all_libraries_share_one_group(new_group: NewGroup, java: str) -> None:
         group.create_topic(PARTITIONS)
         settings = {"partition.assignment.strategy": assignor}
         with Feeder(group.broker, group.topic, PARTITIONS) as feeder:
-            members = [group.join(library, settings) for library in (java, "confluent", "kafka-python", "aiokafka")]
+            lasts = [(java, settings), ("confluent", settings), ("kafka-python", {**settings, **MORTAL})]
+            members = [group.join(*each) for each in (*lasts, ("aiokafka", settings))]
             group.wait_until_shared(members, PARTITIONS)
             members.pop(0).close()
             group.wait_until_shared(members, PARTITIONS)
@@ -63,7 +64,7 @@ def test_cooperative_members_keep_what_stays_theirs(broker: RunningServer, group
     with Feeder(broker, group.topic, PARTITIONS) as feeder:
         first = group.join(java, settings)
         group.wait_until_shared([first], PARTITIONS)
-        second = group.join("confluent", settings)
+        second = group.join("confluent", {**settings, **MORTAL})
         group.wait_until_shared([first, second], PARTITIONS)
         third = group.join("kafka-python", settings)
         group.wait_until_shared([first, second, third], PARTITIONS)

@@ -17,7 +17,7 @@ from tests.support.processes import wait_until
 from tests.support.wire import Wire
 
 COMMIT, FETCH = 8, 8
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 GROUPS = tuple(f"group-{number}" for number in range(12))
 
 
@@ -64,5 +64,5 @@ def test_offsets_outlive_a_kill_and_go_with_their_topic(tmp_path: Path) -> None:
             found = wait_until(lambda: offsets(client), PATIENCE_S, "the offsets are not loaded")
             assert found == expected | {(group, lost): (7, group) for group in GROUPS}
 
-            client.ask(DeleteTopicsRequest(topic_names=[lost], timeout_ms=10_000), 4)
+            client.ask(DeleteTopicsRequest(topic_names=[lost], timeout_ms=60_000), 4)
             wait_until(lambda: offsets(client) == expected, PATIENCE_S, "offsets of a deleted topic stay")

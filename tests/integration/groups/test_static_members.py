@@ -53,7 +53,7 @@ def test_each_of_a_group_of_static_members_is_restarted_in_turn(broker: RunningS
 
 def test_a_static_member_that_stays_away_loses_its_partitions(broker: RunningServer, group: Group) -> None:
     group.create_topic(PARTITIONS)
-    stays, goes = _join(group, "kafka-python", "a"), _join(group, "kafka-python", "b", "1000")
+    stays, goes = _join(group, "kafka-python", "a"), _join(group, "kafka-python", "b", "6000")
     group.wait_until_shared([stays, goes], PARTITIONS)
     goes.kill()
     ends = feed(broker, group.topic, PARTITIONS, 20)

@@ -34,7 +34,7 @@ from tests.support.wire import Wire
 
 Named = Mapping[str, list[int]]
 JOINING: dict[str, Any] = {"rebalance_timeout_ms": 5000, "owned": {}}
-TIME_TO_LOAD_S = 30.0
+TIME_TO_LOAD_S = 60.0
 NOT_SHOWN = re.compile(r"regular expression: .*")
 """Whose words follow: the regular expressions' engine's."""
 

@@ -44,10 +44,10 @@ def remaining(server: RunningServer, several: list[bytes], folder: Path) -> Rema
             data = TopicProduceData(name="kv", partition_data=[PartitionProduceData(index=0, records=records)])
 
             def accepted(data: TopicProduceData = data) -> bool:
-                (answer,) = client.ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data]), 9).responses
+                (answer,) = client.ask(ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[data]), 9).responses
                 return bool(answer.partition_responses[0].error_code == 0)
 
-            wait_until(accepted, 30, "a batch is refused")
+            wait_until(accepted, 60, "a batch is refused")
         active = max(int(path.stem) for path in folder.glob("kv-0/*.log"))
         checkpoint = folder / "cleaner-offset-checkpoint"
         wait_until(

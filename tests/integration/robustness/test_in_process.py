@@ -36,7 +36,7 @@ def test_two_brokers_in_one_process_serve_apart_and_leave_nothing_behind(tmp_pat
     run_two(tmp_path / "counted")
     gc.collect()
 
-    wait_until(lambda: held() == before, 10, lambda: f"{before} became {held()}")
+    wait_until(lambda: held() == before, 60, lambda: f"{before} became {held()}")
 
 
 def test_a_broker_changes_nothing_of_its_process(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_start_that_fails_takes_everything_back(tmp_path: Path) -> None:
             with pytest.raises(StartError):
                 Broker(config).start()
         gc.collect()
-        wait_until(lambda: held() == before, 10, lambda: f"{before} became {held()}")
+        wait_until(lambda: held() == before, 60, lambda: f"{before} became {held()}")
 
         # And what failed can be had afterwards.
         with socket.create_connection(("127.0.0.1", taken)):

@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kavka.broker.server import Broker
 from kavka.config.sources import load_config
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60.0
 TIMEOUT_MS = 30_000
 
 

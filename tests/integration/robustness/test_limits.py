@@ -31,6 +31,8 @@ from tests.support.wire import (
 
 REJECTED_CONNECTIONS = "kavka_network_rejected_connections_total"
 MIB = 1024 * 1024
+IDLE_MS = 6000
+"""So long that a client that asks is not taken for idle where a busy machine lets it wait."""
 
 
 def test_connections_beyond_the_limit_wait_until_one_closes(tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_connections_beyond_the_limit_wait_until_one_closes(tmp_path: Path) -> N
 
         first.close()
 
-        late.socket.settimeout(10)
+        late.socket.settimeout(60)
         assert late.answer(ApiVersionsRequest(), 0).error_code == 0
 
 
@@ -60,7 +62,7 @@ def test_an_address_with_too_many_connections_is_turned_away_and_counted(tmp_pat
 
         first.close()
 
-        wait_until(lambda: answers(broker.host, broker.port), 5, "no room although one has left")
+        wait_until(lambda: answers(broker.host, broker.port), 60, "no room although one has left")
 
 
 def test_an_override_gives_one_address_more_connections(tmp_path: Path) -> None:
@@ -80,26 +82,26 @@ def test_connections_come_no_faster_than_the_rate_allows(tmp_path: Path) -> None
         taken_s = time.monotonic() - started_at
 
     # One second's worth may come at once.
-    assert 1.5 < taken_s < 10
+    assert 1.5 < taken_s < 60
 
 
 def test_a_connection_over_which_nothing_goes_is_closed_also_while_it_waits_for_data(tmp_path: Path) -> None:
     """As Kafka has it: a client that is gone for good may have left any wait behind."""
-    with KavkaProcess(tmp_path, {"connections.max.idle.ms": "1500", "metrics.port": "0"}) as broker:
+    with KavkaProcess(tmp_path, {"connections.max.idle.ms": str(IDLE_MS), "metrics.port": "0"}) as broker:
         with Wire(broker.host, broker.port) as admin:
             create_topic(admin, "quiet")
         with connected(broker) as idle, connected(broker) as waiting, connected(broker) as asking:
+            started_at = time.monotonic()
             waiting.send(fetch_request("quiet", 0, max_wait_ms=2**31 - 1), FETCH_VERSION)
             for client in (idle, waiting):
                 client.socket.settimeout(0.1)
             gone: set[Wire] = set()
-            started_at = time.monotonic()
             while len(gone) < 2:
                 # Its answers come later than its requests, and count.
-                assert asking.ask(fetch_request("quiet", 0, max_wait_ms=500), FETCH_VERSION).error_code == 0
+                assert asking.ask(fetch_request("quiet", 0, max_wait_ms=IDLE_MS // 3), FETCH_VERSION).error_code == 0
                 gone.update(client for client in (idle, waiting) if client not in gone and has_ended(client))
-                assert time.monotonic() - started_at < 20
-            assert time.monotonic() - started_at > 1.3
+                assert time.monotonic() - started_at < 120
+            assert time.monotonic() - started_at > IDLE_MS / 1000 * 0.9
         assert broker.process.log_text().count("closing idle connection") == 2
         wait_for_metric(broker, "kafka_server_delayedoperationpurgatory_purgatorysize", lambda size: size == 0)
 
@@ -108,9 +110,10 @@ def test_a_client_that_takes_no_answers_is_closed_when_it_has_been_idle(tmp_path
     with KavkaProcess(tmp_path, {"connections.max.idle.ms": "1000"}) as broker:
         stuck = Wire(broker.host, broker.port, timeout_s=1, receive_buffer_bytes=4096)
         with stuck:
-            with pytest.raises(TimeoutError):
+            # It may be closed before this side finds the time to give up.
+            with pytest.raises((TimeoutError, ConnectionError)):
                 stuck.socket.sendall(frame(ApiVersionsRequest(), 0) * 1_000_000)
-            wait_until(lambda: "closing idle connection" in broker.process.log_text(), 10, "it is still there")
+            wait_until(lambda: "closing idle connection" in broker.process.log_text(), 60, "it is still there")
             broker.process.check_alive()
 
 
@@ -122,11 +125,11 @@ def test_accepting_goes_on_after_the_broker_ran_out_of_descriptors(tmp_path: Pat
         in_use = len(list(Path(f"/proc/{broker.process.pid}/fd").iterdir()))
         resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (in_use + 50, in_use + 50))
         clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=5)) for _ in range(80)]
-        wait_until(lambda: "out of file descriptors" in broker.process.log_text(), 10, "it never ran out")
+        wait_until(lambda: "out of file descriptors" in broker.process.log_text(), 60, "it never ran out")
         for client in clients:
             client.close()
 
-        wait_until(lambda: answers(broker.host, broker.port), 20, "does not accept any more")
+        wait_until(lambda: answers(broker.host, broker.port), 60, "does not accept any more")
         assert metric(broker, REJECTED_CONNECTIONS) > 0
         with Wire(broker.host, broker.port) as admin:
             assert produce(admin, "before", batch_of([b"y"], timestamp_ms=now_ms())).error_code == 0
@@ -149,7 +152,7 @@ def test_large_requests_share_the_memory_that_they_may_use(tmp_path: Path) -> No
         before = broker.process.rss_bytes()
         request = produce_request("large", batch_of([bytes(8 * MIB)], timestamp_ms=now_ms()))
         data = frame(request, PRODUCE_VERSION)
-        clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=30)) for _ in range(16)]
+        clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=60)) for _ in range(16)]
         in_turns([sender(client, data, 512 * 1024) for client in clients])
         answers_of = [client.answer(request, PRODUCE_VERSION, correlation_id=FRAMED_BY_HAND) for client in clients]
         codes = [answer.responses[0].partition_responses[0].error_code for answer in answers_of]
@@ -218,7 +221,7 @@ def connected(broker: KavkaProcess) -> Iterator[Wire]:
             return None
         return wire
 
-    with wait_until(answered, 10, "no connection is let in") as wire:
+    with wait_until(answered, 60, "no connection is let in") as wire:
         yield wire
 
 
@@ -241,7 +244,7 @@ def sender(client: Wire, data: bytes, piece_bytes: int) -> Callable[[], bool]:
         except BlockingIOError:
             return True
         if position == len(data):
-            client.socket.settimeout(30)
+            client.socket.settimeout(60)
             return False
         return True
 
@@ -249,7 +252,7 @@ def sender(client: Wire, data: bytes, piece_bytes: int) -> Callable[[], bool]:
 
 
 def in_turns(steps: list[Callable[[], bool]]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while steps:
         assert time.monotonic() < deadline, f"{len(steps)} clients are stuck"
         steps = [step for step in steps if step()]

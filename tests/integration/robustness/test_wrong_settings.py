@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.kavka_process import KAVKA, KavkaProcess
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """One transactional id, several producers, of which only the newest may write; and what takes too long."""
 
+import time
+
 import pytest
 from confluent_kafka import KafkaException, Producer
 
@@ -22,7 +24,8 @@ from tests.support.transactions import (
 pytestmark = pytest.mark.java
 BROKER_SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
+SHORT_MS = 4000
 
 
 def test_a_newer_producer_aborts_what_its_predecessor_left_and_fences_it(
@@ -83,9 +86,11 @@ def test_a_transaction_that_takes_too_long_is_aborted(
     broker: RunningServer, client: TransactionalProducers, topic: str
 ) -> None:
     create_topic(broker, topic)
-    client.open(topic, topic, transaction_timeout_ms=1000)
+    client.open(topic, topic, transaction_timeout_ms=SHORT_MS)
+    begun_s = time.monotonic()
     client.do(f"{topic} begin", f"{topic} send {topic} 0 late", f"{topic} flush")
-    assert end_offset(broker, topic, READ_COMMITTED) == 0
+    # Unless the machine let it wait for longer than the transaction may last.
+    assert end_offset(broker, topic, READ_COMMITTED) == 0 or time.monotonic() - begun_s > SHORT_MS / 1000
 
     wait_until(lambda: end_offset(broker, topic, READ_COMMITTED) == 2, TIMEOUT_S, "nobody aborts it")
     failed = client.fail(f"{topic} commit")
@@ -105,10 +110,12 @@ def test_offsets_of_a_transaction_that_takes_too_long_are_given_up(
 ) -> None:
     create_topic(broker, topic)
     group = f"group-{topic}"
-    producers.open(topic, topic, transaction_timeout_ms=1000)
+    producers.open(topic, topic, transaction_timeout_ms=SHORT_MS)
+    begun_s = time.monotonic()
     producers.do(f"{topic} begin", f"{topic} offsets {group} {topic} 0 4")
 
-    assert committed_offset(broker, group, topic, require_stable=True)[0] == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    code = committed_offset(broker, group, topic, require_stable=True)[0]
+    assert code == ErrorCode.UNSTABLE_OFFSET_COMMIT or time.monotonic() - begun_s > SHORT_MS / 1000
     assert stable_offset(broker, group, topic) == -1
     assert producers.fail(f"{topic} commit") in FENCED | {"InvalidTxnStateException"}
 

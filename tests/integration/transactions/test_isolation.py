@@ -64,7 +64,7 @@ def test_readers_stop_at_the_first_open_transaction(
     producers.do(f"{slow} begin", f"{slow} send {topic} 0 slow", f"{slow} flush")
     producers.do(f"{quick} begin", f"{quick} send {topic} 0 late", f"{quick} commit")
     # `first` and its marker lie before the open transaction, `late` and its marker behind.
-    wait_until(lambda: end_offset(broker, topic, READ_UNCOMMITTED) == 5, 10, "the second commit has no marker")
+    wait_until(lambda: end_offset(broker, topic, READ_UNCOMMITTED) == 5, 60, "the second commit has no marker")
 
     waiting = read_committed(broker, topic)
     stable = end_offset(broker, topic, READ_COMMITTED)

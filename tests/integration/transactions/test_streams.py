@@ -12,11 +12,11 @@ from tests.support.server import RunningServer
 from tests.support.topics import create_topic
 from tests.support.transactions import READ_COMMITTED, end_offset
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
 BROKER_SETTINGS = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "100"}
 LINES = 300
 WORDS = 7
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 
 
 def test_words_are_counted_exactly_once_over_kills(broker: RunningServer, tmp_path: Path, topic: str) -> None:

@@ -113,7 +113,7 @@ def _leave_hanging(broker: RunningServer, topic: str) -> None:
     with Wire(broker.host, broker.port) as wire:
         (answer,) = wire.ask(request, PRODUCE_VERSION).responses[0].partition_responses
     assert answer.error_code == 0, answer
-    wait_until(lambda: read_uncommitted(broker, topic) == ["hangs"], 10, "the batch is not there")
+    wait_until(lambda: read_uncommitted(broker, topic) == ["hangs"], 60, "the batch is not there")
 
 
 def _ask(broker: RunningServer, tools: JavaTools, *words: str) -> str:

@@ -66,7 +66,7 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert process.wait(30) == 141
+    assert process.wait(60) == 141
     assert errors == ""
 
 

@@ -133,7 +133,7 @@ def test_who_may_wait_gets_the_result_or_learns_that_there_is_none() -> None:
     thread = threading.Thread(target=promise.complete, args=(3,))
     thread.start()
 
-    assert promise.result(30) == 3
+    assert promise.result(60) == 3
     thread.join()
 
 

@@ -50,7 +50,7 @@ class Settling:
             promise: Promise[Any] = getattr(self._controller, name)(*arguments, **named)
             settled = threading.Event()
             promise.watch(lambda *_: settled.set())
-            assert settled.wait(30)
+            assert settled.wait(60)
             return promise
 
         return call

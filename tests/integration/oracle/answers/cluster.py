@@ -127,14 +127,14 @@ def nothing_is_being_reassigned(stage: Stage) -> None:
     asked = [ListPartitionReassignmentsTopics(name=topic, partition_indexes=[0, 9])]
     unknown = [ListPartitionReassignmentsTopics(name=topic + ".no", partition_indexes=[0])]
     for label, topics in (("all", None), ("one", asked), ("unknown", unknown), ("none", [])):
-        stage.ask(label, ListPartitionReassignmentsRequest(timeout_ms=5000, topics=topics))
+        stage.ask(label, ListPartitionReassignmentsRequest(timeout_ms=60_000, topics=topics))
 
 
 @scenario(ApiKey.INIT_PRODUCER_ID)
 def producers_get_ids(stage: Stage) -> None:
     def ask(label: str, name: str | None = None, timeout_ms: int = 60_000, **fields: Any) -> None:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms, **fields)
-        wait_until(lambda: is_ready(stage.client.ask(request, stage.version)), 30, "no producer ids")
+        wait_until(lambda: is_ready(stage.client.ask(request, stage.version)), 60, "no producer ids")
         answer = stage.ask(label, request)
         stage.note(f"{label}: an id", answer.producer_id >= 0)
 

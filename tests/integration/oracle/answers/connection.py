@@ -88,7 +88,7 @@ def coordinators_are_found(stage: Stage) -> None:
             else FindCoordinatorRequest(key=keys[0], key_type=key_type)
         )
         # Kafka has clients come again while the topic is being created, Kavka lets them wait.
-        wait_until(lambda: is_available(stage.client.ask(request, stage.version)), 30, "no coordinator")
+        wait_until(lambda: is_available(stage.client.ask(request, stage.version)), 60, "no coordinator")
         stage.ask(label, request)
 
     ask("group", "g")

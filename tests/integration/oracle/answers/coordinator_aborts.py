@@ -15,8 +15,8 @@ from tests.integration.oracle.answers.stage import KAFKA_39, KAFKA_43, Stage, sc
 from tests.integration.oracle.answers.transactor import Producer
 from tests.support.processes import wait_until
 
-TIME_TO_ABORT_S: Final = 40.0
-SHORT_MS, LONG_MS = 1000, 60_000
+TIME_TO_ABORT_S: Final = 90.0
+SHORT_MS, LONG_MS = 1000, 300_000
 EPOCH_FIELD: Final = "producer_epoch"
 
 
@@ -84,7 +84,7 @@ NEWEST_OF_43: Final = {ApiKey.END_TXN: 5, ApiKey.PRODUCE: 12}
 
 
 def abandoned(
-    stage: Stage, topic: str, newest: Mapping[ApiKey, int], *, of_version_2: bool
+    stage: Stage, topic: str, newest: Mapping[ApiKey, int], *, of_version_2: bool, timeout_ms: int
 ) -> list[tuple[Producer, Callable[[], None]]]:
     """A producer with an open transaction for each act, with that act."""
     found = []
@@ -92,7 +92,7 @@ def abandoned(
         for version in versions:
             if version > newest.get(key, version):
                 continue
-            producer = Producer(stage, f".{name}-{version}", SHORT_MS)
+            producer = Producer(stage, f".{name}-{version}", timeout_ms)
             producer.init(f"{producer.name}: comes")
             if of_version_2:
                 producer.put(f"{producer.name}: begins", topic, producer.batch(0), version=12)
@@ -125,7 +125,9 @@ def fence(stage: Stage, producers: list[Producer]) -> None:
 
 def _play(stage: Stage, newest: Mapping[ApiKey, int], *, of_version_2: bool, fenced: bool) -> None:
     topic = stage.topic()
-    acts = abandoned(stage, topic, newest, of_version_2=of_version_2)
+    # Those that are fenced must not have been timed out before, however long it takes to come to them.
+    timeout_ms = LONG_MS if fenced else SHORT_MS
+    acts = abandoned(stage, topic, newest, of_version_2=of_version_2, timeout_ms=timeout_ms)
     producers = [producer for producer, _ in acts]
     if fenced:
         fence(stage, producers)

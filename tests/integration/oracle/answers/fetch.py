@@ -177,14 +177,14 @@ def topics_of_sessions_may_be_deleted(stage: Stage) -> None:
 
 def delete(stage: Stage, topic: str) -> None:
     """Delete a topic, and wait until nothing can be fetched by its name."""
-    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000)
+    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000)
     assert stage.client.ask(request, 5).responses[0].error_code == 0
     await_fetch(stage, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def create(stage: Stage, topic: str) -> bool:
     """Whether there is a new topic of that name, with a leader."""
-    created = stage.client.ask(CreateTopicsRequest(topics=[creatable(topic, 1)], timeout_ms=10_000), 7)
+    created = stage.client.ask(CreateTopicsRequest(topics=[creatable(topic, 1)], timeout_ms=60_000), 7)
     if created.topics[0].error_code != ErrorCode.NONE:
         return False
     await_fetch(stage, topic, ErrorCode.NONE)
@@ -247,6 +247,6 @@ def readers_are_told_apart_by_replica_id(stage: Stage) -> None:
 def log_starts_are_respected(stage: Stage) -> None:
     topic = filled(stage)
     asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
-    stage.client.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=5000), 1)
+    stage.client.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=60_000), 1)
     for offset in (0, 2, 3, 4):
         get(stage, f"offset {offset}", [topic_part(stage, topic, part(0, offset))])

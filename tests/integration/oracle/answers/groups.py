@@ -47,7 +47,7 @@ class Troupe:
         """A JoinGroup with defaults for what is not given."""
         fields: dict[str, Any] = {
             "group_id": self.group,
-            "session_timeout_ms": 10_000,
+            "session_timeout_ms": 60_000,
             "rebalance_timeout_ms": 10_000,
             "protocol_type": "consumer",
             **given,

@@ -39,7 +39,7 @@ class Pair(Troupe):
         beats = self.heartbeat(member_id, generation)
         rebalancing = ErrorCode.REBALANCE_IN_PROGRESS
         client = self.stage.client
-        wait_until(lambda: client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing, 10, "no rebalance begins")
+        wait_until(lambda: client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing, 60, "no rebalance begins")
 
     def add(self, client: Wire, leader: str, generation: int, name: str, instance: str | None) -> tuple[str, int]:
         key = self.begin_join(client, name, instance)

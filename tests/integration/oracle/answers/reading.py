@@ -26,7 +26,7 @@ def list_offsets(
         replica_id=replica,
         isolation_level=level if stage.version >= 2 else 0,
         topics=[ListOffsetsTopic(name=topic, partitions=list(parts))],
-        timeout_ms=5000,
+        timeout_ms=60_000,
     )
     stage.ask(label, request)
 
@@ -92,7 +92,7 @@ def records_are_deleted_up_to_an_offset(stage: Stage) -> None:
 
     def delete(label: str, name: str, index: int, offset: int) -> None:
         asked = DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=index, offset=offset)])
-        stage.ask(label, DeleteRecordsRequest(topics=[asked], timeout_ms=5000))
+        stage.ask(label, DeleteRecordsRequest(topics=[asked], timeout_ms=60_000))
 
     for offset in (0, 3, 2, 7, -2, -5):
         delete(f"to {offset}", topic, 0, offset)
@@ -114,7 +114,7 @@ def compacted_topics_keep_their_records(stage: Stage) -> None:
     topic = stage.topic(cleanup_policy="compact")
     stage.append(topic, batch(2))
     asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
-    stage.ask("delete", DeleteRecordsRequest(topics=[asked], timeout_ms=5000))
+    stage.ask("delete", DeleteRecordsRequest(topics=[asked], timeout_ms=60_000))
 
 
 @scenario(ApiKey.DESCRIBE_LOG_DIRS)

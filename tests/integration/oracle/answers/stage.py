@@ -251,6 +251,6 @@ def produce_request(
     return ProduceRequest(
         transactional_id=transactional_id,
         acks=acks,
-        timeout_ms=10_000,
+        timeout_ms=60_000,
         topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])],
     )

@@ -12,7 +12,7 @@ from tests.integration.oracle.answers.stage import KAFKA_43, NOWHERE, Stage, ass
 
 
 def create(stage: Stage, label: str, *topics: CreatableTopic, dry: bool = False) -> None:
-    request = CreateTopicsRequest(topics=list(topics), timeout_ms=10_000)
+    request = CreateTopicsRequest(topics=list(topics), timeout_ms=60_000)
     if stage.version >= 1:
         request.validate_only = dry
     elif dry:
@@ -79,7 +79,7 @@ def topics_are_deleted_by_name(stage: Stage) -> None:
     first, second = stage.topic("a"), stage.topic("b", 2)
 
     def delete(label: str, *names: str) -> None:
-        stage.ask(label, DeleteTopicsRequest(topic_names=list(names), timeout_ms=10_000))
+        stage.ask(label, DeleteTopicsRequest(topic_names=list(names), timeout_ms=60_000))
 
     delete("one", first)
     delete("again", first)
@@ -97,7 +97,7 @@ def topics_are_deleted_by_id_too(stage: Stage) -> None:
     ids = [stage.id_of(topic) for topic in (first, second, third)]
 
     def delete(label: str, *topics: DeleteTopicState) -> None:
-        stage.ask(label, DeleteTopicsRequest(topics=list(topics), timeout_ms=10_000))
+        stage.ask(label, DeleteTopicsRequest(topics=list(topics), timeout_ms=60_000))
 
     delete("by id", DeleteTopicState(topic_id=ids[0]))
     delete("by id again", DeleteTopicState(topic_id=ids[0]))
@@ -117,7 +117,7 @@ def topics_grow(stage: Stage) -> None:
     def grow(label: str, name: str, count: int, *replicas: list[int], dry: bool = False) -> None:
         assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in replicas]
         asked = CreatePartitionsTopic(name=name, count=count, assignments=assignments or None)
-        stage.ask(label, CreatePartitionsRequest(topics=[asked], timeout_ms=10_000, validate_only=dry))
+        stage.ask(label, CreatePartitionsRequest(topics=[asked], timeout_ms=60_000, validate_only=dry))
 
     grow("dry run", topic, 4, dry=True)
     grow("to 3", topic, 3)
@@ -133,8 +133,8 @@ def topics_grow(stage: Stage) -> None:
     grow("illegal topic", "not/legal", 3)
     grow("to 6", topic, 6)
     asked = [CreatePartitionsTopic(name=topic, count=count, assignments=None) for count in (8, 9)]
-    stage.ask("twice", CreatePartitionsRequest(topics=asked, timeout_ms=10_000, validate_only=False))
-    stage.ask("none", CreatePartitionsRequest(topics=[], timeout_ms=10_000, validate_only=False))
+    stage.ask("twice", CreatePartitionsRequest(topics=asked, timeout_ms=60_000, validate_only=False))
+    stage.ask("none", CreatePartitionsRequest(topics=[], timeout_ms=60_000, validate_only=False))
 
 
 @scenario(ApiKey.CREATE_TOPICS)

@@ -157,7 +157,7 @@ def test_a_log_that_has_failed_when_all_is_replayed_is_loaded_anew_before_it_ser
             assert offset == 0
 
     world.runtime.leads(0, 0, FailingLog())
-    wait_until(lambda: not world.loading.is_set(), 10, "the log has not failed")
+    wait_until(lambda: not world.loading.is_set(), 60, "the log has not failed")
     world.wait_for(ShardState.FAILED)
     assert world.runtime.shards() == []
 
@@ -184,7 +184,7 @@ def test_leadership_lost_half_way_ends_the_load(world: TinyWorld) -> None:
     log.before_read = lambda: world.runtime.resigns(0) if log.reads == 10 else None
 
     world.runtime.leads(0, 0, log)
-    wait_until(lambda: log.reads == 10, 10, "never read")
+    wait_until(lambda: log.reads == 10, 60, "never read")
     world.lead(log_of(record_of("h", 1)), partition=1)
 
     assert log.reads == 10
@@ -249,7 +249,7 @@ def test_a_broken_shard_is_not_loaded_for_a_leadership_that_is_over(
     else:
         told = threading.Event()
         world.runtime.after_loads(told.set)
-        assert told.wait(10)
+        assert told.wait(60)
         assert world.runtime.states() == {}
 
 
@@ -303,7 +303,7 @@ def test_a_stop_ends_a_load_and_answers_what_waits(world: TinyWorld) -> None:
     reached: list[int] = []
     log.before_read = partial(reached.append, 1)
     world.runtime.leads(0, 0, log)
-    wait_until(lambda: reached, 10, "never read")
+    wait_until(lambda: reached, 60, "never read")
 
     world.runtime.stop()
 
@@ -323,7 +323,7 @@ def test_who_asks_is_told_when_what_waits_to_be_loaded_is_loaded(world: TinyWorl
 
     world.loading.set()
 
-    wait_until(lambda: len(told) == 2, 10, "never told")
+    wait_until(lambda: len(told) == 2, 60, "never told")
     assert told[1] == [5]
 
 
@@ -333,7 +333,7 @@ def test_who_waits_for_loads_is_told_of_the_end_too(world: TinyWorld) -> None:
     log = log_of(*(record_of(f"g{n}", n) for n in range(50)))
     log.before_read = partial(told.append, "read")
     world.runtime.leads(0, 0, log)
-    wait_until(lambda: told, 10, "never read")
+    wait_until(lambda: told, 60, "never read")
     world.runtime.after_loads(lambda: told.append("told"))
 
     world.runtime.stop()
@@ -374,14 +374,14 @@ def test_what_is_just_being_appended_is_part_of_the_next_load(world: TinyWorld, 
     class SlowLog(MemoryLog):
         def append(self, batch: bytearray, leader_epoch: int, transaction_version: int = 0, guard: int = 0) -> int:
             appending.set()
-            assert may_append.wait(10)
+            assert may_append.wait(60)
             return super().append(batch, leader_epoch, transaction_version, guard)
 
     log = SlowLog()
     world.lead(log)
     writer = threading.Thread(target=lambda: world.put("g", 7))
     writer.start()
-    assert appending.wait(10)
+    assert appending.wait(60)
 
     # The loader has another partition to load first.
     world.loading.clear()
