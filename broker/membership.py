@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -104,7 +105,7 @@ class Membership:
             services.replicas,
             services.metadata,
             lambda: self.epoch,
-            None if links is None else notifications.read_topics,
+            None if links is None else partial(notifications.read_topics, on_unknown=services.config.topic_unknown),
         )
         channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
         controller = self._controller = services.controller = Controller(

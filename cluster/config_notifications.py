@@ -31,8 +31,10 @@ from kavka.config.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
+Node = tuple[bytes, Stat]
 OnTopicConfig = Callable[[str, dict[str, str]], None]
 OnBrokerConfig = Callable[[int | None, dict[str, str]], None]
+OnUnknownTopic = Callable[[str], None]
 OnEntityConfig = Callable[[str, dict[str, str]], None]
 
 NOTIFICATION_LIFE_MS: Final = 15 * 60 * 1000
@@ -40,6 +42,9 @@ NOTIFICATION_LIFE_MS: Final = 15 * 60 * 1000
 
 RETRY_S: Final = 5.0
 """What could not be read is read again after this."""
+
+PATIENCE_S: Final = 5.0
+"""So long who hears of topics waits for their configurations: clients are served by that thread."""
 
 _FEW: Final = ("brokers", "groups", "users", "clients", "ips")
 _KINDS: Final = ("topics", *_FEW)
@@ -50,7 +55,8 @@ class ConfigNotificationListener:
 
     Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
     never run twice at a time, and with it reads the registry. `_seen`, `_known` and `_failures` are guarded by it.
-    Callbacks may read the registry, whose thread counts `_sessions`.
+    Callbacks may read the registry, whose thread counts `_sessions`. `read_topics` is for threads that may not wait for
+    the registry: `_new_changed`, under which nobody reads it, guards `_new` and `_is_out_of_touch`.
     """
 
     def __init__(
@@ -75,6 +81,11 @@ class ConfigNotificationListener:
         self._known: set[str] = set()
         """Entities, but for topics, that there were at the last look at all of them."""
         self._failures: dict[str, str] = {}
+        self._new_changed = threading.Condition()
+        self._new: dict[str, None] = {}
+        """Topics that this broker has heard of, and whose configurations are still to be read."""
+        self._is_out_of_touch = False
+        """Whether the last wait for them was in vain."""
         self._wake = threading.Semaphore(0)
         self._is_stopped = False
         self._sessions = self._sessions_read = 0
@@ -89,7 +100,9 @@ class ConfigNotificationListener:
         self._thread.start()
 
     def stop(self) -> None:
-        self._is_stopped = True
+        with self._new_changed:
+            self._is_stopped = True
+            self._new_changed.notify_all()
         self._wake.release()
         if self._thread.is_alive():
             self._thread.join()
@@ -104,15 +117,26 @@ class ConfigNotificationListener:
         with self._lock:
             return self._failures.get(entity_path)
 
-    def read_topics(self, topics: Sequence[str]) -> None:
-        """Read and apply the configurations of topics that this broker hears of first, on the caller's thread.
+    def read_topics(self, topics: Sequence[str], on_unknown: OnUnknownTopic) -> None:
+        """Have the configurations of topics applied that this broker hears of first.
 
-        What the registry refuses is read again with all else once there is another session.
+        Waits PATIENCE_S at most, and not at all where that was in vain before: what could not be read by then is as
+        soon as it can be, and `on_unknown(topic)` is called.
         """
-        try:
-            self.refresh([f"topics/{topic}" for topic in topics])
-        except RegistryError as error:
-            log.warning("configurations of new topics are not known topics=%d error=%s", len(topics), error)
+        with self._new_changed:
+            self._new.update(dict.fromkeys(topics))
+            self._wake.release()
+            self._new_changed.wait_for(
+                lambda: self._is_stopped or self._new.keys().isdisjoint(topics),
+                0 if self._is_out_of_touch else PATIENCE_S,
+            )
+            late = [topic for topic in topics if topic in self._new]
+            self._is_out_of_touch = bool(late)
+            # Under the lock: what is read meanwhile is applied after it.
+            for topic in late:
+                on_unknown(topic)
+        if late:
+            log.warning("configurations of new topics are not known yet topics=%d first=%s", len(late), late[0])
 
     def refresh(self, entity_paths: Sequence[str]) -> None:
         """Read and apply these on the caller's thread: written or removed without a notification."""
@@ -141,6 +165,7 @@ class ConfigNotificationListener:
         try:
             with self._lock:
                 sessions = self._sessions
+                self._read_new()
                 self._apply(children_or_none(self._registry, ConfigChange.PARENT, self._on_watch))
                 if sessions != self._sessions_read:
                     self._reread_all()
@@ -152,6 +177,19 @@ class ConfigNotificationListener:
             log.error("changes of configurations are not heard: %s", error)
             return False
         return True
+
+    def _read_new(self) -> None:
+        with self._new_changed:
+            new = [f"topics/{topic}" for topic in self._new]
+        if not new:
+            return
+        nodes = self._nodes(new)
+        with self._new_changed:
+            self._apply_nodes(new, nodes)
+            for entity_path in new:
+                self._new.pop(entity_path.partition("/")[2], None)
+            self._is_out_of_touch = False
+            self._new_changed.notify_all()
 
     def _apply(self, names: list[str]) -> None:
         new = [name for name in names if name not in self._seen]
@@ -187,7 +225,10 @@ class ConfigNotificationListener:
         return [f"{parent}/{name}" for parent, below in zip(parents, names, strict=True) for name in below or ()]
 
     def _reread(self, entity_paths: Sequence[str]) -> None:
-        for entity_path, node in zip(entity_paths, self._nodes(entity_paths), strict=True):
+        self._apply_nodes(entity_paths, self._nodes(entity_paths))
+
+    def _apply_nodes(self, entity_paths: Sequence[str], nodes: Sequence[Node | RegistryError | None]) -> None:
+        for entity_path, node in zip(entity_paths, nodes, strict=True):
             self._failures.pop(entity_path, None)
             try:
                 if isinstance(node, RegistryError):
@@ -201,7 +242,7 @@ class ConfigNotificationListener:
                 self._failures[entity_path] = str(error)
                 log.exception("the configuration could not be applied entity=%s", entity_path)
 
-    def _nodes(self, entity_paths: Sequence[str]) -> list[tuple[bytes, Stat] | RegistryError | None]:
+    def _nodes(self, entity_paths: Sequence[str]) -> list[Node | RegistryError | None]:
         """One that may not be read is an error of its own: it has settings, and nobody knows which."""
         paths = [EntityConfig.path(entity_path) for entity_path in entity_paths]
         try:
@@ -209,7 +250,7 @@ class ConfigNotificationListener:
         except (NotPermittedError, InvalidNodeError):
             return [self._node(path) for path in paths]
 
-    def _node(self, path: str) -> tuple[bytes, Stat] | RegistryError | None:
+    def _node(self, path: str) -> Node | RegistryError | None:
         try:
             return self._registry.get_many([path])[0]
         except (NotPermittedError, InvalidNodeError) as error:

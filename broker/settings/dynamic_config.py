@@ -17,7 +17,7 @@ from kavka.broker.settings.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, usable_group_overrides
-from kavka.config.topic_config import TopicConfig, usable_overrides
+from kavka.config.topic_config import UNREADABLE, TopicConfig, usable_overrides
 from kavka.config.values import Source
 
 TopicListener = Callable[[str, Mapping[str, str]], None]
@@ -194,6 +194,11 @@ class DynamicConfig:
             self._topic_configs.pop(topic, None)
             for listener in self._topic_listeners:
                 listener(topic, usable)
+
+    def topic_unknown(self, topic: str) -> None:
+        """A topic is here whose overrides can't be read yet: unless some are known, all of its records are kept."""
+        if topic not in self._topic_overrides:
+            self.topic_changed(topic, {UNREADABLE: ""})
 
     def group_changed(self, group_id: str, stored: Mapping[str, str]) -> None:
         """A group's overrides are now `stored`."""

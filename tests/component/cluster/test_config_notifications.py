@@ -249,3 +249,59 @@ def test_in_another_session_all_that_was_set_counts_and_nothing_else(stage: Stag
     listener.changes.catch_up()
     assert ("users/u", {"a": "1"}) in listener.heard
     assert ("ips/i", {"a": "1"}) in listener.heard
+
+
+class OutOfReach:
+    """A registry that answers no `get_many` while `is_back` is not set, as one whose connection is lost."""
+
+    def __init__(self, registry: Any) -> None:
+        self._registry = registry
+        self.is_back = threading.Event()
+        self.is_back.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._registry, name)
+
+    def get_many(self, *arguments: Any) -> Any:
+        assert self.is_back.wait(60)
+        return self._registry.get_many(*arguments)
+
+
+def test_who_hears_of_topics_first_waits_for_no_registry_that_is_out_of_reach(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_notifications, "PATIENCE_S", 0.01)
+    registry: Any = OutOfReach(stage.registry)
+    heard: dict[str, dict[str, str] | None] = {}
+    both = threading.Event()
+
+    def hear(topic: str, config: dict[str, str]) -> None:
+        heard[topic] = config
+        if None not in heard.values():
+            both.set()
+
+    def read(topic: str) -> None:
+        changes.read_topics([topic], lambda unknown: heard.update({unknown: None}))
+
+    changes = ConfigNotificationListener(registry, hear, lambda *_: None, stage.clock)
+    changes.start()
+    for topic in ("new", "newer", "newest"):
+        create_path(stage.registry, f"/brokers/topics/{topic}")
+    write_config(stage.registry, "topics/new", {"retention.ms": "7"})
+    try:
+        registry.is_back.clear()
+        asking = threading.Thread(target=lambda: [*map(read, ("new", "newer"))], daemon=True)
+        asking.start()
+        asking.join(30)
+        assert not asking.is_alive()
+        assert heard == {"new": None, "newer": None}
+    finally:
+        registry.is_back.set()
+
+    assert both.wait(30)
+    assert heard == {"new": {"retention.ms": "7"}, "newer": {}}
+    monkeypatch.setattr(config_notifications, "PATIENCE_S", 30.0)
+    write_config(stage.registry, "topics/newest", {"retention.ms": "8"})
+    read("newest")
+    assert heard["newest"] == {"retention.ms": "8"}
+    changes.stop()

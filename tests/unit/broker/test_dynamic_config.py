@@ -149,6 +149,18 @@ def test_topics_have_their_own_settings_over_the_brokers(config: DynamicConfig) 
     assert heard == [("visits", {"retention.ms": "7"}), ("visits", {})]
 
 
+def test_a_topic_whose_settings_cannot_be_read_yet_keeps_all_unless_some_are_known(config: DynamicConfig) -> None:
+    config.topic_changed("visits", {"retention.ms": "7"})
+
+    config.topic_unknown("visits")
+    config.topic_unknown("clicks")
+
+    assert config.topic_config("visits").retention_ms == 7
+    assert config.topic_config("clicks").retention_ms == -1
+    config.topic_changed("clicks", {})
+    assert config.topic_config("clicks").retention_ms == 1000
+
+
 def test_a_change_of_the_brokers_settings_is_heard_once_it_counts(config: DynamicConfig) -> None:
     heard: list[int] = []
     config.on_broker_change(lambda: heard.append(config.current.log_retention_ms or 0))
