@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 RECOVERY_SINCE: Final = "3.2-IV0"
 """The inter.broker.protocol.version from which LeaderAndIsr and AlterPartition tell of recovering leaders (KIP-704)."""
+NOT_HOSTED: Final = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID})
+"""Of LeaderAndIsr: the replica's directory failed; or the broker still has a replica of an earlier topic of the name,
+which nobody told it to stop (it was out of touch when that went elsewhere). Kafka goes on to count on the latter."""
 
 
 class Term:
@@ -180,7 +183,7 @@ class Term:
             self._digest_stop_replica(answer.broker_id, request, response)
 
     def _digest_leader_and_isr(self, broker: int, response: LeaderAndIsrResponse) -> None:
-        """A replica whose directory failed is offline, one that is served is not any more."""
+        """A replica that its broker cannot host is offline, one that is served is not any more."""
         if response.error_code != ErrorCode.NONE:
             return
         failed: set[Replica] = set()
@@ -191,7 +194,7 @@ class Term:
                 continue
             for partition in topic.partition_errors:
                 replica = Replica(name, partition.partition_index, broker)
-                if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                if partition.error_code in NOT_HOSTED:
                     failed.add(replica)
                 elif partition.error_code == ErrorCode.NONE:
                     served.add(replica)

@@ -340,3 +340,34 @@ def test_an_error_that_nobody_knows_here_ends_no_term(stage: Stage, monkeypatch:
     assert created[0].error is None
     assert controller.is_active
     assert stage.registry.get("/controller_epoch")[0] == b"1"
+
+
+def test_a_broker_that_has_an_earlier_topic_of_the_name_does_not_lead_the_new_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was out of touch when its replica of that went elsewhere: nobody has told it to stop."""
+    cluster = stage.brokers(1, 2)
+    forgotten = cluster.brokers[2]
+    host = forgotten.leader_and_isr
+
+    def refuse(request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        answer = host(request)
+        for topic in answer.topics:
+            for each in topic.partition_errors:
+                each.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
+        return answer
+
+    monkeypatch.setattr(forgotten, "leader_and_isr", refuse)
+    controller = stage.controller(1)
+    wait(controller.create_topics([NewTopic("t", assignments={0: [2, 1]})]))
+    stage.settle(controller)
+    assert (state(stage).leader, state(stage).isr) == (1, (1,))
+
+    # A start finds out what of its logs is nobody's.
+    cluster.kill(2)
+    cluster.add(2)
+    stage.settle(controller)
+    assert stage.alter_isr(controller, 1, 2) is ErrorCode.NONE
+    wait(controller.delete_topics(["t"]))
+    stage.settle(controller)
+    assert stage.registry.exists("/brokers/topics/t") is None
