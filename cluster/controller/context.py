@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kavka.cluster.topic_names import collision_key
 from kavka.cluster.znodes.broker import BrokerInfo
-from kavka.cluster.znodes.topic import PartitionAssignment, PartitionState, TopicAssignment
+from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, PartitionAssignment, PartitionState, TopicAssignment
 
 TopicPartition = tuple[str, int]
 
@@ -104,7 +104,6 @@ class ClusterContext:
         "partition_phases",
         "reassigning",
         "replica_phases",
-        "returned",
         "stopping",
         "unclean_election_count",
     )
@@ -120,9 +119,6 @@ class ClusterContext:
         self.deleting: dict[str, None] = {}
         self.failed_deletions: set[str] = set()
         self.reassigning: set[TopicPartition] = set()
-        self.returned: set[TopicPartition] = set()
-        """Partitions whose leader has registered anew after their states were written, when nobody was the controller
-        who would have noticed: until these are given another epoch."""
         self.offline_partition_count = 0
         self.unclean_election_count = 0
         self._topics_by_id: dict[bytes, str] = {}
@@ -164,7 +160,6 @@ class ClusterContext:
             return
         self._topics_by_id.pop(assignment.topic_id or b"", None)
         self.reassigning -= _moving(topic, assignment)
-        self.returned.difference_update((topic, partition) for partition in assignment.replicas)
         same_key = self._collision_keys[collision_key(topic)]
         del same_key[topic]
         if not same_key:
@@ -232,6 +227,24 @@ class ClusterContext:
 
     def reachable_replicas(self, partition: TopicPartition) -> list[int]:
         return [broker for broker in self.replicas_of(partition) if self.is_reachable(partition, broker)]
+
+    # Runs of leaders
+
+    def has_followers(self, partition: TopicPartition) -> bool:
+        return len(self.replicas_of(partition)) > 1
+
+    def by_present_run(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
+        """A state that begins a leader epoch, with the run of its leader that is known now."""
+        leader = self.brokers.get(state.leader) if self.has_followers(partition) else None
+        return state._replace(leader_broker_epoch=NO_BROKER_EPOCH if leader is None else leader.epoch)
+
+    def may_be_of_former_run(self, partition: TopicPartition) -> bool:
+        """Whether others follow a leader that lives, and may have been away since its epoch began."""
+        state = self.leaders.get(partition)
+        leader = self.brokers.get(state.leader) if state is not None else None
+        if state is None or leader is None or state.leader_broker_epoch == leader.epoch:
+            return False
+        return self.has_followers(partition)
 
     def _has_directory(self, partition: TopicPartition, broker: int) -> bool:
         return not self.offline_replicas or (*partition, broker) not in self.offline_replicas

@@ -86,13 +86,20 @@ class PartitionStateMachine:
 
         Else they would write others in their place under the same epoch, and no follower could tell them apart. Kafka's
         controller does not look: it notices a broker that was away only if it was the controller meanwhile.
+        When the state was written last says nothing: its leader's former run may have asked for that, of a controller
+        that had not heard of the present one.
         """
         context = self._context
-        returned = [each for each in sorted(context.returned) if each[0] not in context.deleting]
-        context.returned.clear()
-        online = [each for each in returned if context.partition_phase(each) is PartitionPhase.ONLINE]
-        if online:
-            self.to_online(online, lambda states: self._as_before)
+        returned = [
+            each
+            for each in context.all_partitions()
+            if context.may_be_of_former_run(each)
+            and each[0] not in context.deleting
+            and context.partition_phase(each) is PartitionPhase.ONLINE
+        ]
+        if returned:
+            log.info("%d partitions get another leader epoch: their leaders may have been away", len(returned))
+            self.to_online(returned, lambda states: self._as_before)
 
     def _as_before(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
         return Elected(state.leader, state.isr) if self._context.is_online(partition, state.leader) else None
@@ -212,7 +219,8 @@ class PartitionStateMachine:
             if elected is None:
                 failures[partition] = _no_leader(partition, ErrorCode.LEADER_NOT_AVAILABLE)
             else:
-                states[partition] = PartitionState(elected.leader, 0, elected.isr, self._store.epoch)
+                state = PartitionState(elected.leader, 0, elected.isr, self._store.epoch)
+                states[partition] = context.by_present_run(partition, state)
         for partition, result in self._store.create_states(states).items():
             if isinstance(result, PartitionState):
                 self._take_over(partition, result, is_new=True)
@@ -258,7 +266,9 @@ class PartitionStateMachine:
         failures: Failures = {}
         overtaken: list[TopicPartition] = []
         next_states = {
-            partition: state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=self._store.epoch)
+            partition: self._context.by_present_run(partition, state)._replace(
+                leader_epoch=state.leader_epoch + 1, controller_epoch=self._store.epoch
+            )
             for partition, state in states.items()
         }
         for partition, result in self._store.update_states(next_states).items():

@@ -123,12 +123,13 @@ class ReplicaStateMachine:
                     continue
                 if state.leader == NO_LEADER and state.isr == (broker,):
                     continue
-                decided[partition] = state._replace(
+                left = state._replace(
                     leader=NO_LEADER if state.leader == broker else state.leader,
                     isr=state.isr if len(state.isr) == 1 else tuple(each for each in state.isr if each != broker),
                     leader_epoch=state.leader_epoch + 1,
                     controller_epoch=self._store.epoch,
                 )
+                decided[partition] = context.by_present_run(partition, left)
             waiting = []
             for partition, result in self._store.update_states(decided).items():
                 if isinstance(result, PartitionState):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Final
 
 from kavka.cluster.controller.context import ClusterContext, Replica, TopicPartition
@@ -123,16 +122,8 @@ class Term:
                 continue
             self.context.put_topic(topic, assignment)
         partitions = [each for topic in loaded for each in self.context.partitions_of(topic)]
-        written: dict[TopicPartition, int] = {}
-        self.context.leaders.update(self.store.states(partitions, written))
-        self.context.returned.update(filter(partial(self._has_returned, written), partitions))
+        self.context.leaders.update(self.store.states(partitions))
         return partitions
-
-    def _has_returned(self, written: Mapping[TopicPartition, int], partition: TopicPartition) -> bool:
-        """Whether the leader has registered again since it was elected, so that others follow it."""
-        state = self.context.leaders.get(partition)
-        leader = self.context.brokers.get(state.leader) if state is not None else None
-        return leader is not None and leader.epoch > written[partition] and len(self.context.replicas_of(partition)) > 1
 
     def found(self, partitions: list[TopicPartition]) -> None:
         """Bring partitions to life that were just made: choose leaders, tell brokers."""

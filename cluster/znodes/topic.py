@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kavka.cluster.znodes.json_data import INT32_MAX, Fields, ZnodeError, encode_json
+from kavka.cluster.znodes.json_data import INT32_MAX, INT64_MAX, Fields, ZnodeError, encode_json
 from kavka.protocol.schema import text_to_uuid, uuid_to_text
 
 TOPICS_PATH: Final = "/brokers/topics"
@@ -15,15 +15,16 @@ LEADER_DURING_DELETE: Final = -2
 """In UpdateMetadata and LeaderAndIsr: the topic is on its way out."""
 RECOVERED: Final = 0
 RECOVERING: Final = 1
+NO_BROKER_EPOCH: Final = -1
 
 _NO_ID: Final = bytes(16)
 """What messages have in place of a topic's id where there is none."""
 
 _STATE_AS_WRITTEN: Final = re.compile(
     rb'\{"controller_epoch":(\d{1,9}),"leader":(-1|\d{1,9}),"version":1,"leader_epoch":(\d{1,9}),'
-    rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\]\}'
+    rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\](?:,"leader_broker_epoch":(\d{1,18}))?\}'
 )
-"""The one form that brokers write, read without a JSON parser: a start reads one for each partition."""
+"""The form that brokers mostly write, read without a JSON parser: a start reads one for each partition."""
 
 
 class PartitionAssignment(NamedTuple):
@@ -133,6 +134,8 @@ class PartitionState(NamedTuple):
     `version` is the node's version, which every write names (KIP-497 calls it partition epoch); -1 before the first.
     `recovery` is 1 from an unclean election until its leader says that it has recovered (KIP-704); messages call it the
     leader recovery state. The node has it only then, so that older brokers read what they always did.
+    `leader_broker_epoch` says which run of its broker was made the leader in this epoch, by the czxid of that run's
+    registration; -1 where nobody follows, and where Kafka's brokers have written, who do not know the field.
     """
 
     leader: int
@@ -141,6 +144,7 @@ class PartitionState(NamedTuple):
     controller_epoch: int
     version: int = -1
     recovery: int = RECOVERED
+    leader_broker_epoch: int = NO_BROKER_EPOCH
 
     @staticmethod
     def path(topic: str, partition: int) -> str:
@@ -156,16 +160,25 @@ class PartitionState(NamedTuple):
         }
         if self.recovery != RECOVERED:
             fields["leader_recovery_state"] = self.recovery
+        if self.leader_broker_epoch != NO_BROKER_EPOCH:
+            fields["leader_broker_epoch"] = self.leader_broker_epoch
         return encode_json(fields)
 
     @staticmethod
     def decode(topic: str, partition: int, data: bytes, version: int) -> PartitionState:
         written = _STATE_AS_WRITTEN.fullmatch(data)
         if written is not None:
-            controller_epoch, leader, leader_epoch, brokers = written.groups()
+            controller_epoch, leader, leader_epoch, brokers, broker_epoch = written.groups()
             isr = tuple(map(int, brokers.split(b",")))
             if len(isr) == 1 or len(set(isr)) == len(isr):
-                return PartitionState(int(leader), int(leader_epoch), isr, int(controller_epoch), version)
+                return PartitionState(
+                    leader=int(leader),
+                    leader_epoch=int(leader_epoch),
+                    isr=isr,
+                    controller_epoch=int(controller_epoch),
+                    version=version,
+                    leader_broker_epoch=NO_BROKER_EPOCH if broker_epoch is None else int(broker_epoch),
+                )
         fields = Fields.parse(PartitionState.path(topic, partition), data)
         return PartitionState(
             leader=fields.integer("leader", low=NO_LEADER),
@@ -175,6 +188,9 @@ class PartitionState(NamedTuple):
             controller_epoch=fields.integer("controller_epoch", low=0),
             version=version,
             recovery=fields.integer("leader_recovery_state", high=RECOVERING, default=RECOVERED),
+            leader_broker_epoch=fields.integer(
+                "leader_broker_epoch", low=NO_BROKER_EPOCH, high=INT64_MAX, default=NO_BROKER_EPOCH
+            ),
         )
 
 

@@ -18,8 +18,10 @@ from kavka.broker.replication import fetch_state, followed_partitions
 from kavka.broker.replication.fetch_state import FetchState, Phase, Position
 from kavka.broker.replication.followed_partitions import Followed, FollowedPartitions, Key
 from kavka.broker.replication.proving import Proofs
+from kavka.cluster.controller.context import ClusterContext
 from kavka.cluster.controller.reassignments import Reassignments
-from kavka.cluster.controller.term import Term
+from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from tests.simulation.cluster import Shape
 from tests.simulation.model_log import ModelLog, ModelLogs
@@ -124,7 +126,33 @@ def hears_what_is_late() -> AbstractContextManager[Any]:
 
 def leaves_returned_leaders_their_epoch() -> AbstractContextManager[Any]:
     """As Kafka's on ZooKeeper: who lost power and came back under another controller goes on in its leader epoch."""
-    return mock.patch.object(Term, "_has_returned", return_value=False)
+    return mock.patch.object(ClusterContext, "may_be_of_former_run", return_value=False)
+
+
+@contextmanager
+def judges_leaders_by_the_last_write() -> Iterator[None]:
+    """Who registered before the state was written last passes for its leader's present run, whoever asked for that."""
+    states = ControllerStore.states
+    written: dict[Any, int] = {}
+
+    def noted(self: ControllerStore, partitions: Any) -> Any:
+        client: Any = self._registry
+        nodes = client._tree.nodes
+        for partition in partitions:
+            node = nodes.get(PartitionState.path(*partition))
+            written[partition] = 0 if node is None else node.mzxid
+        return states(self, partitions)
+
+    def has_returned(self: ClusterContext, partition: Any) -> bool:
+        state = self.leaders.get(partition)
+        leader = self.brokers.get(state.leader) if state is not None else None
+        return leader is not None and leader.epoch > written[partition]
+
+    with (
+        mock.patch.object(ControllerStore, "states", noted),
+        mock.patch.object(ClusterContext, "may_be_of_former_run", has_returned),
+    ):
+        yield
 
 
 def controller_expels_nobody() -> AbstractContextManager[Any]:

@@ -5,8 +5,15 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from tests.simulation.known_faults import GHOST_IN_SYNC, KNOWN_FAULTS, KnownFault, controller_expels_nobody
-from tests.simulation.schedules import USUAL, Profile, run, search
+from tests.simulation.known_faults import (
+    GHOST_IN_SYNC,
+    KNOWN_FAULTS,
+    LOST,
+    KnownFault,
+    controller_expels_nobody,
+    judges_leaders_by_the_last_write,
+)
+from tests.simulation.schedules import THREE, USUAL, Profile, run, search
 
 MOST_SEEDS = 4_000
 GUARDED_SEEDS = 100
@@ -39,3 +46,26 @@ def test_who_is_in_sync_but_not_assigned_leaves_whatever_the_leader_asks_for_fir
 ) -> None:
     with controller():
         assert search(range(60), Profile((GHOST_IN_SYNC,), USUAL, steps=10, rest_every=1)) is None
+
+
+FORMER_RUN_ASKS = [
+    # Broker 1 is the controller, 2 leads, and all three have its first records.
+    *(("reassign", 1), ("converse", 0), ("prefer", 0), ("converse", 0)),
+    *(("produce", 1), ("produce", 1), ("fetch", 2), ("fetch", 3), ("fetch", 2), ("fetch", 3)),
+    # 1 falls behind. What 2 asks for waits at the controller as 2 loses its power, and all its records.
+    *(("produce", 1), ("produce", 1), ("fetch", 3), ("fetch", 3), ("tick", 0), ("ask", 0), ("power_cut", 1)),
+    # 2 is back before that is written, and the controller ends before it hears of it.
+    *(("boot", 0), ("control", 0), ("kill", 0), ("expire", 0), ("converse", 1)),
+    # As many records as 3 has in their place, under the same epoch if 2 goes on with it.
+    *(("produce", 1), ("produce", 1), ("produce", 1), ("produce", 1), ("fetch", 0), ("fetch", 0)),
+]
+"""No search finds it: between the leader's power cut and its return, and then the controller's end, nothing else may
+happen, and the controller may not be in sync, as that would begin another leader epoch."""
+
+
+def test_an_isr_that_a_former_run_asked_for_does_not_have_its_leader_go_on_in_its_epoch() -> None:
+    with judges_leaders_by_the_last_write():
+        violation = run(FORMER_RUN_ASKS, THREE, rests=False)
+    assert violation is not None
+    assert violation.rule in LOST
+    assert run(FORMER_RUN_ASKS, THREE, rests=True) is None

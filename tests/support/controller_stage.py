@@ -104,8 +104,9 @@ class Stage:
         topic: str = "t",
         partition: int = 0,
         recovery: int | None = None,
+        broker_epoch: int | None = None,
     ) -> ErrorCode:
-        """The leader asks for this ISR, knowing the state as it is."""
+        """The leader asks for this ISR, knowing the state as it is; `broker_epoch` names a former run of it."""
         now = self.state(topic, partition)
         asked = AlterPartitionRequestPartitionData(
             partition_index=partition,
@@ -116,7 +117,7 @@ class Stage:
         )
         request = AlterPartitionRequest(
             broker_id=now.leader,
-            broker_epoch=self.cluster.epoch(now.leader),
+            broker_epoch=self.cluster.epoch(now.leader) if broker_epoch is None else broker_epoch,
             topics=[AlterPartitionRequestTopicData(topic_name=topic, partitions=[asked])],
         )
         code = wait(controller.alter_partition(request)).topics[0].partitions[0].error_code

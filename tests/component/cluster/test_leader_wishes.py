@@ -160,7 +160,10 @@ def unclean(stage: Stage, controller: Controller) -> PartitionState:
 def test_a_leader_that_is_behind_recovers_before_others_are_in_sync(stage: Stage, controller: Controller) -> None:
     now = unclean(stage, controller)
     assert (now.leader, now.isr, now.recovery) == (2, (2,), RECOVERING)
-    assert stage.registry.get(PartitionState.path("t", 0))[0].endswith(b'"isr":[2],"leader_recovery_state":1}')
+    assert stage.registry.get(PartitionState.path("t", 0))[0] == (
+        b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":2,"isr":[2],'
+        b'"leader_recovery_state":1,"leader_broker_epoch":%d}' % stage.cluster.epoch(2)
+    )
     told = [
         each.leader_recovery_state
         for request in stage.cluster.brokers[2].requests

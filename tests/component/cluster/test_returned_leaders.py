@@ -1,10 +1,17 @@
 """A leader that was away while nobody was the controller, and is there again when somebody is."""
 
+from typing import Any
+
 import pytest
 
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import NewTopic
+from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, PartitionState
+from kavka.protocol.errors import ErrorCode
 from tests.support.controller_stage import Stage, wait
+
+PATH = PartitionState.path("t", 0)
 
 
 def made(stage: Stage) -> Controller:
@@ -53,3 +60,60 @@ def test_it_gets_another_epoch_once(stage: Stage) -> None:
         stage.settle(controller)
         controller.stop()
     assert stage.state().leader_epoch == 1
+
+
+@pytest.fixture
+def hears_of_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the controllers that begin now, what is heard of brokers is still on its way."""
+    live_brokers = ControllerStore.live_brokers
+
+    def unwatched(self: ControllerStore, watch: object, *known: Any) -> Any:
+        return live_brokers(self, None, *known)
+
+    monkeypatch.setattr(ControllerStore, "live_brokers", unwatched)
+
+
+@pytest.mark.usefixtures("hears_of_no_broker")
+@pytest.mark.parametrize("isr", [(1,), (1, 2)])
+def test_what_its_former_run_had_written_after_it_was_back_does_not_hide_that_it_was_away(
+    stage: Stage, isr: tuple[int, ...]
+) -> None:
+    controller = made(stage)
+    former_run = stage.cluster.epoch(1)
+    stage.cluster.kill(1)
+    stage.cluster.add(1)
+    # Asked before the end of that run, and handled by a controller that has not heard of the next one.
+    assert stage.alter_isr(controller, *isr, broker_epoch=former_run) == ErrorCode.NONE
+    assert (stage.state().leader_epoch, stage.state().isr) == (0, isr)
+    controller.stop()
+
+    stage.controller(3)
+
+    assert (stage.state().leader, stage.state().leader_epoch) == (1, 1)
+    assert stage.cluster.brokers[1].hosted["t", 0].leader_epoch == 1
+
+
+def test_whether_it_was_away_is_not_known_where_another_release_has_written_last(stage: Stage) -> None:
+    """Kafka's controller drops what it does not know, and takes a former run's word as long as it knows no better."""
+    made(stage).stop()
+    as_kafka_writes_it = stage.state()._replace(leader_broker_epoch=NO_BROKER_EPOCH)
+    stage.registry.set(PATH, as_kafka_writes_it.encode())
+    for broker_id in (3, 2):
+        controller = stage.controller(broker_id)
+        stage.settle(controller)
+        assert (stage.state().leader, stage.state().leader_epoch, stage.state().isr) == (1, 1, (1, 2, 3))
+        controller.stop()
+
+
+def test_an_isr_that_changed_since_it_is_there_is_its_own(stage: Stage) -> None:
+    controller = made(stage)
+    stage.cluster.kill(1)
+    stage.settle(controller)
+    stage.cluster.add(1)
+    stage.settle(controller)
+    assert stage.alter_isr(controller, 2, 3, 1) == ErrorCode.NONE
+    before = stage.state()
+    assert before.leader == 2
+    controller.stop()
+    stage.settle(stage.controller(3))
+    assert stage.state() == before
