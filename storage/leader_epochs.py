@@ -81,6 +81,10 @@ class LeaderEpochs:
         self._set(((entries[lower - 1][0], start_offset), *entries[lower:]))
         return True
 
+    def forget_after(self, epoch: int) -> None:
+        """Know nothing of later epochs."""
+        self._set(self._entries[: bisect_right(self._entries, epoch, key=_epoch)])
+
     def clear(self) -> None:
         self._set(())
 

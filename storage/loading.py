@@ -240,8 +240,13 @@ class LoadedLog:
 
     def _assign_epoch(self, batch: ScannedBatch) -> None:
         epoch, offset = batch.header.partition_leader_epoch, batch.header.base_offset
+        known = self.epochs.epoch_for(offset)
+        if known > epoch >= 0:
+            # It was saved before a truncation, and later epochs began with records that others have replaced.
+            self.epochs.forget_after(epoch)
+            known = self.epochs.epoch_for(offset)
         # The file may tell of the same epoch further on: it was saved before an earlier crash took its first batches.
-        if epoch > self.epochs.epoch_for(offset):
+        if epoch > known:
             self.epochs.assign(epoch, offset)
 
     def _settle(self, log_start_offset: int) -> None:

@@ -169,3 +169,32 @@ def test_an_epoch_begins_with_its_first_batch_though_the_file_knows_it_from_a_la
     log = open_log(tmp_path, clean=False)
 
     assert log.epochs.entries == ((0, 0), (4, 1))
+
+
+@pytest.mark.parametrize(
+    ("former", "batches", "epochs"),
+    [
+        ([1, 1], [0, 0, 3], ((0, 0), (3, 2))),
+        ([0, 5, 6], [0, 4, 4, 4], ((0, 0), (4, 1))),
+        ([0, 5, 6], [0, 0, 0, 7], ((0, 0), (7, 3))),
+    ],
+)
+def test_epochs_of_records_that_were_cut_are_not_those_of_the_ones_that_came_in_their_place(
+    tmp_path: Path, former: list[int], batches: list[int], epochs: tuple[tuple[int, int], ...]
+) -> None:
+    log = open_log(tmp_path)
+    for epoch in former:
+        append(log, b"of a leader that is gone", leader_epoch=epoch)
+    # Saves the epochs, too.
+    log.flush()
+    log.truncate_to(0)
+    # A later leader may have more of an earlier epoch than the one that was followed.
+    for number, epoch in enumerate(batches):
+        append(log, b"%d" % number, leader_epoch=epoch)
+    assert log.epochs.entries == epochs
+    log.close(clean=False)
+
+    log = open_log(tmp_path, clean=False)
+
+    assert [value for _, value in read_all(log)] == [b"%d" % number for number in range(len(batches))]
+    assert log.epochs.entries == epochs
