@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120
+TIMEOUT_S = 400
 BROKEN_TO_FIT = "kavka storage dump "
 """The page may break the lines of these commands."""
 VOLATILE = (

@@ -48,7 +48,7 @@ class Target:
 
     def wire(self, **options: float) -> Wire:
         return Wire(
-            self.host, self.port, timeout_s=10, receive_buffer_bytes=int(options.get("receive_buffer_bytes", 0))
+            self.host, self.port, timeout_s=60, receive_buffer_bytes=int(options.get("receive_buffer_bytes", 0))
         )
 
     def rejects(self, data: bytes) -> int:

@@ -84,7 +84,7 @@ def test_an_answer_that_is_late_is_an_error(stage: InterBrokerStage, requests: B
 
 def test_what_waits_for_a_connection_is_late_in_time() -> None:
     with InterBrokerStage(SETTINGS._replace(discover_versions=True)) as stage:
-        requests = BrokerRequests(stage.inter_broker, lane="markers", timeout_ms=30)
+        requests = BrokerRequests(stage.inter_broker, lane="markers", timeout_ms=1000)
         broker = stage.broker(1)
         requests.send(broker.node, markers(), stage.answers.put)
         broker.accept().asked()

@@ -97,7 +97,7 @@ def test_what_got_no_answer_is_sent_again_before_all_else(stage: InterBrokerStag
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_again(stage: InterBrokerStage) -> None:
     broker = stage.broker(1)
-    channels = NetworkChannels(stage.inter_broker, listener_name=None, versions=lambda: VERSIONS, timeout_ms=50)
+    channels = NetworkChannels(stage.inter_broker, listener_name=None, versions=lambda: VERSIONS, timeout_ms=1000)
     channels.update_brokers([info(broker)])
     channels.send(1, leadership(1), stage.answers.put)
     late = broker.accept()

@@ -29,7 +29,7 @@ def test_every_step_prints_what_the_page_shows(tmp_path: Path) -> None:
     with TourBroker(tmp_path) as broker:
         found = differing(while_it_runs, (LOG_DIR, broker.log_dir), {"TOUR_BROKER": broker.bootstrap})
         # What was compacted is read a moment before the cleaner has noted it.
-        wait_until((broker.log_dir / "cleaner-offset-checkpoint").exists, 60, "compaction was not noted")
+        wait_until((broker.log_dir / "cleaner-offset-checkpoint").exists, 400, "compaction was not noted")
     found += differing(after_its_stop, (LOG_DIR, broker.log_dir))
     assert not found, "\n\n".join(found)
 
