@@ -8,7 +8,7 @@ import errno
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -248,10 +248,10 @@ ALL: Final[tuple[Fault, ...]] = (
 """Those that may go on at the same time."""
 
 
-def deal(dice: random.Random) -> Iterator[Fault]:
-    """All faults in random order, again and again, so that a short run has most of them."""
+def deal(dice: random.Random, faults: Sequence[Fault]) -> Iterator[Fault]:
+    """All of them in random order, again and again, so that a short run has most of them."""
     while True:
-        yield from dice.sample(ALL, len(ALL))
+        yield from dice.sample(faults, len(faults))
 
 
 def _kill(broker: ChaosBroker, dice: random.Random) -> Struck:

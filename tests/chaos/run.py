@@ -1,4 +1,5 @@
-"""`python -m tests.chaos.run [--seconds 1800] [--seed N] [--directory DIR]`: what a cluster must keep under faults.
+"""`python -m tests.chaos.run [--seconds 1800] [--seed N] [--directory DIR] [--faults NAME ...]`: what a cluster must
+keep under faults.
 
 Rounds: some faults strike, overlap and are mended; then all must be well again, and every client get through. In the
 end what clients noted is held against what the topics hold, and replicas against one another. Exit code 1, with the
@@ -15,14 +16,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from tests.chaos.brokers import EXPECTED_EXITS
 from tests.chaos.checker import contradictions
-from tests.chaos.faults import Struck, deal, move_logs, roll
+from tests.chaos.faults import ALL, Fault, Struck, deal, move_logs, roll
 from tests.chaos.history import History
 from tests.chaos.load import ClientFailureError, Load, create_topics, read_end
 from tests.chaos.replicas import differences, unmoved
@@ -50,8 +51,8 @@ ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 Say = Callable[[str], None]
 
 
-def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
-    """Run it, and say how it goes on; all that is wrong."""
+def chaos(directory: Path, seed: int, seconds: float, say: Say, faults: Sequence[Fault] = ALL) -> list[str]:
+    """Run it with these faults, and say how it goes on; all that is wrong."""
     dice = random.Random(seed)
     history = History()
     with Stage(directory) as stage:
@@ -59,7 +60,7 @@ def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
         with Load(stage.bootstrap, history, dice) as load:
             try:
                 load.wait_for_progress()
-                _strike(stage, load, dice, seconds, say)
+                _strike(stage, load, deal(dice, faults), dice, seconds, say)
                 say("all is over; what is left gets through")
                 load.finish()
                 end = read_end(stage.bootstrap)
@@ -73,12 +74,11 @@ def chaos(directory: Path, seed: int, seconds: float, say: Say) -> list[str]:
         return [*contradictions(history, end), *unmoved(stage), *differences(stage), *_ends(stage)]
 
 
-def _strike(stage: Stage, load: Load, dice: random.Random, seconds: float, say: Say) -> None:
+def _strike(stage: Stage, load: Load, deck: Iterator[Fault], dice: random.Random, seconds: float, say: Say) -> None:
     """Rounds of faults until the time is up.
 
     Raises TimeoutError if the cluster does not come back from one, ClientFailureError if a client does not get over it.
     """
-    deck = deal(dice)
     began_at = time.monotonic()
     rounds = 0
     while time.monotonic() - began_at < seconds:
@@ -140,6 +140,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--directory", type=Path, help="default: a temporary one, kept when something is wrong")
+    names = {fault.__name__: fault for fault in ALL}
+    parser.add_argument(
+        "--faults", nargs="+", choices=list(names), default=list(names), metavar="NAME", help="of faults.py"
+    )
     options = parser.parse_args()
     directory = options.directory or Path(tempfile.mkdtemp(prefix="kavka-chaos-"))
     # SIGINT too: a shell has what it starts in the background ignore it.
@@ -147,7 +151,8 @@ def main() -> int:
         signal.signal(each, _end_in_order)
     print(f"seed {options.seed}, in {directory}", flush=True)
     try:
-        found = chaos(directory, options.seed, options.seconds, lambda line: print(line, flush=True))
+        faults = [names[name] for name in options.faults]
+        found = chaos(directory, options.seed, options.seconds, lambda line: print(line, flush=True), faults)
     finally:
         _kill_children()
     for sentence in found:
