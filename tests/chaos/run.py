@@ -42,6 +42,7 @@ EXPECTED_ERRORS: Final = (
     *(rf"\[Errno {number}\]|{os.strerror(number)}" for number in (errno.EFBIG, errno.EIO, errno.EROFS)),
     "no log directory is left",
     r"cannot host \d+ replicas",
+    "may lie in a directory that is offline",
 )
 """What brokers may log as errors: those of a disk that is full, broken, or read-only, and what these lead to."""
 
