@@ -185,6 +185,9 @@ class Term:
                 continue
             for partition in topic.partition_errors:
                 replica = Replica(name, partition.partition_index, broker)
+                if broker not in self.context.replicas_of(replica.topic_partition):
+                    # It went elsewhere meanwhile. Nobody would forget what was noted of it, be it for a later namesake.
+                    continue
                 if partition.error_code in NOT_HOSTED:
                     failed.add(replica)
                 elif partition.error_code == ErrorCode.NONE:

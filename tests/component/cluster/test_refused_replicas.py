@@ -23,9 +23,8 @@ from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from kavka.protocol.messages.update_metadata import UpdateMetadataResponse
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+from kavka.protocol.messages.stop_replica import StopReplicaRequest
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import Known
 from tests.support.processes import wait_until
@@ -320,54 +319,3 @@ def test_nodes_that_cannot_be_removed_hold_up_their_own_topic_alone(
     notice(stage, controller, 1)
     assert stage.registry.children("/brokers/topics") == ["t"]
     assert stage.registry.get("/controller_epoch")[0] == b"1"
-
-
-def test_an_error_that_nobody_knows_here_ends_no_term(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker of a later release, or one that lies: every controller hears it, again and again."""
-    strange = stage.brokers(1, 2).brokers[2]
-    for name, answer in (
-        ("leader_and_isr", LeaderAndIsrResponse(error_code=9999)),
-        ("update_metadata", UpdateMetadataResponse(error_code=9999)),
-        ("stop_replica", StopReplicaResponse(error_code=-9999, partition_errors=[])),
-    ):
-        monkeypatch.setattr(strange, name, lambda request, answer=answer: answer)
-    controller = stage.controller(1)
-
-    created = wait(controller.create_topics([NewTopic("t", assignments={0: [1, 2]})]))
-    wait(controller.delete_topics(["t"]))
-    stage.settle(controller)
-
-    assert created[0].error is None
-    assert controller.is_active
-    assert stage.registry.get("/controller_epoch")[0] == b"1"
-
-
-def test_a_broker_that_has_an_earlier_topic_of_the_name_does_not_lead_the_new_one(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was out of touch when its replica of that went elsewhere: nobody has told it to stop."""
-    cluster = stage.brokers(1, 2)
-    forgotten = cluster.brokers[2]
-    host = forgotten.leader_and_isr
-
-    def refuse(request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        answer = host(request)
-        for topic in answer.topics:
-            for each in topic.partition_errors:
-                each.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
-        return answer
-
-    monkeypatch.setattr(forgotten, "leader_and_isr", refuse)
-    controller = stage.controller(1)
-    wait(controller.create_topics([NewTopic("t", assignments={0: [2, 1]})]))
-    stage.settle(controller)
-    assert (state(stage).leader, state(stage).isr) == (1, (1,))
-
-    # A start finds out what of its logs is nobody's.
-    cluster.kill(2)
-    cluster.add(2)
-    stage.settle(controller)
-    assert stage.alter_isr(controller, 1, 2) is ErrorCode.NONE
-    wait(controller.delete_topics(["t"]))
-    stage.settle(controller)
-    assert stage.registry.exists("/brokers/topics/t") is None
