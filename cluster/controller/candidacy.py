@@ -271,6 +271,7 @@ class Candidacy:
         term.channels.update_brokers(context.brokers.values())
         agree(term)
         self._topic_nodes.load(term)
+        term.deletions.foresee(is_enabled=self._settings.current.delete_topic_enable)
         # Before any order: nobody follows a leader that it has not heard of. And of everything at once: a broker that
         # has just begun answers clients from the first that it is told, who would take topics for deleted.
         term.batch.publish(context.leaders)

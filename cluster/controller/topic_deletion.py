@@ -30,7 +30,16 @@ class TopicDeletions:
     Threads: owned by the controller's thread.
     """
 
-    __slots__ = ("_batch", "_configs_changed", "_context", "_partitions", "_reassignments", "_replicas", "_store")
+    __slots__ = (
+        "_batch",
+        "_configs_changed",
+        "_context",
+        "_foreseen",
+        "_partitions",
+        "_reassignments",
+        "_replicas",
+        "_store",
+    )
 
     def __init__(
         self,
@@ -50,6 +59,15 @@ class TopicDeletions:
         self._replicas = replicas
         self._reassignments = reassignments
         self._configs_changed = configs_changed
+        self._foreseen: list[str] = []
+
+    def foresee(self, *, is_enabled: bool) -> None:
+        """A term begins: nobody is to hear again of topics whose deletion waits, nor are they led anew. It goes on with
+        the first `begin`.
+        """
+        known = self._context.assignments
+        self._foreseen = [topic for topic in self._store.topics_to_delete(None) if is_enabled and topic in known]
+        self._context.deleting.update(dict.fromkeys(self._foreseen))
 
     def begin(self, topics: Sequence[str]) -> None:
         """Take topics out of everyone's metadata and start deleting their replicas. The wish is in the tree already.
@@ -57,6 +75,9 @@ class TopicDeletions:
         Unlike in Kafka a deletion waits for no reassignment: it ends it, and the replicas on the move go with the rest.
         """
         context = self._context
+        foreseen, self._foreseen = self._foreseen, []
+        for topic in foreseen:
+            context.deleting.pop(topic, None)
         new = [topic for topic in topics if topic in context.assignments and topic not in context.deleting]
         self._reassignments.abandon(new)
         context.deleting.update(dict.fromkeys(new))

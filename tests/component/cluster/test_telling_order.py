@@ -2,6 +2,7 @@
 
 from kavka.cluster.controller.requests import NewTopic
 from kavka.cluster.ports import ControlRequest
+from kavka.cluster.znodes.topic import LEADER_DURING_DELETE
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 from tests.support.controller_stage import Stage, wait
@@ -61,3 +62,35 @@ def test_a_broker_that_comes_is_told_of_all_partitions_before_it_follows_any(sta
         # Who was there before hears of the broker, and not of everything again.
         assert (live_brokers(broker.requests[0]), partitions_told(broker.requests[0])) == ({1, 2, 3}, set())
         assert all(("elsewhere", 0) not in partitions_told(each) for each in broker.requests)
+
+
+def test_a_new_controller_tells_nobody_of_a_topic_whose_deletion_waits(stage: Stage) -> None:
+    """A client that heard of it once more could write what is deleted at once."""
+    cluster = stage.brokers(1, 2, 3)
+    first = stage.controller(1)
+    wait(
+        first.create_topics([NewTopic("t", assignments={0: [1, 3], 1: [3, 2]}), NewTopic("u", assignments={0: [3, 1]})])
+    )
+    cluster.kill(3)
+    stage.settle(first)
+    wait(first.alter_reassignments({("t", 0): [2, 1]}))
+    wait(first.delete_topics(["t"]))
+    first.stop()
+    for broker in cluster.brokers.values():
+        broker.requests.clear()
+
+    second = stage.controller(2)
+    cluster.add(3)
+    stage.settle(second)
+
+    for broker in cluster.brokers.values():
+        told = [
+            (topic.topic_name, state.leader)
+            for request in broker.requests
+            if isinstance(request, UpdateMetadataRequest)
+            for topic in request.topic_states
+            for state in topic.partition_states
+        ]
+        assert {leader for name, leader in told if name == "t"} == {LEADER_DURING_DELETE}
+        assert ("u", 1) in told
+    assert stage.registry.children("/brokers/topics") == ["u"]
