@@ -6,6 +6,7 @@ from typing import Final
 
 from kavka.broker.metadata.identity import IdentityError
 from kavka.cluster.registry.base import RegistryError
+from kavka.cluster.znodes.cluster_id import ClusterId
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import ConfigError, SettingRefusedError
@@ -37,6 +38,9 @@ def reason_of(failure: BaseException, kept: Collection[str] = ()) -> str:
     """The line. `kept` are the names of the settings that were changed while the broker ran before."""
     if isinstance(failure, ZnodeError) and failure.path.startswith(EntityConfig.path("brokers/")):
         return f"{failure} (kavka storage settings --delete '{UNREADABLE}' takes back what cannot be read)"
+    if isinstance(failure, ZnodeError) and failure.path == ClusterId.PATH:
+        right = ClusterId.encode("...").decode()
+        return f"{failure} (what belongs there is {right} with the cluster.id of the brokers' meta.properties)"
     if not isinstance(failure, OSError) or not failure.strerror:
         return str(failure)
     reason = failure.strerror if failure.filename is None else f"{failure.filename}: {failure.strerror}"

@@ -2,7 +2,10 @@
 
 from typing import Final
 
-from kavka.cluster.znodes.json_data import Fields, encode_json
+from kavka.cluster.znodes.json_data import Fields, ZnodeError, encode_json
+
+MAX_LENGTH: Final = 255
+_NOT_LATIN: Final = "\u0100"
 
 
 class ClusterId:
@@ -14,4 +17,9 @@ class ClusterId:
 
     @staticmethod
     def decode(data: bytes) -> str:
-        return Fields.parse(ClusterId.PATH, data).text("id")
+        """Raises ZnodeError, also for what the brokers' meta.properties cannot hold: they would not start again."""
+        text = Fields.parse(ClusterId.PATH, data).text("id")
+        is_plain = text.isprintable() and text == text.strip() and all(each < _NOT_LATIN for each in text)
+        if not 0 < len(text) <= MAX_LENGTH or not is_plain:
+            raise ZnodeError(ClusterId.PATH, f"{text[:40]!r} is no cluster's id")
+        return text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.server import Broker, StartError
-from kavka.cluster.registry.base import Create
+from kavka.cluster.registry.base import Create, create_path
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol.errors import ErrorCode
@@ -177,6 +177,26 @@ def test_a_broker_finds_its_cluster_again_or_does_not_start(
         pass
     complaint = refusal(tmp_path / "mine", f"{connect}/other")
     assert f"the log directories belong to {cluster_id}" in complaint
+
+
+def test_a_cluster_whose_id_is_spoilt_is_named_and_not_joined(
+    tmp_path: Path, connect: str, tree: ZooKeeperRegistry
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=known\n")
+    create_path(tree, "/cluster")
+    tree.create("/cluster/id")
+    for data in (b"", b"[]", b'{"version":"1"}', b'{"id":5}', b'{"id":""}', b'{"id":"\\ud800"}', b'{"id":"a\\nb"}'):
+        tree.set("/cluster/id", data)
+        for directory in ("mine", "new"):
+            complaint = refusal(tmp_path / directory, connect)
+            assert complaint.startswith("/cluster/id cannot be read: ")
+            assert """belongs there is {"version":"1","id":"..."} with the cluster.id of the brokers'""" in complaint
+    assert not (tmp_path / "new" / "meta.properties").exists()
+
+    tree.set("/cluster/id", b'{"version":"1","id":"known"}')
+    with RunningBroker(tmp_path / "mine", {**settings(connect), "broker.id": "1"}) as running:
+        assert running.broker.services.cluster_id == "known"
 
 
 def test_an_id_that_another_broker_has_is_waited_for_and_refused(
