@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from kavka.storage import siblings
 from kavka.storage.files import Files, FinalDiskError
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.meta_properties import MetaProperties, agree, read_meta_properties, write_meta_properties
@@ -44,7 +45,7 @@ class LogDirectories:
     and stops the broker.
     """
 
-    __slots__ = ("_files", "_lock", "_on_failure", "_owners", "all", "has_new")
+    __slots__ = ("_files", "_is_one_missed", "_lock", "_on_failure", "_owners", "all", "has_new")
 
     def __init__(self, paths: Sequence[Path], files: Files, on_failure: Callable[[LogDirectory], object]) -> None:
         self.all: Final = tuple(LogDirectory(path, files) for path in dict.fromkeys(paths))
@@ -53,7 +54,9 @@ class LogDirectories:
         self._lock = threading.Lock()
         self._owners: dict[LogDirectory, MetaProperties | None] = {}
         self.has_new = False
-        """Whether one of them had no owner before this start, or is marked as new since an earlier one."""
+        """Whether one of them had no owner before this start, or is marked as new since an earlier one. As long as
+        another one is missed that was taken out of `log.dirs`, all are marked."""
+        self._is_one_missed = False
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self.all)
@@ -62,6 +65,10 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         """Those that work, in the order of `log.dirs`."""
         return [directory for directory in self.all if directory.online]
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [directory.path for directory in self.all]
 
     @property
     def are_owned(self) -> bool:
@@ -80,7 +87,11 @@ class LogDirectories:
                     directory.lock()
                     self._owners[directory] = read_meta_properties(directory.path, self._files)
             self.require_one()
-            self.has_new = any(owner is None or _is_new(owner) for owner in self._owners.values())
+            if missed := siblings.missing(self._owners.values(), self._paths):
+                _log.warning("directories were taken out of log.dirs since the last start: %s", ", ".join(missed))
+                self._is_one_missed = True
+            is_one_new = any(owner is None or _is_new(owner) for owner in self._owners.values())
+            self.has_new = self._is_one_missed or is_one_new
             return agree({directory.path: owner for directory, owner in self._owners.items()})
         except BaseException:
             self.unlock()
@@ -96,12 +107,17 @@ class LogDirectories:
     def claim(self, broker_id: int, cluster_id: str, *, marks_new: bool = False) -> None:
         """Write into every directory whose it is, where that isn't there yet. Raises NoLogDirectoryError.
 
-        `marks_new`: one without an owner counts as new at the next starts too, until `note_complete`.
+        `marks_new`: the broker is one among others. One without an owner counts as new at the next starts too, and
+        where one was taken out all others do, until `note_complete`.
         """
-        mark = (NEW_MARK,) if marks_new else ()
+        note = siblings.note(self._paths)
         for directory in self.online:
             before = self._owners.get(directory)
-            others = tuple(NEW_MARK if each == UNMARKED else each for each in before.others) if before else mark
+            others = tuple(NEW_MARK if each == UNMARKED else each for each in before.others) if before else ()
+            if marks_new:
+                others = tuple(each for each in others if each[0] != siblings.KEY) + note
+                if (before is None or self._is_one_missed) and NEW_MARK not in others:
+                    others = (NEW_MARK, *others)
             after = MetaProperties(broker_id, cluster_id, others)
             if after != before:
                 with self.any_error_is_final(directory):

@@ -244,7 +244,7 @@ class ReplicaManager:
                     lost.add(key)
                 if key in lost and state.leader == self._broker_id:
                     self._refused.leaderships.add(key)
-                    refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "its records went with a replaced disk")
+                    refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "its records went with a disk")
                     continue
                 wanted[key] = WantedLog(topic_id, state.is_new, key in lost)
         logs = self._make_logs(wanted) | refused

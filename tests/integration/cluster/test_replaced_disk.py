@@ -35,7 +35,7 @@ def brokers(zookeeper: ZooKeeperProcess, tmp_path: Path) -> Iterator[dict[int, K
                         "controlled.shutdown.enable": "false",
                         "min.insync.replicas": "2",
                     },
-                    expected_errors=["its records went with a replaced disk"],
+                    expected_errors=["its records went with a disk"],
                 )
             )
             for broker_id in IDS
