@@ -61,6 +61,12 @@ class FetchedPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
 
+    def ask(self, partition: FetchPartition) -> None:
+        """It is asked for otherwise. In another leader epoch nobody knows what the client took of earlier answers."""
+        if partition.current_leader_epoch != self.asked.current_leader_epoch:
+            self.high_watermark = self.log_start_offset = -1
+        self.asked = partition
+
     def must_show(self, answer: PartitionData, has_records: bool) -> bool:
         """Whether an incremental answer has news of this partition; remembers what the client will know."""
         show = has_records or bool(answer.error_code) or answer.diverging_epoch.epoch >= 0
@@ -140,7 +146,7 @@ class FetchSession:
                 if known is None:
                     partitions[identity] = FetchedPartition(key, partition)
                 else:
-                    known.asked = partition
+                    known.ask(partition)
             for key in changes.forgotten:
                 partitions.pop(key[1:] if uses_topic_ids else key, None)
             names = changes.names

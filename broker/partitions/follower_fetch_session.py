@@ -116,7 +116,10 @@ class FollowerFetchSession(FetchSession):
             fresh = self.fresh_news.fresh
             for entry, (_, partition) in zip(entries, asked, strict=True):
                 assert entry is not None
-                entry.asked = partition
+                if entry.asked.current_leader_epoch == partition.current_leader_epoch:
+                    entry.asked = partition
+                else:
+                    entry.ask(partition)
                 fresh[entry] = None
             self.epoch = epoch_after(epoch)
             return self.epoch
@@ -184,7 +187,7 @@ class FollowerFetchSession(FetchSession):
             if not key[0]:
                 self._unnamed.add(entry)
         else:
-            entry.asked = partition
+            entry.ask(partition)
         self.fresh_news.fresh[entry] = None
 
     def _forget(self, key: Key) -> None:
