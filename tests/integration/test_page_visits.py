@@ -71,6 +71,6 @@ def _partition(visit: PageVisit) -> int:
 
 def _run(name: str, *arguments: str) -> str:
     command = [sys.executable, "-m", f"examples.page_visits.{name}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -8,7 +8,7 @@ from tests.support import maven
 
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 
 class JavaFailedError(Exception):

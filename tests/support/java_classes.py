@@ -12,7 +12,7 @@ from tests.support.java import SHORT_LIVED, JavaFailedError
 
 SOURCES = maven.REPOSITORY / "tests" / "java"
 CLASSES = maven.REPOSITORY / ".cache" / "classes"
-COMPILE_TIMEOUT_S = 60.0
+COMPILE_TIMEOUT_S = 200.0
 
 
 def compiled(name: str, bundle: str) -> str:

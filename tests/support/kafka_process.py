@@ -12,7 +12,7 @@ from tests.support.processes import Process, ProcessDiedError, free_port, wait_u
 from tests.support.server import RunningServer
 from tests.support.zookeeper_process import QUICK_JVM, ZooKeeperProcess, ask_zookeeper
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 150.0
 SESSION_TIMEOUT_MS = 10_000
 """The longest that the ZooKeeper beside it gives."""
 CLUSTER_ID = "a2F2a2EtdGVzdC1jbHVzdA"

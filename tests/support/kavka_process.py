@@ -16,7 +16,7 @@ COMPLAINT = re.compile(
     r"^.*\blevel=(?:ERROR|CRITICAL)\b.*|^(?:Traceback \(|Exception (?:in thread|ignored in)|Fatal Python error).*",
     re.MULTILINE,
 )
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 KAVKA = Path(sys.executable).with_name("kavka")
 WITH_BYTECODE = {
     "PYTHONDONTWRITEBYTECODE": "",

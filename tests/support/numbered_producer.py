@@ -14,7 +14,7 @@ from typing import Any
 
 PARTITIONS = 6
 GIVE_UP_MS = 600_000
-FLUSH_S = 60.0
+FLUSH_S = 150.0
 TICK_S = 0.01
 
 Report = Callable[[int, int, int], None]

@@ -12,7 +12,7 @@ from tests.support.numbered_producer import PARTITIONS
 from tests.support.processes import wait_until
 from tests.support.wire import Wire, read_values
 
-END_TIMEOUT_S = 90.0
+END_TIMEOUT_S = 200.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -29,7 +29,7 @@ class Producing:
                 command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints
             )
 
-    def wait_for_more(self, timeout_s: float = 30.0) -> None:
+    def wait_for_more(self, timeout_s: float = 120.0) -> None:
         """Wait until something is acknowledged from now on."""
         before = self._output.stat().st_size
 

@@ -53,7 +53,7 @@ class Listening:
         self.acceptor.start()
 
     def connect(self, host: str = "127.0.0.1") -> socket.socket:
-        return socket.create_connection((host, self.acceptor.port), 5)
+        return socket.create_connection((host, self.acceptor.port), 60)
 
     @property
     def adopted(self) -> list[tuple[socket.socket, str, str]]:
@@ -184,7 +184,7 @@ OUT_OF_DESCRIPTORS = """
     except OSError:
         pass
     for client in clients[:2]:
-        client.settimeout(5)
+        client.settimeout(60)
         client.connect(("127.0.0.1", listener.acceptor.port))
         assert is_closed_by_peer(client)
     for each in taken:
@@ -219,7 +219,7 @@ MANY_DESCRIPTORS = """
 def run_alone(program: str) -> None:
     """Run it in a process of its own, whose limits it may change."""
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=200, check=False
     )
     assert (run.returncode, run.stdout.strip()) == (0, "good"), run.stderr
 

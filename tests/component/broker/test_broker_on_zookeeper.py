@@ -238,17 +238,17 @@ def test_a_topic_too_large_for_a_node_is_refused_to_its_asker_alone(
     tmp_path: Path, connect: str, tree: ZooKeeperRegistry
 ) -> None:
     with RunningBroker(tmp_path, settings(connect)) as running:
-        with RawClient(HOST, running.port) as client:
+        with RawClient(HOST, running.port, timeout_s=240) as client:
             topic = CreatableTopic(
                 name="huge", num_partitions=100_000, replication_factor=1, assignments=[], configs=[]
             )
-            (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
+            (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=200_000), 7).topics
             assert result.error_code == ErrorCode.INVALID_REQUEST
             assert "bytes are more than the 1048575" in result.error_message
             client.create_topic("small")
             growth = CreatePartitionsTopic(name="small", count=100_000, assignments=None)
             (result,) = client.ask(
-                CreatePartitionsRequest(topics=[growth], timeout_ms=30_000, validate_only=False), 2
+                CreatePartitionsRequest(topics=[growth], timeout_ms=200_000, validate_only=False), 2
             ).results
             assert result.error_code == ErrorCode.INVALID_REQUEST
             assert "bytes are more than the 1048575" in result.error_message

@@ -51,7 +51,7 @@ class Rig:
     def adopt(self) -> socket.socket:
         """A client whose other end the thread is given."""
         with socket.create_server((PEER, 0)) as listener:
-            client = socket.create_connection(listener.getsockname(), 5)
+            client = socket.create_connection(listener.getsockname(), 60)
             accepted, _ = listener.accept()
         accepted.setblocking(False)
         assert self.limits.take_place(LISTENER)

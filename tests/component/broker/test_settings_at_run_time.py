@@ -127,7 +127,7 @@ def test_a_limit_that_needs_the_clusters_default_holds_after_a_restart(running: 
     assert running.described()["max.connections.per.ip"] == ("0", Source.DYNAMIC_BROKER)
     assert answers(HOST, running.port)
     with socket.create_connection((HOST, running.port), SILENCE_S, ("127.0.0.2", 0)) as stranger:
-        stranger.settimeout(10)
+        stranger.settimeout(60)
         with contextlib.suppress(ConnectionResetError):
             assert stranger.recv(1) == b""
 

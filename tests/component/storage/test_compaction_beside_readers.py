@@ -7,6 +7,7 @@ from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.partition_log import PartitionLog
 from tests.support.compaction import compact, roll
 from tests.support.partition_logs import START_MS, Jobs, append_batch, open_log, read_all
+from tests.support.processes import wait_until
 
 
 def test_readers_see_every_live_key_at_any_time(tmp_path: Path) -> None:
@@ -44,6 +45,7 @@ def test_readers_see_every_live_key_at_any_time(tmp_path: Path) -> None:
             jobs.run_all()
             if failures:
                 break
+        wait_until(lambda: bool(reads or failures), 60, "nobody has read")
     finally:
         stop.set()
         reader.join()

@@ -212,7 +212,7 @@ def test_logs_without_recovery_points_are_recovered_by_several_threads(
         append(create_log(manager, "visits", partition, ID, is_new=True), b"kept")
     manager.close()
     (tmp_path / "a" / "recovery-point-offset-checkpoint").write_text("garbage")
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=60)
     load = PartitionLog.open
 
     def open_beside_the_other(*arguments: Any, **settings: Any) -> PartitionLog:

@@ -103,7 +103,7 @@ def test_offsets_are_found_by_time(
     partition = TopicPartition(topic, 0)
     producer = new_producer()
     for number in range(10):
-        producer.send(topic, b"x", timestamp_ms=FIRST_TIMESTAMP_MS + number * 1000).get(10)
+        producer.send(topic, b"x", timestamp_ms=FIRST_TIMESTAMP_MS + number * 1000).get(60)
 
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
         found = consumer.offsets_for_times({partition: FIRST_TIMESTAMP_MS + 3500})[partition]
@@ -119,7 +119,7 @@ def test_log_append_time_is_the_brokers(
     broker: RunningServer, admin: KafkaAdminClient, new_producer: NewProducer, topic: str
 ) -> None:
     _create(admin, topic, partitions=1, configs={"message.timestamp.type": "LogAppendTime"})
-    acknowledged = new_producer().send(topic, b"x", timestamp_ms=FIRST_TIMESTAMP_MS).get(10)
+    acknowledged = new_producer().send(topic, b"x", timestamp_ms=FIRST_TIMESTAMP_MS).get(60)
 
     (received,) = _read(broker, [TopicPartition(topic, 0)], 1)
 
@@ -151,7 +151,7 @@ def test_records_before_an_offset_are_deleted(
     partition = TopicPartition(topic, 0)
     producer = new_producer()
     for number in range(10):
-        producer.send(topic, b"%d" % number).get(10)
+        producer.send(topic, b"%d" % number).get(60)
 
     admin.delete_records({partition: 7})
 

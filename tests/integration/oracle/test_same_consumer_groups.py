@@ -67,7 +67,7 @@ def two_members_share(script: Script) -> None:
     script.group("two")
     script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
     script.beat("two", "a", 1)
-    script.beat("two", "a", 1, subscribed_topic_names=["t", "none"], rebalance_timeout_ms=5000, owned=ALL)
+    script.beat("two", "a", 1, subscribed_topic_names=["t", "none"], rebalance_timeout_ms=60_000, owned=ALL)
     script.beat("two", "a", 9)
     script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
     script.beat("two", "x", 1)

@@ -18,7 +18,7 @@ COMPLAINTS = ("mismatch", "non-consecutive", "corrupt", "invalid", "exception", 
 
 @pytest.mark.java
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.soak)])
 def test_kills_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
     dice = random.Random(kills)

@@ -88,7 +88,7 @@ def test_no_id_is_given_twice_however_many_threads_ask() -> None:
     got: list[int] = []
 
     def ask() -> None:
-        got.extend(ids.next_id().result(10) for _ in range(50))
+        got.extend(ids.next_id().result(60) for _ in range(50))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -19,7 +19,7 @@ def ended(directory: Path, script: str) -> KavkaProcess:
     """A broker whose process was this shell script, and is over."""
     broker = KavkaProcess(directory)
     broker._process = Process(["sh", "-c", script], directory / "kavka.log")
-    broker._process.wait(10)
+    broker._process.wait(60)
     return broker
 
 

@@ -55,12 +55,12 @@ def framed(body: bytes, correlation_id: int = CORRELATION_ID) -> bytes:
 def test_a_broker_is_ready_once_it_is_registered_with_a_controller(
     answering: Answering, answer: bytes, ready: bool
 ) -> None:
-    assert is_ready(*answering(answer), timeout_s=10) is ready
+    assert is_ready(*answering(answer), timeout_s=60) is ready
 
 
 @pytest.mark.parametrize(("code", "answered"), [(0, True), (35, False)])
 def test_an_answer_counts_unless_it_is_an_error(answering: Answering, code: int, answered: bool) -> None:
-    assert answers(*answering(framed(struct.pack(">hi", code, 0))), timeout_s=10) is answered
+    assert answers(*answering(framed(struct.pack(">hi", code, 0))), timeout_s=60) is answered
 
 
 def test_nobody_listening_is_neither_an_answer_nor_ready() -> None:
