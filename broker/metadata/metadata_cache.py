@@ -302,7 +302,7 @@ def _next_topics(
         if topic_id == ZERO_TOPIC_ID and before is not None:
             topic_id = before.topic_id
         if before is not None and before.topic_id not in (topic_id, ZERO_TOPIC_ID):
-            del names_by_id[before.topic_id]
+            _forget_id(names_by_id, before.topic_id, name)
             before = None
         rows = _merged_rows(before, states, shared)
         if rows:
@@ -311,8 +311,14 @@ def _next_topics(
                 names_by_id[topic_id] = name
         else:
             topics.pop(name, None)
-            names_by_id.pop(topic_id, None)
+            _forget_id(names_by_id, topic_id, name)
     return topics, names_by_id
+
+
+def _forget_id(names_by_id: dict[bytes, str], topic_id: bytes, name: str) -> None:
+    """Unless it is another topic's as well: Kafka's controllers tell of copies that somebody made of a topic's node."""
+    if names_by_id.get(topic_id) == name:
+        del names_by_id[topic_id]
 
 
 def _merged_rows(

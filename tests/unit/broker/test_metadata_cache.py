@@ -71,6 +71,22 @@ def test_a_topic_goes_with_its_last_partition(cache: MetadataCache) -> None:
     assert topic_id_of("visits") not in cache.current.names_by_id
 
 
+def test_what_becomes_of_a_copy_of_a_topic_with_its_id_is_taken_in(cache: MetadataCache) -> None:
+    """Kafka's controllers tell of two topics with one id, where somebody has copied a topic's node by hand."""
+    copy = update_metadata({"a-copy": [1]})
+    copy.topic_states[0].topic_id = topic_id_of("visits")
+    cache.apply(copy)
+    copy.topic_states[0].partition_states[0].leader = -2
+    cache.apply(copy)
+    assert set(cache.current.topics) == {"visits", "clicks"}
+    again = update_metadata({"visits": [1]})
+    again.topic_states[0].topic_id = b"\7" * 16
+
+    cache.apply(again)
+
+    assert cache.current.names_by_id == {b"\7" * 16: "visits", topic_id_of("clicks"): "clicks"}
+
+
 def test_a_topic_made_again_replaces_the_old_one_of_its_name(cache: MetadataCache) -> None:
     again = update_metadata({"visits": [1]})
     again.topic_states[0].topic_id = b"\7" * 16
