@@ -151,7 +151,8 @@ class Term:
     def _unclean_topics(self, topics: Collection[str]) -> set[str]:
         default = "true" if self._settings.current.unclean_leader_election_enable else "false"
         configs = self.store.topic_configs(topics)
-        return {topic for topic in topics if configs[topic].get(UNCLEAN_ELECTION, default) == "true"}
+        # Kafka takes it in any case, and writes it as it was given.
+        return {topic for topic in topics if configs[topic].get(UNCLEAN_ELECTION, default).strip().lower() == "true"}
 
     def _on_answer(self, answer: Answer) -> None:
         self._answers.append(answer)

@@ -127,14 +127,14 @@ def strand(stage: Stage, controller: Controller) -> None:
     assert (stage.state().leader, stage.state().isr) == (-1, (1,))
 
 
-@pytest.mark.parametrize("by_topic", [True, False])
-def test_switching_unclean_elections_on_acts_at_once(stage: Stage, controller: Controller, by_topic: bool) -> None:
+@pytest.mark.parametrize("by_topic", ["true", " TRUE", ""])
+def test_switching_unclean_elections_on_acts_at_once(stage: Stage, controller: Controller, by_topic: str) -> None:
     strand(stage, controller)
     controller.settings_changed()
     stage.settle(controller)
     assert stage.state().leader == -1
     if by_topic:
-        wait(controller.alter_configs(ConfigEntity.topic("t"), {"unclean.leader.election.enable": "true"}))
+        wait(controller.alter_configs(ConfigEntity.topic("t"), {"unclean.leader.election.enable": by_topic}))
     else:
         stage.settings.unclean_leader_election_enable = True
     controller.settings_changed()
