@@ -19,6 +19,7 @@ from tests.chaos.recreator import Recreator
 from tests.chaos.stage import Stage
 from tests.chaos.transactors import Copier, Transactor
 from tests.support.processes import wait_until
+from tests.support.wire import codes_of
 
 PARTITIONS: Final = 3
 ORDERS, NOTES, MOVED, BOOKS, COPIES, AGAIN = "orders", "notes", "moved", "books", "copies", "again"
@@ -41,12 +42,22 @@ def create_topics(stage: Stage) -> None:
             name=topic, num_partitions=PARTITIONS, replication_factor=factor, assignments=[], configs=[config]
         )
         request = CreateTopicsRequest(topics=[new], timeout_ms=30_000)
-        (answer,) = stage.ask(stage.controller(), request, CREATE_VERSION, 40.0).topics
-        # On a busy machine it may be made later than it is waited for.
-        if answer.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
-            raise RuntimeError(f"{topic} is not made: {answer}")
+        told: list[object] = []
+        wait_until(partial(_is_made, stage, request, told), PROGRESS_S, partial("not made: {0}".format, told))
     wait_until(lambda: len(stage.partitions()) >= len(PLACES), PROGRESS_S, "topics are not known")
     stage.wait_until_well(PROGRESS_S)
+
+
+def _is_made(stage: Stage, request: CreateTopicsRequest, told: list[object]) -> bool:
+    """Have it made. On a busy machine another controller may be elected, a broker lose its session, or it be made later
+    than it was waited for: then it is there already.
+    """
+    try:
+        told[:] = [stage.ask(stage.controller(), request, CREATE_VERSION, 40.0)]
+    except (OSError, KeyError) as failure:
+        told[:] = [failure]
+        return False
+    return codes_of(told[0]) <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
 class ClientFailureError(Exception):

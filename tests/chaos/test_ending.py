@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 ZOOKEEPERS_AND_BROKERS = 6
 START_S = 300.0
-END_S = 60.0
+END_S = 150.0
 # As a shell has what it starts in the background.
 IGNORING_SIGINT = "trap '' INT; exec \"$@\""
 

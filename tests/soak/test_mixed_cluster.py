@@ -11,7 +11,7 @@ import pytest
 from tests.support.exact_copies import SOURCE, TARGET, ExactCopies
 from tests.support.mixed_chores import begin_to_delete, do_chores, wait_until_deleted
 from tests.support.numbered_producer import PARTITIONS
-from tests.support.process_cluster import INTERNAL, SESSION_MS, TIMEOUT_S, ProcessCluster
+from tests.support.process_cluster import INTERNAL, TIMEOUT_S, ProcessCluster
 from tests.support.processes import let_pass, wait_until
 from tests.support.zookeeper_process import ZooKeeperProcess
 
@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.java, pytest.mark.timeout(0)]
 IDS = (1, 2, 3)
 COPIED = (SOURCE, TARGET)
 ALL = (*COPIED, *INTERNAL)
+AWAY_S = 20.0
 
 
 def seconds() -> float:
@@ -66,8 +67,8 @@ class Fate:
             self.cluster.lead([topic], self.dice.choice(IDS))
 
     def is_killed(self, broker_id: int) -> None:
-        self.cluster.kill(broker_id)
-        let_pass(self.dice.uniform(0, 2 * SESSION_MS / 1000))
+        self.cluster.kill(broker_id, lingers=self.dice.random() < 0.5)
+        let_pass(self.dice.uniform(0, AWAY_S))
         self.cluster.start(broker_id)
 
     def is_killed_as_leader(self, broker_id: int) -> None:
@@ -80,7 +81,9 @@ class Fate:
 
     def stands_still(self, broker_id: int) -> None:
         with self.cluster.frozen(broker_id):
-            let_pass(self.dice.uniform(0, 2 * SESSION_MS / 1000))
+            if self.dice.random() < 0.5:
+                self.cluster.end_session(broker_id)
+            let_pass(self.dice.uniform(0, AWAY_S))
         self.cluster.wait_for_brokers()
 
     def is_emptied(self, broker_id: int) -> None:

@@ -7,6 +7,7 @@ the copier's committed offsets are read all the time.
 import sys
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.records.batch import iter_records
 from kavka.protocol.records.header import iter_batch_headers
@@ -74,11 +76,14 @@ class ExactCopies:
         """
         sent = self._producer.finish()
         assert self._producer.errors() == []
-        source = {index: written(self._bootstrap, index) for index in range(PARTITIONS)}
+        source = {
+            index: written(self._bootstrap, index, self._producer.acknowledged_end(index))
+            for index in range(PARTITIONS)
+        }
         self._wait_for_all({index: len(rows) for index, rows in source.items()})
         self._stack.close()
         assert self._offsets.went_back == []
-        copied = read_committed(self._bootstrap)
+        copied = read_committed(self._bootstrap, {index: len(rows) for index, rows in source.items()})
         different = 0
         for index, rows in source.items():
             assert len(set(rows)) == len(rows), f"doubled in partition {index}"
@@ -148,20 +153,36 @@ class Row(NamedTuple):
     producer_epoch: int
 
 
-def written(bootstrap: str, index: int) -> list[Row]:
-    """All records of one of the source's partitions."""
+def written(bootstrap: str, index: int, end: int) -> list[Row]:
+    """All records of one of the source's partitions, once those below offset `end` are to be seen."""
+    rows: list[Row] = []
+    wait_until(
+        partial(_read_on, bootstrap, index, end, rows),
+        TIMEOUT_S,
+        lambda: f"partition {index} ends at {len(rows)} instead of {end}",
+    )
+    return rows
+
+
+def _read_on(bootstrap: str, index: int, end: int, rows: list[Row]) -> bool:
+    """Whether its leader, as a broker knows it, shows nothing more, and all below `end`."""
     host, _, port = bootstrap.partition(",")[0].rpartition(":")
     with Wire(host, int(port)) as wire:
         told = wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name=SOURCE)]), 8)
-    leader = next(each.leader_id for each in told.topics[0].partitions if each.partition_index == index)
-    rows: list[Row] = []
-    with Wire(*next((each.host, each.port) for each in told.brokers if each.node_id == leader)) as wire:
+    leaders = {each.partition_index: each.leader_id for each in told.topics[0].partitions}
+    addresses = [(each.host, each.port) for each in told.brokers if each.node_id == leaders.get(index)]
+    if not addresses:
+        return False
+    with Wire(*addresses[0]) as wire:
         while True:
             (answer,) = wire.ask(fetch_request(SOURCE, len(rows), partition=index), FETCH_VERSION).responses
-            data = bytes(answer.partitions[0].records or b"")
-            assert answer.partitions[0].error_code == 0
+            code, data = answer.partitions[0].error_code, bytes(answer.partitions[0].records or b"")
+            if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                # Its leader has just changed.
+                return False
+            assert code == ErrorCode.NONE, answer
             if not data:
-                return rows
+                return len(rows) >= end
             for position, header in iter_batch_headers(data, allow_truncated_tail=True):
                 for record in iter_records(data, position):
                     if record.offset >= len(rows):
@@ -169,25 +190,38 @@ def written(bootstrap: str, index: int) -> list[Row]:
                         rows.append(Row(value, header.producer_id, header.producer_epoch))
 
 
-def read_committed(bootstrap: str) -> dict[int, list[str]]:
-    """By partition: the values of all copies that were committed."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed", "log_level": 2}
-    )
+def read_committed(bootstrap: str, counts: Mapping[int, int]) -> dict[int, list[str]]:
+    """By partition: the values of all copies that were committed, once there are so many."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "log_level": 2}
+    # Whoever reads what is committed is told that the end lies before the markers that are still on their way.
+    ends = Consumer({**settings, "isolation.level": "read_uncommitted"})
+    consumer = Consumer({**settings, "isolation.level": "read_committed"})
     found: dict[int, list[str]] = {}
-    for index in range(PARTITIONS):
+    for index, count in counts.items():
         values = found[index] = []
-        end = wait_until(partial(_end_of, consumer, index), TIMEOUT_S, f"partition {index} has no end")
+        end = wait_until(partial(_end_of, ends, index), TIMEOUT_S, f"partition {index} has no end") if count else 0
         consumer.assign([TopicPartition(TARGET, index, 0)])
-        position = 0
-        while position < end:
-            for message in consumer.consume(500, 0.2):
-                assert message.error() is None, message.error()
-                values.append((message.value() or b"").decode())
-            (reached,) = consumer.position([TopicPartition(TARGET, index)])
-            position = max(position, reached.offset)
+        wait_until(
+            partial(_take, consumer, index, values, count, end),
+            TIMEOUT_S,
+            partial(_tell_of_missing, index, values, count),
+        )
     consumer.close()
+    ends.close()
     return found
+
+
+def _take(consumer: Consumer, index: int, values: list[str], count: int, end: int) -> bool:
+    """Whether all is read: so many, and all below `end`."""
+    for message in consumer.consume(500, 0.2):
+        assert message.error() is None, message.error()
+        values.append((message.value() or b"").decode())
+    (reached,) = consumer.position([TopicPartition(TARGET, index)])
+    return len(values) >= count and max(reached.offset, 0) >= end
+
+
+def _tell_of_missing(index: int, values: list[str], count: int) -> str:
+    return f"{len(values)} of {count} copies are committed in partition {index}"
 
 
 def _end_of(consumer: Consumer, index: int) -> int | None:

@@ -10,11 +10,11 @@ from types import TracebackType
 from tests.support import maven
 from tests.support.processes import Process, ProcessDiedError, free_port, wait_until
 from tests.support.server import RunningServer
-from tests.support.zookeeper_process import QUICK_JVM, ZooKeeperProcess, ask_zookeeper
+from tests.support.zookeeper_process import QUICK_JVM, ZooKeeperProcess, ephemeral_nodes
 
 START_TIMEOUT_S = 150.0
 SESSION_TIMEOUT_MS = 10_000
-"""The longest that the ZooKeeper beside it gives."""
+"""A start after a kill waits for the end of the old session, so that it is no longer than a busy machine needs."""
 CLUSTER_ID = "a2F2a2EtdGVzdC1jbHVzdA"
 # What bin/kafka-run-class.sh passes.
 KAFKAS_JVM = (
@@ -168,7 +168,8 @@ class ZooKeeperKafka(KafkaProcess):
         self._zookeeper.stop()
 
     def _is_unregistered(self) -> bool:
-        return b"/brokers/ids/1" not in ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump")
+        nodes = ephemeral_nodes(self._zookeeper)
+        return nodes is not None and b"/brokers/ids/1" not in nodes
 
 
 class JoiningKafka(KafkaProcess):
@@ -199,10 +200,10 @@ class JoiningKafka(KafkaProcess):
         return {
             "broker.id": str(self.broker_id),
             "zookeeper.connect": self._zookeeper.bootstrap + self._root,
-            "zookeeper.session.timeout.ms": "10000",
+            "zookeeper.session.timeout.ms": "30000",
             **super().settings(),
         }
 
     def _is_unregistered(self) -> bool:
-        nodes = ask_zookeeper(self._zookeeper.host, self._zookeeper.port, b"dump").split()
-        return f"{self._root}/brokers/ids/{self.broker_id}".encode() not in nodes
+        nodes = ephemeral_nodes(self._zookeeper)
+        return nodes is not None and f"{self._root}/brokers/ids/{self.broker_id}".encode() not in nodes

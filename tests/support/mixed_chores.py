@@ -29,7 +29,7 @@ def do_chores(cluster: ProcessCluster, name: str, first: int) -> None:
 def _write_and_cut(cluster: ProcessCluster, name: str, leader: int) -> None:
     with cluster.client(leader) as client:
         for number in range(RECORDS):
-            assert client.produce(name, b"%d" % number, acks=-1).error_code == ErrorCode.NONE
+            assert client.produce(name, b"%d" % number, acks=-1, timeout_ms=60_000).error_code == ErrorCode.NONE
         asked = DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=0, offset=DELETED)])
         # Answered when all replicas have cut.
         (answer,) = client.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=60_000), 2).topics
@@ -93,7 +93,12 @@ def wait_until_deleted(cluster: ProcessCluster, name: str) -> None:
 def _create_by_asking(cluster: ProcessCluster, name: str, broker_id: int) -> None:
     """As a client's Metadata request has it made; where nobody is the controller for it, it goes by ZooKeeper."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
-    cluster.ask(broker_id, request, 8)
+
+    def is_known() -> bool:
+        cluster.ask(broker_id, request, 8)
+        return bool(cluster.told(name, broker_id))
+
+    wait_until(is_known, TIMEOUT_S, f"{name} is not made")
     cluster.wait_in_sync(name)
     delete(cluster, name)
 

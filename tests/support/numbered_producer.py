@@ -59,7 +59,9 @@ def _confluent(bootstrap: str, topic: str) -> tuple[Any, Callable[[], object], C
 
     def send(partition: int, number: int, value: bytes) -> None:
         def delivered(error: Any, message: Any) -> None:
-            _report(error, partition, number, message.offset())
+            offset = message.offset()
+            # None: a duplicate, of which the broker does not remember any more where it lies.
+            _report(error, partition, number, -1 if offset is None else offset)
 
         while True:
             try:

@@ -23,16 +23,18 @@ from kavka.protocol.messages.create_topics import CreatableReplicaAssignment, Cr
 from kavka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from kavka.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kavka.protocol.schema import Request
 from tests.support.kafka_process import JoiningKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
-from tests.support.registries import new_root
-from tests.support.wire import RawClient
+from tests.support.registries import end_session_behind, new_root
+from tests.support.wire import RawClient, codes_of, read_values
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 NOBODY: Final = -1
 TIMEOUT_S: Final = 120.0
-SESSION_MS: Final = 10_000
+SESSION_MS: Final = 30_000
+"""No session is to end by itself on a starved machine; those that must are ended (`ProcessCluster.end_session`)."""
 INTERNAL: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
@@ -51,6 +53,18 @@ SETTINGS: Final = {
 }
 Broker: TypeAlias = JoiningKafka | KavkaProcess
 TopicPartition: TypeAlias = tuple[str, int]
+NOT_YET: Final = frozenset(
+    {
+        # Another one is being elected, or was.
+        ErrorCode.NOT_CONTROLLER,
+        # A broker that has just come is not known to the controller.
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+"""What a controller answers while it cannot do yet what it is asked for."""
 
 
 class Told(NamedTuple):
@@ -77,6 +91,7 @@ class ProcessCluster:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         root = new_root()
+        self._zookeeper, self._root = zookeeper, root
         common = {**SETTINGS, **(settings or {})}
         joined = {"zookeeper.connect": zookeeper.bootstrap + root}
         self.brokers: dict[int, Broker] = {
@@ -114,10 +129,16 @@ class ProcessCluster:
 
     # Brokers that come and go
 
-    def kill(self, broker_id: int) -> None:
-        """kill -9."""
+    def kill(self, broker_id: int, *, lingers: bool = False) -> None:
+        """kill -9; its session ends at once, unless it `lingers` for its time."""
         self.running.remove(broker_id)
         self.brokers[broker_id].kill()
+        if not lingers:
+            self.end_session(broker_id)
+
+    def end_session(self, broker_id: int) -> None:
+        """Let its session with ZooKeeper have run out; it may be dead, stand still, or be well."""
+        end_session_behind(f"{self._root}/brokers/ids/{broker_id}", self._zookeeper.bootstrap)
 
     def stop(self, broker_id: int) -> None:
         """In order, by SIGTERM."""
@@ -142,10 +163,15 @@ class ProcessCluster:
                 os.kill(self.brokers[broker_id].process.pid, signal.SIGCONT)
 
     @contextmanager
-    def without(self, broker_id: int) -> Iterator[None]:
-        """Let one stand still for longer than its session, until the others have seen it go."""
+    def without(self, broker_id: int, *, lingers: bool = False) -> Iterator[None]:
+        """Let one stand still until its session is over, and the others have seen it go.
+
+        The session is ended at once, unless it `lingers` for its time.
+        """
         with self.frozen(broker_id):
             self.running.remove(broker_id)
+            if not lingers:
+                self.end_session(broker_id)
             self.wait_for_brokers()
             yield
         self.running.add(broker_id)
@@ -200,7 +226,37 @@ class ProcessCluster:
         return RawClient(broker.host, broker.port, timeout_s=TIMEOUT_S)
 
     def ask_controller(self, request: Any, version: int) -> Any:
-        return self.ask(self.controller_id, request, version)
+        """Asks again while it says NOT_CONTROLLER, and cannot have done anything."""
+
+        def asked() -> tuple[Any] | None:
+            controller_id = self.controller_id
+            answer = self.ask(controller_id, request, version) if controller_id in self.running else None
+            return None if answer is None or ErrorCode.NOT_CONTROLLER in codes_of(answer) else (answer,)
+
+        return wait_until(asked, TIMEOUT_S, lambda: f"nobody controls; in ZooKeeper it is {self.controller_id}")[0]
+
+    def _have_done(self, request: Request, version: int, *done: ErrorCode) -> None:
+        """Have the controller do it, again while it cannot yet: until it says NONE of all, or that it is `done`."""
+        wanted = {ErrorCode.NONE, *done}
+        answers: list[Any] = []
+
+        def is_done() -> bool:
+            answers[:] = [self.ask_controller(request, version)]
+            found = codes_of(answers[0])
+            assert found <= wanted | NOT_YET, answers[0]
+            return found <= wanted
+
+        wait_until(is_done, TIMEOUT_S, lambda: f"not done: {answers}")
+
+    # Records
+
+    def values(self, topic: str, broker_id: int, count: int) -> list[bytes | None]:
+        """All that its leader shows of partition 0, once it shows so many.
+
+        Whoever has just begun to lead shows what is acknowledged when its followers have fetched: not at once.
+        """
+        with self.client(broker_id) as client:
+            return read_values(client, topic, end=count)
 
     def told(self, topic: str, broker_id: int | None = None) -> dict[int, Told]:
         """By partition; empty if the topic is not known there."""
@@ -243,8 +299,9 @@ class ProcessCluster:
         """A topic on these brokers, led by the first."""
         placed = [CreatableReplicaAssignment(partition_index=index, broker_ids=replicas) for index in range(partitions)]
         new = CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=placed, configs=[])
-        (answer,) = self.ask_controller(CreateTopicsRequest(topics=[new], timeout_ms=60_000), 5).topics
-        assert answer.error_code == ErrorCode.NONE, answer
+        assert topic not in self._tree.retry(self._tree.get_children, "/brokers/topics")
+        # It is there already if it was made later than it was waited for.
+        self._have_done(CreateTopicsRequest(topics=[new], timeout_ms=60_000), 5, ErrorCode.TOPIC_ALREADY_EXISTS)
         self.wait_in_sync(topic)
 
     def place(self, topics: Sequence[str], replicas: Sequence[int]) -> None:
@@ -258,21 +315,23 @@ class ProcessCluster:
         moved = [
             ReassignableTopic(
                 name=name,
-                partitions=[ReassignablePartition(partition_index=each, replicas=wanted) for each in self.told(name)],
+                partitions=[
+                    ReassignablePartition(partition_index=each, replicas=wanted) for each in self._partitions(name)
+                ],
             )
             for name in topics
         ]
-        answer = self.ask_controller(AlterPartitionReassignmentsRequest(topics=moved), 0)
-        codes = {part.error_code for topic in answer.responses for part in topic.partitions}
-        allowed = {ErrorCode.NONE} if wanted is not None else {ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
-        assert {answer.error_code, *codes} <= allowed, answer
+        done = [ErrorCode.NO_REASSIGNMENT_IN_PROGRESS] if wanted is None else []
+        self._have_done(AlterPartitionReassignmentsRequest(topics=moved), 0, *done)
 
     def wait_until_placed(self, topics: Sequence[str], replicas: Sequence[int]) -> None:
         """Until they are there, and in sync; then the first one leads."""
         self.wait_until_settled()
         self.wait_for(topics, lambda told: told.replicas == tuple(replicas), f"not all is on {replicas}")
         self.wait_in_sync(*topics)
-        self._elect({name: list(self.told(name)) for name in topics})
+        elected = [TopicPartitions(topic=name, partitions=self._partitions(name)) for name in topics]
+        request = ElectLeadersRequest(topic_partitions=elected, timeout_ms=60_000)
+        self._have_done(request, 2, ErrorCode.ELECTION_NOT_NEEDED)
         self.wait_for(topics, lambda told: told.leader == replicas[0], f"not all is led by {replicas[0]}")
 
     def wait_until_settled(self) -> None:
@@ -309,11 +368,9 @@ class ProcessCluster:
         files = sorted((self.brokers[broker_id].log_dir / folder).glob("*.log"))
         return b"".join(file.read_bytes() for file in files)
 
-    def _elect(self, partitions: Mapping[str, list[int]]) -> None:
-        asked = [TopicPartitions(topic=name, partitions=indexes) for name, indexes in partitions.items()]
-        answer = self.ask_controller(ElectLeadersRequest(topic_partitions=asked, timeout_ms=60_000), 2)
-        codes = {each.error_code for topic in answer.replica_election_results for each in topic.partition_result}
-        assert {answer.error_code, *codes} <= {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}, answer
+    def _partitions(self, topic: str) -> list[int]:
+        """Of a topic that is there, which a broker may not have heard of that has just come."""
+        return sorted(wait_until(lambda: self.told(topic), TIMEOUT_S, f"{topic} is not known"))
 
     def _ordered(self, first: int) -> list[int]:
         return [first, *sorted(self.brokers.keys() - {first})]

@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 Value = TypeVar("Value")
 
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-STOP_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 120.0
 UNGIVEN_PORTS = (12_000, 32_000)
 
 

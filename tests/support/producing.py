@@ -13,6 +13,7 @@ from tests.support.processes import wait_until
 from tests.support.wire import Wire, read_values
 
 END_TIMEOUT_S = 200.0
+MORE_TIMEOUT_S = 120.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -29,7 +30,7 @@ class Producing:
                 command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints
             )
 
-    def wait_for_more(self, timeout_s: float = 120.0) -> None:
+    def wait_for_more(self, timeout_s: float = MORE_TIMEOUT_S) -> None:
         """Wait until something is acknowledged from now on."""
         before = self._output.stat().st_size
 
@@ -60,6 +61,12 @@ class Producing:
                 found[partition][number] = offset
         return found
 
+    def acknowledged_end(self, partition: int) -> int:
+        """The offset behind the last message that was acknowledged: to be seen by readers, sooner or later."""
+        acknowledged = self.acknowledged()[partition]
+        # The numbers count, too: it is not always told where a duplicate lies.
+        return max([*acknowledged, *acknowledged.values()], default=-1) + 1
+
     def errors(self) -> list[str]:
         return [line for line in self._output.read_text().splitlines() if line.startswith("ERROR")]
 
@@ -89,7 +96,8 @@ def assert_nothing_lost_or_doubled(host: str, port: int, topic: str, producers: 
     total = 0
     with Wire(host, port) as wire:
         for partition in range(PARTITIONS):
-            values = read_values(wire, topic, partition=partition)
+            end = max((producer.acknowledged_end(partition) for producer in producers), default=0)
+            values = read_values(wire, topic, partition=partition, end=end)
             total += len(values)
             numbers: dict[str, list[int]] = defaultdict(list)
             offsets: dict[str, dict[int, int]] = defaultdict(dict)

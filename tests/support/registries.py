@@ -16,6 +16,9 @@ BOTH = ["embedded", pytest.param("zookeeper", marks=[pytest.mark.integration, py
 """For the `params` of a fixture: tests then run over each kind."""
 CONNECTION_TIMEOUT_MS = 60_000
 CLOSE_SESSION = -11
+ZOOKEEPERS_SECRET = 0xB3415C00
+RANDOM_FACTOR, RANDOM_ADDEND, RANDOM_MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
+"""java.util.Random's."""
 _roots = itertools.count(1)
 
 
@@ -59,11 +62,39 @@ def client_of(registry: ZooKeeperRegistry) -> KazooClient:
 
 
 def expire_session(registry: ZooKeeperRegistry, bootstrap: str) -> None:
-    """End a registry's session, as ZooKeeper does when it has heard nothing for too long.
-
-    In one breath with connecting to it: the registry, whose connection ZooKeeper closes then, connects to it as well.
-    """
+    """End a registry's session, as ZooKeeper does when it has heard nothing for too long."""
     session_id, password = client_of(registry).client_id
+    close_session(bootstrap, session_id, password)
+
+
+def end_session_behind(path: str, bootstrap: str) -> None:
+    """End the session that an ephemeral node belongs to, whoever has it: at once, as if its time had run out.
+
+    Nothing happens where there is no such node.
+    """
+    client = KazooClient(bootstrap)
+    client.start(CONNECTION_TIMEOUT_MS / 1000)
+    try:
+        found = client.retry(client.exists, path)
+    finally:
+        client.stop()
+        client.close()
+    if found is not None:
+        close_session(bootstrap, found.ephemeralOwner, password_of(found.ephemeralOwner))
+
+
+def password_of(session_id: int) -> bytes:
+    """As ZooKeeperServer.generatePasswd makes it of the id: the first bytes of a java.util.Random."""
+    state = (session_id ^ ZOOKEEPERS_SECRET ^ RANDOM_FACTOR) & RANDOM_MASK
+    password = b""
+    for _ in range(4):
+        state = (state * RANDOM_FACTOR + RANDOM_ADDEND) & RANDOM_MASK
+        password += (state >> 16).to_bytes(4, "little")
+    return password
+
+
+def close_session(bootstrap: str, session_id: int, password: bytes) -> None:
+    """In one breath with connecting to it: its owner, who loses its connection by that, connects to it again."""
     host, _, port = bootstrap.rpartition(":")
     connect = struct.pack(">iqiqi16s?", 0, 0, 10_000, session_id, 16, password, False)
     close = struct.pack(">ii", 1, CLOSE_SESSION)

@@ -1,6 +1,7 @@
 """Three Kavka brokers on one ZooKeeper, each a process with two log directories, as Kafka's own tools see them."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from tests.support.java_tools import JavaTools
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
+from tests.support.registries import end_session_behind
 from tests.support.wire import Wire
 
 PACKAGE: Final = "org.apache.kafka.tools"
@@ -21,11 +23,15 @@ TIMEOUT_S: Final = 120.0
 
 
 class ToolCluster:
-    """Three brokers, each a process with two log directories, and Kafka's tools, in one JVM."""
+    """Three brokers, each a process with two log directories, and Kafka's tools, in one JVM.
 
-    def __init__(self, brokers: dict[int, KavkaProcess], tools: JavaTools) -> None:
+    `zookeeper` is the brokers' connect string, with their root path.
+    """
+
+    def __init__(self, brokers: dict[int, KavkaProcess], tools: JavaTools, zookeeper: str) -> None:
         self.brokers = brokers
         self._tools = tools
+        self._zookeeper, _, self._root = zookeeper.partition("/")
         self._dead: set[int] = set()
 
     @property
@@ -42,10 +48,13 @@ class ToolCluster:
         self.wait_for(topic, [[int(each) for each in part.split(":")] for part in assignment.split(",")])
 
     def fill(self, topic: str, partitions: int, count: int, size_bytes: int = 1000) -> None:
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap.split(","), acks="all", retries=1000)
-        for number in range(count):
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap.split(","), acks="all")
+        sent = [
             producer.send(topic, b"%d" % number * (size_bytes // 4), partition=number % partitions)
-        producer.flush(TIMEOUT_S)
+            for number in range(count)
+        ]
+        for each in sent:
+            each.get(TIMEOUT_S)
         producer.close()
 
     def partitions(self, topic: str) -> dict[int, Any]:
@@ -85,6 +94,20 @@ class ToolCluster:
 
         self._wait_for_all(topic, is_so, f"is not on {replicas}, led by {leaders}")
 
+    def wait_for_replicas(self, topic: str, *replicas: set[int]) -> None:
+        """Until the partitions are on these brokers, in whatever order, and all are in sync."""
+        self._wait_for_all(
+            topic,
+            lambda known: (
+                [
+                    {*known[index].replica_nodes} == wanted == {*known[index].isr_nodes}
+                    for index, wanted in enumerate(replicas)
+                ]
+                == [True] * len(known)
+            ),
+            f"is not on {replicas}",
+        )
+
     def wait_for_leaders(self, topic: str, *, other_than: int) -> None:
         self._wait_for_all(
             topic,
@@ -99,13 +122,27 @@ class ToolCluster:
             "is not in sync",
         )
 
+    def wait_for_brokers(self) -> None:
+        """Until each that lives knows those that live, and no others, and their controller."""
+        living = {broker_id for broker_id in self.brokers if broker_id not in self._dead}
+
+        def all_known() -> bool:
+            told = [self._told(broker) for broker in self._living()]
+            return all(each.controller_id in living == {known.node_id for known in each.brokers} for each in told)
+
+        wait_until(all_known, TIMEOUT_S, lambda: f"{living} do not know each other")
+
     def kill(self, broker_id: int) -> None:
+        """kill -9; its session ends at once."""
         self._dead.add(broker_id)
         self.brokers[broker_id].kill()
+        end_session_behind(f"/{self._root}/brokers/ids/{broker_id}", self._zookeeper)
 
     def start(self, broker_id: int) -> None:
+        """Start one that was killed, and wait until all know each other."""
         self.brokers[broker_id].start()
         self._dead.discard(broker_id)
+        self.wait_for_brokers()
 
     def start_the_dead(self) -> None:
         """So that a test which fails between `kill` and `start` leaves three brokers to the next."""
@@ -142,6 +179,26 @@ class ToolCluster:
 
         wait_until(is_so, TIMEOUT_S, lambda: f"{self.directories(topic)}, not {wanted}")
 
-    def verify(self, file: Path, *arguments: str) -> str:
-        """What ReassignPartitionsCommand says of a reassignment."""
-        return self.run(REASSIGN, "--verify", "--reassignment-json-file", file, *arguments)
+    def verify(self, file: Path) -> str:
+        """What ReassignPartitionsCommand says of a reassignment, once it says that nothing of it is in progress.
+
+        Brokers tell of new replicas before the controller is done with the move.
+        """
+        said: list[str] = []
+
+        def is_over() -> bool:
+            said[:] = [self.run(REASSIGN, "--verify", "--reassignment-json-file", file)]
+            return "is still in progress" not in said[0]
+
+        wait_until(is_over, TIMEOUT_S, lambda: said[0])
+        return said[0]
+
+    def wait_until_shown(self, pattern: str, tool: str, *arguments: str | Path) -> None:
+        """Until a tool prints what matches: it asks whichever broker, which may not have heard of a change yet."""
+        said: list[str] = []
+
+        def is_shown() -> bool:
+            said[:] = [self.run(tool, *arguments)]
+            return re.search(pattern, said[0]) is not None
+
+        wait_until(is_shown, TIMEOUT_S, lambda: f"no {pattern!r} in:\n{said[0]}")

@@ -26,10 +26,12 @@ from kavka.protocol.records.batch import iter_records
 from kavka.protocol.records.builder import build_batch
 from kavka.protocol.records.header import iter_batch_headers
 from kavka.protocol.records.record import Record
-from kavka.protocol.schema import Request, schema_of
+from kavka.protocol.schema import Request, Struct, schema_of
 
 SIZE = struct.Struct(">i")
 TIMEOUT_S = 60.0
+VISIBLE_TIMEOUT_S = 60.0
+MISSING_WAIT_MS = 500
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -278,6 +280,19 @@ def batch_of(values: Iterable[bytes], *, timestamp_ms: int, key: bytes | None = 
     return build_batch([Record(0, timestamp_ms, key, value, ()) for value in values], codec=codec)
 
 
+def codes_of(answer: object) -> set[int]:
+    """All error codes in an answer: its own, those of its topics, and of their partitions."""
+    found: set[int] = set()
+    parts = [answer]
+    while parts:
+        for name, value in vars(parts.pop()).items():
+            if name == "error_code":
+                found.add(value)
+            elif isinstance(value, list):
+                parts += [each for each in value if isinstance(each, Struct)]
+    return found
+
+
 def create_topic(wire: Wire, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
     """Create a topic of one replica; fails the test if the broker refuses."""
     rows = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
@@ -292,14 +307,26 @@ def produce(wire: Wire, topic: str, batch: bytes, *, partition: int = 0, acks: i
     return answer.responses[0].partition_responses[0]
 
 
-def read_values(wire: Wire, topic: str, *, partition: int = 0, offset: int = 0) -> list[bytes | None]:
-    """The values of all records from `offset` on, which must follow each other without a gap."""
+def read_values(
+    wire: Wire, topic: str, *, partition: int = 0, offset: int = 0, end: int = 0, timeout_s: float = VISIBLE_TIMEOUT_S
+) -> list[bytes | None]:
+    """The values of all records from `offset` on, which must follow each other without a gap.
+
+    `end`: up to where there must be some. Who has begun to lead shows what was acknowledged only when followers have
+    fetched from it, so that this is waited for. Raises TimeoutError.
+    """
     values: list[bytes | None] = []
+    deadline = time.monotonic() + timeout_s
     while True:
-        answer = wire.ask(fetch_request(topic, offset, partition=partition), FETCH_VERSION)
+        wait_ms = MISSING_WAIT_MS if offset < end else 0
+        answer = wire.ask(fetch_request(topic, offset, partition=partition, max_wait_ms=wait_ms), FETCH_VERSION)
         (data,) = answer.responses[0].partitions
         assert data.error_code == 0, data
         found = [record for record in _records(bytes(data.records or b"")) if record.offset >= offset]
+        if not found and offset < end:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topic}-{partition} ends at {data.high_watermark} instead of {end}")
+            continue
         if not found:
             assert offset == data.high_watermark
             return values

@@ -32,7 +32,7 @@ def addresses(cluster: RunningCluster) -> list[str]:
 
 def produce(cluster: RunningCluster, first: int, count: int) -> None:
     """Numbered records, each acknowledged by all that are in sync."""
-    producer = KafkaProducer(bootstrap_servers=addresses(cluster), acks="all", retries=100, retry_backoff_ms=100)
+    producer = KafkaProducer(bootstrap_servers=addresses(cluster), acks="all")
     sent = [
         producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS) for number in range(first, first + count)
     ]

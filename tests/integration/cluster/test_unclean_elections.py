@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import ErrorCode
-from tests.support.process_cluster import NOBODY, ProcessCluster
-from tests.support.wire import PRODUCE_VERSION, TOPIC, batch_of, produce_request, read_values
+from tests.support.process_cluster import NOBODY, TIMEOUT_S, ProcessCluster
+from tests.support.wire import PRODUCE_VERSION, TOPIC, batch_of, produce_request
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 VISITS, NOW_MS = "visits", 1_700_000_000_000
 IDS = AHEAD, BEHIND, OTHER = 1, 2, 3
-SETTINGS = {"min.insync.replicas": "1", "zookeeper.session.timeout.ms": "6000"}
+SETTINGS = {"min.insync.replicas": "1"}
 
 
 @pytest.fixture
@@ -41,11 +41,6 @@ def write(cluster: ProcessCluster, broker_id: int, value: bytes) -> None:
     assert answer.partition_responses[0].error_code == ErrorCode.NONE, answer
 
 
-def values(cluster: ProcessCluster, broker_id: int) -> list[bytes | None]:
-    with cluster.client(broker_id) as client:
-        return read_values(client, VISITS)
-
-
 def test_the_partition_waits_for_the_broker_that_has_all(cluster: ProcessCluster) -> None:
     # The controller has dealt with the other one's return: it leads what is new.
     cluster.create_on("new", 1, [BEHIND])
@@ -55,7 +50,7 @@ def test_the_partition_waits_for_the_broker_that_has_all(cluster: ProcessCluster
 
     cluster.wait_in_sync(VISITS)
     assert cluster.told(VISITS)[0].leader == AHEAD
-    assert values(cluster, AHEAD) == [b"one", b"two", b"three"]
+    assert cluster.values(VISITS, AHEAD, 3) == [b"one", b"two", b"three"]
     cluster.wait_until_identical(VISITS)
 
 
@@ -67,11 +62,11 @@ def test_unclean_it_goes_on_and_says_from_where_on_records_are_lost(cluster: Pro
     assert answer.error_code == ErrorCode.NONE, answer
 
     assert cluster.wait_for_leader(VISITS, other_than=AHEAD) == BEHIND
-    behind.process.wait_for_log(r"visits-0.*from offset 2 in epoch", 60)
+    behind.process.wait_for_log(r"visits-0.*from offset 2 in epoch", TIMEOUT_S)
     write(cluster, BEHIND, b"another third")
 
     cluster.start(AHEAD)
     cluster.wait_in_sync(VISITS)
     cluster.wait_until_identical(VISITS)
     cluster.place([VISITS], [AHEAD, BEHIND])
-    assert values(cluster, AHEAD) == [b"one", b"two", b"another third"]
+    assert cluster.values(VISITS, AHEAD, 3) == [b"one", b"two", b"another third"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaException, Message
 
 from tests.support import maven
 from tests.support.numbered_producer import PARTITIONS
@@ -17,7 +17,7 @@ from tests.support.zookeeper_process import BUNDLE, ZooKeeperProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-TOPIC, GROUP, TIMEOUT_S = "visits", "readers", 90.0
+TOPIC, GROUP, TIMEOUT_S = "visits", "readers", 120.0
 GONE_S = float(os.environ.get("ZOOKEEPER_GONE_S", "12"))
 """Three sessions, and as long as a follower may lag."""
 SETTINGS = {"zookeeper.session.timeout.ms": "4000", "replica.lag.time.max.ms": "4000"}
@@ -72,13 +72,20 @@ class Member:
     def _run(self) -> None:
         while not self._is_over.is_set():
             found: list[Message] = [each for each in self._consumer.consume(100, 0.2) if each.error() is None]
-            if found:
-                self._consumer.commit(asynchronous=False)
+            if found and self._commits():
                 self.count += len(found)
             self.partitions = len(self._consumer.assignment())
 
+    def _commits(self) -> bool:
+        try:
+            self._consumer.commit(asynchronous=False)
+        except KafkaException:
+            # The group is being rebalanced: what was read is read again, by whoever has the partition then.
+            return False
+        return True
 
-@pytest.mark.timeout(300 + 2 * GONE_S)
+
+@pytest.mark.timeout(600 + 2 * GONE_S)
 def test_records_groups_and_commits_go_on_without_zookeeper(
     cluster: ProcessCluster, zookeeper: ZooKeeperProcess, tmp_path: Path
 ) -> None:
@@ -105,6 +112,8 @@ def test_records_groups_and_commits_go_on_without_zookeeper(
         producer.wait_for_more()
         producer.finish()
     assert producer.errors() == []
-    cluster.wait_in_sync(TOPIC)
+    # Sessions that were over before ZooKeeper was back have moved leaderships.
+    cluster.wait_for_brokers()
+    cluster.lead([TOPIC], 1)
     leader = cluster.brokers[1]
     assert_nothing_lost_or_doubled(leader.host, leader.port, TOPIC, [producer])

@@ -17,7 +17,7 @@ from tests.support.zookeeper_process import BUNDLE, ZooKeeperProcess
 
 pytestmark = pytest.mark.java
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 SESSION_MS = 10_000
 """So long that the registration of a broker that was killed is still there when it is looked for."""
 REGISTRATION = "/brokers/ids/7"
