@@ -11,6 +11,8 @@ from tests.chaos.history import Fate, Place
 from tests.support.patient_call import NeverBackError, within
 
 CALL_S: Final = 20.0
+STUCK_S: Final = CALL_S + 5.0
+"""After this a call has forgotten how long it may take. To give it up loses nothing: a new producer fences it."""
 TRANSACTION_MS: Final = 20_000
 MOST_RECORDS: Final = 6
 DEEDS: Final = ("commit", "commit", "commit", "abort", "abandon")
@@ -159,7 +161,7 @@ class Copier(Transactional):
                 positions[topic, partition] = offset + 1
             offsets = [TopicPartition(*place, offset) for place, offset in positions.items()]
             metadata = consumer.consumer_group_metadata()
-            within(2 * CALL_S, lambda: producer.send_offsets_to_transaction(offsets, metadata, CALL_S))
+            within(STUCK_S, lambda: producer.send_offsets_to_transaction(offsets, metadata, CALL_S))
             self.again(lambda: producer.commit_transaction(CALL_S))
         except (NeverBackError, TimeoutError) as failure:
             raise HopelessError("no end of an attempt to commit") from failure
