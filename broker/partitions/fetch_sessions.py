@@ -69,15 +69,17 @@ class FetchedPartition:
 
     def must_show(self, answer: PartitionData, has_records: bool) -> bool:
         """Whether an incremental answer has news of this partition; remembers what the client will know."""
-        show = has_records or bool(answer.error_code) or answer.diverging_epoch.epoch >= 0
+        refused = bool(answer.error_code) or answer.diverging_epoch.epoch >= 0
+        show = has_records or refused
         if answer.high_watermark != self.high_watermark:
             show = True
             self.high_watermark = answer.high_watermark
         if answer.log_start_offset != self.log_start_offset:
             show = True
             self.log_start_offset = answer.log_start_offset
-        if answer.error_code:
-            # Show it again next time even if nothing else changes: the client must see that the error is gone.
+        if refused:
+            # Show it again next time even if nothing else changes: the client must see that the error is gone, and has
+            # taken nothing else of this answer.
             self.high_watermark = -1
         return show
 

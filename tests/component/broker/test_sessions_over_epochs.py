@@ -37,6 +37,25 @@ def test_a_high_watermark_that_came_too_late_is_told_again(tmp_path: Path, versi
     replicas.close()
 
 
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_high_watermark_beside_a_diverging_epoch_is_told_again(tmp_path: Path, version: int) -> None:
+    replicas = Replicas(tmp_path, version=version)
+    replicas.elect(1)
+    replicas.produce(1, b"a")
+    for _ in range(2):
+        replicas.step(2)
+    assert (replicas.log(1).high_watermark, replicas.log(2).high_watermark) == (1, 0)
+    # Who leads and appends nothing has an epoch that the next leader does not know.
+    replicas.elect(2)
+    replicas.elect(1)
+
+    replicas.catch_up([2])
+
+    assert replicas.log(2).epochs.entries == ((0, 0),)
+    assert replicas.log(2).high_watermark == 1
+    replicas.close()
+
+
 def asked(leader_epoch: int) -> FetchPartition:
     return FetchPartition(
         partition=0, current_leader_epoch=leader_epoch, fetch_offset=1, log_start_offset=0, partition_max_bytes=1 << 20
