@@ -21,11 +21,12 @@ Versions
 import logging
 from typing import Final, TypeAlias
 
-from kavka.broker.partitions.hosted import code_of_absent, current_leader, find_hosted
+from kavka.broker.partitions.hosted import code_of_absent, find_hosted
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.transaction_verification import WORDS, ProduceVerification, UnverifiedBatch
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Context, Services, handles
+from kavka.broker.requests.leader_hints import name_leaders
 from kavka.broker.requests.prepared_produce import OLDEST_VERSION, PRODUCE_KEY, Begun, begun_of, prepare_produce
 from kavka.broker.security.acl import Operation, topic, transactional_id
 from kavka.broker.waiting.delayed_produce import Awaited, DelayedProduce
@@ -34,8 +35,6 @@ from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -49,7 +48,6 @@ from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
-LEADERS_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
 
 Answer: TypeAlias = ProduceResponse | Promise[ProduceResponse | None] | None
@@ -103,7 +101,6 @@ class _Produce:
         "_version",
         "appended",
         "awaited",
-        "endpoints",
         "failure",
         "verification",
     )
@@ -119,7 +116,6 @@ class _Produce:
         self._cells = services.metrics.mine()
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
-        self.endpoints: dict[int, NodeEndpoint] = {}
         self.failure: BrokerError | None = None
         self.verification: ProduceVerification | None = None
         if request.transactional_id is not None:
@@ -135,11 +131,15 @@ class _Produce:
             if request is not None:
                 self._prepare(request)
             return None
-        if self.endpoints:
-            response.node_endpoints = list(self.endpoints.values())
-        if self._acks == -1 and not all([awaited.look() for awaited in self.awaited]):
+        is_over = self._acks != -1 or all([awaited.look() for awaited in self.awaited])
+        has_failed = self.failure is not None
+        for awaited in self.awaited:
+            has_failed = has_failed or awaited.answer.error_code != 0
+        if has_failed:
+            name_leaders(self._services, self._context.listener_name, response, self._version)
+        if not is_over:
             connection = self._context.connection
-            operation = DelayedProduce(self.awaited, response, connection)
+            operation = DelayedProduce(self.awaited, response, connection, self._services, self._version)
             connection.parked[operation] = None
             watching = [awaited.partition.high_watermark_moved for awaited in self.awaited]
             if request is not None:
@@ -300,31 +300,11 @@ class _Produce:
             and not isinstance(failure, MalformedRequestError)
         ):
             answer.log_start_offset = partition.log.log_start_offset
-        if partition is not None and failure.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            self._name_leader(answer, partition.topic)
         return answer
 
     def _refuse_absent(self, topic_name: str, data: PartitionProduceData) -> PartitionProduceResponse:
         """Another broker has the partition, or nobody."""
-        code = code_of_absent(self._services, topic_name, data.index)
-        answer = self._refuse(data, BrokerError(code))
-        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            self._name_leader(answer, topic_name)
-        return answer
-
-    def _name_leader(self, answer: PartitionProduceResponse, topic_name: str) -> None:
-        """Say who leads now, so that the client need not ask (KIP-951)."""
-        if self._version < LEADERS_SINCE:
-            return
-        leader_id, leader_epoch = current_leader(self._services, topic_name, answer.index)
-        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-        snapshot = self._services.metadata.current
-        endpoint = snapshot.endpoint(leader_id, self._context.listener_name)
-        if endpoint is not None:
-            rack = snapshot.brokers[leader_id].rack
-            self.endpoints[leader_id] = NodeEndpoint(
-                node_id=leader_id, host=endpoint.host, port=endpoint.port, rack=rack
-            )
+        return self._refuse(data, BrokerError(code_of_absent(self._services, topic_name, data.index)))
 
 
 _WITHOUT_LOG_START: Final = frozenset(

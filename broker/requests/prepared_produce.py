@@ -24,12 +24,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.role import NO_EPOCH
+from kavka.broker.requests.leader_hints import name_leaders
 from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
 from kavka.broker.requests.topic_shape import (
     FLEXIBLE_SINCE,
     MARKS,
     NO_RECORDS,
     Batches,
+    NameLeaders,
     TopicShape,
     answer_with_marks,
     encoded_answer,
@@ -86,6 +88,7 @@ class ProduceShape:
         "is_flexible",
         "is_transactional",
         "key_version",
+        "name_leaders",
         "pack",
         "partition",
         "prefix",
@@ -94,7 +97,8 @@ class ProduceShape:
         "version",
     )
 
-    def __init__(self, request: ProduceRequest, version: int, partition: "Partition", answer: bytes) -> None:
+    def __init__(self, request: ProduceRequest, version: int, partition: "Partition", name: NameLeaders) -> None:
+        self.name_leaders = name
         self.key_version = version  # the key of Produce is 0, so both together are the version
         self.version = version
         self.acks = request.acks
@@ -102,8 +106,8 @@ class ProduceShape:
         self.is_transactional = request.transactional_id is not None
         self.partition = partition
         self.is_flexible = version >= FLEXIBLE_SINCE
-        marks = struct.pack(">qqq", *MARKS)
-        self.prefix, _, self.suffix = answer.partition(marks)
+        answer = encoded_answer(partition, [answer_with_marks(partition.index)], version)
+        self.prefix, _, self.suffix = answer.partition(struct.pack(">qqq", *MARKS))
         self.head = head = ResponseHead(PRODUCE_KEY, version)
         self.pack = struct.Struct(f"{head.format}{len(self.prefix)}sqqq{len(self.suffix)}s").pack
         self.answer_size_bytes = head.counted_size_bytes + len(answer)
@@ -129,18 +133,19 @@ class ProduceShape:
             )
         partition = self.partition
         refused = uncommitted(partition.index, first_offset, log_append_time_ms, log_start_offset, codes[0])
-        return self.head.framed(correlation_id, encoded_answer(partition, [refused], self.version))
+        return self.head.framed(correlation_id, encoded_answer(partition, [refused], self.version, self.name_leaders))
 
 
 class PreparedProduces(Prepared):
     """The shapes of one connection's produce requests."""
 
-    __slots__ = ("_begun", "_lengths", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
+    __slots__ = ("_begun", "_lengths", "_name_leaders", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
 
     closing_reason = "a produce with acks=0 failed, and no answer can say so"
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: "Services", listener_name: str) -> None:
         self._services = services
+        self._name_leaders = partial(name_leaders, services, listener_name)
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
         self._topic_lengths: tuple[int, ...] = ()
@@ -160,13 +165,12 @@ class PreparedProduces(Prepared):
             end = _shape_end(request, frame, version)
             if end:
                 self._make_room()
-                answer = encoded_answer(partition, [answer_with_marks(partition.index)], version)
-                shape = ProduceShape(request, version, partition, answer)
+                shape = ProduceShape(request, version, partition, self._name_leaders)
                 self._shapes[frame[HEAD_SIZE_BYTES:end].tobytes()] = shape
                 if end not in self._lengths:
                     self._lengths = (end, *self._lengths)[:MAX_LENGTHS]
             return
-        found = topic_shape_of(request, frame, version, partition)
+        found = topic_shape_of(request, frame, version, partition, self._name_leaders)
         if found is not None:
             end, topic_shape = found
             self._make_room()
@@ -331,8 +335,7 @@ class PreparedProduces(Prepared):
         if shape.acks == 0:
             return CLOSES
         refused = PartitionProduceResponse(index=partition.index, error_code=failure.code, base_offset=-1)
-        answer = encoded_answer(partition, [refused], shape.version)
-        return shape.head.framed(correlation_id, answer)
+        return shape.head.framed(correlation_id, encoded_answer(partition, [refused], shape.version))
 
 
 def prepare_produce(request: ProduceRequest, context: "Context", partition: "Partition", services: "Services") -> None:
@@ -342,7 +345,7 @@ def prepare_produce(request: ProduceRequest, context: "Context", partition: "Par
         return
     prepared = session.prepared.get(PRODUCE_KEY)
     if not isinstance(prepared, PreparedProduces):
-        prepared = PreparedProduces(services)
+        prepared = PreparedProduces(services, context.listener_name)
         session.prepare(PRODUCE_KEY, prepared)
     prepared.learn(request, context, partition)
 

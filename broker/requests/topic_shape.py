@@ -5,7 +5,7 @@ and what follows is read by hand: index, size and records of each partition.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kavka.protocol.api import VERSIONS, ApiKey
@@ -35,6 +35,9 @@ MARKS: Final = (0x4B61766B61204A61, 0x636B646177206F66, 0x2050726167756520)
 _INT = struct.Struct(">i").unpack_from
 _COUNT = struct.Struct(">i").pack
 
+NameLeaders = Callable[[ProduceResponse, int], None]
+"""`leader_hints.name_leaders` for the clients of one connection: (response, version)."""
+
 Batches = list[tuple["Partition", memoryview]]
 NO_RECORDS: Final = memoryview(b"")
 """Of a batch that has been appended: what waits keeps none."""
@@ -52,13 +55,17 @@ class TopicShape:
         "_suffix",
         "_topic_id",
         "acks",
+        "name_leaders",
         "timeout_ms",
         "topic",
         "version",
     )
 
-    def __init__(self, request: ProduceRequest, version: int, partition: "Partition") -> None:
+    def __init__(
+        self, request: ProduceRequest, version: int, partition: "Partition", name_leaders: NameLeaders
+    ) -> None:
         self.version = version
+        self.name_leaders = name_leaders
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
         self.topic = partition.topic
@@ -122,7 +129,7 @@ class TopicShape:
                     batches, results, codes, strict=True
                 )
             ]
-            return head.framed(correlation_id, encoded_answer(batches[0][0], answers, self.version))
+            return head.framed(correlation_id, encoded_answer(batches[0][0], answers, self.version, self.name_leaders))
         count = len(batches)
         parts = [self._prefix, bytes((count + 1,)) if self._is_flexible else _COUNT(count)]
         for (partition, _), (first_offset, _, log_append_time_ms, log_start_offset, _) in zip(
@@ -167,7 +174,7 @@ class TopicShape:
 
 
 def topic_shape_of(
-    request: ProduceRequest, frame: memoryview, version: int, partition: "Partition"
+    request: ProduceRequest, frame: memoryview, version: int, partition: "Partition", name_leaders: NameLeaders
 ) -> tuple[int, TopicShape] | None:
     """(where the number of partitions stands, the shape) of a request for one topic; None if it was not plain.
 
@@ -184,7 +191,7 @@ def topic_shape_of(
     front = emptied[:-3] if version >= FLEXIBLE_SINCE else emptied[:-4]
     start = decode_request_header(frame).body_offset
     end = start + len(front)
-    return (end, TopicShape(request, version, partition)) if frame[start:end] == front else None
+    return (end, TopicShape(request, version, partition, name_leaders)) if frame[start:end] == front else None
 
 
 def answer_with_marks(index: int) -> PartitionProduceResponse:
@@ -211,7 +218,15 @@ def uncommitted(
     )
 
 
-def encoded_answer(partition: "Partition", answers: list[PartitionProduceResponse], version: int) -> bytes:
-    """The response to a request for one topic, without the header."""
+def encoded_answer(
+    partition: "Partition",
+    answers: list[PartitionProduceResponse],
+    version: int,
+    complete: NameLeaders | None = None,
+) -> bytes:
+    """The response to a request for one topic, without the header. `complete` adds to it who leads."""
     topic = TopicProduceResponse(name=partition.topic, topic_id=partition.topic_id, partition_responses=answers)
-    return encode(ProduceResponse(responses=[topic]), version)
+    response = ProduceResponse(responses=[topic])
+    if complete is not None:
+        complete(response, version)
+    return encode(response, version)

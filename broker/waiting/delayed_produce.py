@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.partition import Partition
+from kavka.broker.requests.leader_hints import name_leaders
 from kavka.broker.waiting.purgatory import DelayedOperation
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import ErrorCode
@@ -10,6 +11,7 @@ from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRes
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
+    from kavka.broker.services import Services
 
 
 class Awaited:
@@ -49,10 +51,19 @@ class DelayedProduce(DelayedOperation):
     The connection's next request may run meanwhile: everything is appended.
     """
 
-    __slots__ = ("_awaited", "_connection", "_response", "promise")
+    __slots__ = ("_awaited", "_connection", "_response", "_services", "_version", "promise")
 
-    def __init__(self, awaited: list[Awaited], response: ProduceResponse, connection: "Connection") -> None:
+    def __init__(
+        self,
+        awaited: list[Awaited],
+        response: ProduceResponse,
+        connection: "Connection",
+        services: "Services",
+        version: int,
+    ) -> None:
         super().__init__()
+        self._services = services
+        self._version = version
         self._awaited = awaited
         self._response = response
         self._connection = connection
@@ -63,7 +74,11 @@ class DelayedProduce(DelayedOperation):
 
     def respond(self) -> None:
         self._connection.parked.pop(self, None)
+        has_failed = False
         for awaited in self._awaited:
             if not awaited.look():
                 awaited.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            has_failed = has_failed or awaited.answer.error_code != 0
+        if has_failed:
+            name_leaders(self._services, self._connection.listener_name, self._response, self._version)
         self.promise.complete(self._response)

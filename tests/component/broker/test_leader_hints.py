@@ -53,6 +53,43 @@ def test_a_produce_error_names_the_leader_from_version_10_on(core: BrokerCore, v
     assert hosts(response) == ([(LEADER, *ADDRESS)] if hinted else [])
 
 
+@pytest.mark.parametrize("version", [9, 10, 12, 13])
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("prepares", [False, True])
+def test_a_produce_that_has_waited_for_replicas_is_told_of_the_new_leader(
+    tmp_path: Path, version: int, partitions: int, prepares: bool
+) -> None:
+    core = BrokerCore(tmp_path, inline=prepares, prepares=prepares)
+    core.create("visits", 2, isr=(BROKER_ID, LEADER), replicas=(BROKER_ID, LEADER))
+    brokers = {BROKER_ID: ("broker.example", 9092), LEADER: ADDRESS}
+    core.services.metadata.apply(update_metadata({"visits": [BROKER_ID] * 2}, brokers=brokers))
+    records = {("visits", index): bytes(batch_of(b"x")) for index in range(partitions)}
+    frame = produce_frame(version, 1, records, acks=-1)
+    assert core.ask(frame) == b""
+    for index in range(2):
+        core.replicate("visits", LEADER, core.log("visits", index).log_end_offset, index)
+    before = len(core.socket.taken)
+    assert before > 0
+    assert core.ask(frame) == b""
+    if partitions == 2:
+        core.replicate("visits", LEADER, 2, 1)
+
+    core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
+    core.stage.settle()
+
+    answer = bytes(core.socket.taken[before:])
+    _, position = decode_response_header(0, version, answer[4:])
+    response = decode(ProduceResponse, version, memoryview(answer)[4 + position :])
+    lost, *others = response.responses[0].partition_responses
+    assert lost.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    hinted = version >= 10
+    leader = lost.current_leader
+    assert (leader.leader_id, leader.leader_epoch) == ((LEADER, EPOCH) if hinted else (-1, -1))
+    assert [(each.error_code, each.current_leader.leader_id) for each in others] == [(0, -1)] * (partitions - 1)
+    assert hosts(response) == ([(LEADER, *ADDRESS)] if hinted else [])
+    core.close()
+
+
 @pytest.mark.parametrize("version", [11, 12, 15, 16, 17])
 def test_a_fetch_error_names_the_leader_and_its_address_from_version_16_on(core: BrokerCore, version: int) -> None:
     core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
