@@ -25,7 +25,7 @@ from kavka.cluster.controller.leader_choice import (
 from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
 from kavka.cluster.registry.base import BadVersionError
-from kavka.cluster.znodes.topic import RECOVERING, PartitionState
+from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, RECOVERING, PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
@@ -99,10 +99,28 @@ class PartitionStateMachine:
         ]
         if returned:
             log.info("%d partitions get another leader epoch: their leaders may have been away", len(returned))
-            self.to_online(returned, lambda states: self._as_before)
+            self.to_online(returned, self._after_absence)
 
-    def _as_before(self, partition: TopicPartition, state: PartitionState) -> Elected | None:
-        return Elected(state.leader, state.isr) if self._context.is_online(partition, state.leader) else None
+    def _after_absence(self, states: States) -> Decision:
+        """Who is in sync and was there all the time has what the leader may have lost; else the leader stays.
+
+        So it does where a controller of Kafka's wrote the state: most likely it was not away at all.
+        """
+        context = self._context
+        written = self._store.last_writes(list(states))
+
+        def decide(partition: TopicPartition, state: PartitionState) -> Elected | None:
+            live = context.live_replicas(partition)
+            if state.leader not in live:
+                return None
+            stayed = [each for each in live if context.brokers[each].epoch < written.get(partition, 0)]
+            if state.leader_broker_epoch == NO_BROKER_EPOCH and state.leader in stayed:
+                return Elected(state.leader, state.isr)
+            others = [each for each in stayed if each != state.leader]
+            elected = elect_after_failure(context.replicas_of(partition), state.isr, others, allow_unclean=False)
+            return elected or Elected(state.leader, state.isr)
+
+        return decide
 
     def retry_leaderless(self) -> None:
         """Elect for every partition that is New or Offline, but for those to be deleted."""

@@ -183,6 +183,11 @@ class ControllerStore:
                 log.error("%s-%d has no state: %s", *partition, error)
         return states
 
+    def last_writes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The zxids of the last writes of those states that exist."""
+        found = get_readable(self._registry, [PartitionState.path(*partition) for partition in partitions])
+        return {partition: node[1].mzxid for partition, node in zip(partitions, found, strict=True) if node is not None}
+
     def create_states(
         self, states: Mapping[TopicPartition, PartitionState]
     ) -> dict[TopicPartition, PartitionState | RegistryError]:

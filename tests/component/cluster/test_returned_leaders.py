@@ -23,15 +23,43 @@ def made(stage: Stage) -> Controller:
     return controller
 
 
-def test_it_leads_under_another_epoch_for_its_last_records_may_be_gone(stage: Stage) -> None:
+def expect(stage: Stage, leader: int, leader_epoch: int, isr: tuple[int, ...]) -> None:
+    """Of t-0, in the tree and on each broker."""
+    now = stage.state()
+    assert (now.leader, now.leader_epoch, now.isr) == (leader, leader_epoch, isr)
+    assert now.leader_broker_epoch == stage.cluster.epoch(leader)
+    for broker in stage.cluster.brokers.values():
+        assert broker.hosted["t", 0][:3] == (leader, leader_epoch, isr)
+
+
+def test_its_last_records_may_be_gone_and_who_is_in_sync_and_stayed_has_them(stage: Stage) -> None:
     made(stage).stop()
     stage.cluster.kill(1)
     stage.cluster.add(1)
     stage.settle(stage.controller(3))
-    now = stage.state()
-    assert (now.leader, now.leader_epoch, now.isr) == (1, 1, (1, 2, 3))
-    for broker in stage.cluster.brokers.values():
-        assert broker.hosted["t", 0][:3] == (1, 1, (1, 2, 3))
+    expect(stage, 2, 1, (2, 3))
+
+
+def test_who_was_away_as_well_does_not_take_its_place(stage: Stage) -> None:
+    made(stage).stop()
+    for broker_id in (1, 2):
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    stage.settle(stage.controller(3))
+    expect(stage, 3, 1, (3,))
+
+
+@pytest.mark.parametrize("isr", [(1,), (1, 2, 3)])
+def test_it_leads_under_another_epoch_where_nobody_else_in_sync_has_stayed(stage: Stage, isr: tuple[int, ...]) -> None:
+    controller = made(stage)
+    if isr != (1, 2, 3):
+        assert stage.alter_isr(controller, *isr) == ErrorCode.NONE
+    controller.stop()
+    for broker_id in (1, 2, 3) if isr == (1, 2, 3) else (1,):
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    stage.settle(stage.controller(3))
+    expect(stage, 1, 1, isr)
 
 
 def test_nobody_follows_what_has_one_replica(stage: Stage) -> None:
@@ -74,9 +102,9 @@ def hears_of_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hears_of_no_broker")
-@pytest.mark.parametrize("isr", [(1,), (1, 2)])
+@pytest.mark.parametrize(("isr", "leader"), [((1,), 1), ((1, 2), 2)])
 def test_what_its_former_run_had_written_after_it_was_back_does_not_hide_that_it_was_away(
-    stage: Stage, isr: tuple[int, ...]
+    stage: Stage, isr: tuple[int, ...], leader: int
 ) -> None:
     controller = made(stage)
     former_run = stage.cluster.epoch(1)
@@ -87,10 +115,9 @@ def test_what_its_former_run_had_written_after_it_was_back_does_not_hide_that_it
     assert (stage.state().leader_epoch, stage.state().isr) == (0, isr)
     controller.stop()
 
-    stage.controller(3)
+    stage.settle(stage.controller(3))
 
-    assert (stage.state().leader, stage.state().leader_epoch) == (1, 1)
-    assert stage.cluster.brokers[1].hosted["t", 0].leader_epoch == 1
+    expect(stage, leader, 1, (leader,))
 
 
 def test_whether_it_was_away_is_not_known_where_another_release_has_written_last(stage: Stage) -> None:
