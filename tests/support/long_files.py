@@ -12,6 +12,8 @@ SECONDS: Final = {
     "tests/integration/cluster/test_chaos.py": 200,
     "tests/integration/cluster/test_mixed_cluster.py": 70,
     "tests/integration/transactions/test_exactly_once.py": 60,
+    "tests/integration/cluster/test_kafka_tools.py": 50,
+    "tests/integration/cluster/test_moving_coordinators.py": 45,
     "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
     "tests/integration/transactions/test_kill_at_every_step.py": 50,
     "tests/integration/groups/test_consumer_protocol.py": 45,

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,12 +112,18 @@ def test_the_number_of_fetchers_follows_its_setting(cluster: RunningCluster) -> 
         for number in ("2", "4"):  # twice as many at most, each time
             wished = ConfigResource(ConfigResourceType.BROKER, str(broker_id), {"num.replica.fetchers": number})
             admin.alter_configs([wished])
+            wait_until(partial(_has_fetchers, cluster, broker_id, int(number)), TIMEOUT_S, "it does not hear of it")
     admin.close()
 
     # Three partitions belong to three of four fetchers; whoever does not lead them follows them.
     wait_until(lambda: bool(_fetcher_numbers() - {"0"}), TIMEOUT_S, "there is no second fetcher")
     produce(cluster, 30, 30)
     wait_for_equal_replicas(cluster)
+
+
+def _has_fetchers(cluster: RunningCluster, broker_id: int, number: int) -> bool:
+    """Only then may it be doubled again."""
+    return cluster.brokers[broker_id].services.config.current.num_replica_fetchers == number
 
 
 def _fetcher_numbers() -> set[str]:
