@@ -80,6 +80,11 @@ class LogCopy:
             is_done = self._logs.moves.complete(self.key, future, truncations)
         except MoreToCopyError:
             return (Progress.COPIED if copied else Progress.STUCK), copied
+        except BrokerError as failure:
+            if failure.code is not ErrorCode.FENCED_LEADER_EPOCH:
+                raise
+            # Cut at the last moment, or about to go: the next step sees which.
+            return (Progress.COPIED if current.truncations != truncations else Progress.STUCK), copied
         return (Progress.DONE if is_done else Progress.COPIED), copied
 
     def _copy(self, max_bytes: int) -> int:
