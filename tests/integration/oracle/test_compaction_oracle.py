@@ -52,7 +52,7 @@ def remaining(server: RunningServer, several: list[bytes], folder: Path) -> Rema
         checkpoint = folder / "cleaner-offset-checkpoint"
         wait_until(
             lambda: checkpoint.exists() and f"kv 0 {active}" in checkpoint.read_text().splitlines(),
-            60,
+            400,
             "not compacted up to the active segment",
         )
         return read(client)

@@ -23,7 +23,7 @@ RANGE: Final = (("range", SUBSCRIPTION),)
 BOTH: Final = (("range", SUBSCRIPTION), ("sticky", SUBSCRIPTION))
 NEWEST_JOIN, NEWEST_SYNC, NEWEST_HEARTBEAT, NEWEST_LEAVE = 9, 5, 4, 5
 MEMBER_ID: Final = re.compile(r"(\w+)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-TIME_TO_LOAD_S: Final = 20.0
+TIME_TO_LOAD_S: Final = 90.0
 
 
 class Troupe:
@@ -157,7 +157,9 @@ def groups_are_joined_by_two(stage: Stage) -> None:
         beats = troupe.heartbeat(leader, generation)
         rebalancing = ErrorCode.REBALANCE_IN_PROGRESS
         wait_until(
-            lambda: stage.client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing, 10, "no rebalance begins"
+            lambda: stage.client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing,
+            TIME_TO_LOAD_S,
+            "no rebalance begins",
         )
         troupe.ask("leader syncs while members join", troupe.sync(leader, generation), NEWEST_SYNC)
         led = stage.client.ask(troupe.join(leader), version)

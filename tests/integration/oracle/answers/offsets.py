@@ -259,7 +259,7 @@ def offsets_are_committed_in_transactions(stage: Stage) -> None:
     stable = books.fetch(FETCH, (t, 0), (t, 1), stable=True)
     wait_until(
         lambda: all(each.partitions[0].error_code == 0 for each in stage.client.ask(stable, FETCH).groups[0].topics),
-        10,
+        TIME_TO_LOAD_S,
         "the transaction does not end",
     )
     books.ask("ended, stable", stable, FETCH)

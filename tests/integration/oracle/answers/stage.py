@@ -41,7 +41,7 @@ GIVEN_BY_THE_BROKER: Final = frozenset(
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 WORDED: Final = frozenset({"error_message", "batch_index_error_message", "documentation"})
 """Kavka says it in words of its own; whether there are words must agree."""
-TIME_TO_SETTLE_S: Final = 15.0
+TIME_TO_SETTLE_S: Final = 90.0
 
 
 class Scenario(NamedTuple):

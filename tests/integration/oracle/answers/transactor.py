@@ -17,7 +17,7 @@ from tests.support.processes import wait_until
 
 INIT, ADD, END, ADD_OFFSETS, OLD_PRODUCE = 4, 3, 4, 3, 11
 TRANSACTION: Final = 1
-TIME_TO_SETTLE_S: Final = 20.0
+TIME_TO_SETTLE_S: Final = 90.0
 NOT_YET: Final = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
