@@ -62,6 +62,8 @@ class ModelLog:
         self.saved_epochs = tuple(saved_epochs)
         self.epochs = LeaderEpochs(self.saved_epochs)
         for offset, (epoch, _) in enumerate(self.entries):
+            if epoch < self.epochs.epoch_for(offset):
+                self.epochs.forget_after(epoch)
             if epoch > self.epochs.epoch_for(offset):
                 self.epochs.assign(epoch, offset)
         self.epochs.truncate_from_end(len(self.entries))

@@ -65,13 +65,19 @@ def assert_sound(members: Sequence[Member], ends: Mapping[str, int], *, zombies:
     _assert_begun_where_committed(members, held)
 
 
-def all_committed(members: Iterable[Member], ends: Mapping[str, int]) -> bool:
-    """Whether somebody's acknowledged commit stands at each end."""
+def committed(members: Iterable[Member]) -> dict[str, int]:
+    """The highest acknowledged commit of each partition."""
     reached: dict[str, int] = {}
     for member in members:
         for event in member.of("committed"):
             for partition, offset in event["offsets"].items():
                 reached[partition] = max(reached.get(partition, 0), offset)
+    return reached
+
+
+def all_committed(members: Iterable[Member], ends: Mapping[str, int]) -> bool:
+    """Whether somebody's acknowledged commit stands at each end."""
+    reached = committed(members)
     return all(reached.get(partition, 0) >= end for partition, end in ends.items())
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
-from tests.support.group_journal import all_committed, assert_sound
+from tests.support.group_journal import all_committed, assert_sound, committed
 from tests.support.java_classes import compiled
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
@@ -196,7 +196,12 @@ class Group:
 
     def wait_until_done(self, ends: Mapping[str, int], timeout_s: float = WAIT_S) -> None:
         """Wait until a commit stands at each end."""
-        wait_until(lambda: all_committed(self.members, ends), timeout_s, lambda: f"{ends}\n{self.story()}")
+
+        def what_is_missing() -> str:
+            failed = [f"{member.name}: {event}" for member in self.members for event in member.of("commit_failed")[-3:]]
+            return "\n".join([f"{ends} != {committed(self.members)}", *failed, self.story()])
+
+        wait_until(lambda: all_committed(self.members, ends), timeout_s, what_is_missing)
 
     def assert_sound(self, ends: Mapping[str, int], *, zombies: Sequence[Member] = ()) -> None:
         assert_sound(self.members, ends, zombies=zombies)
@@ -229,18 +234,26 @@ class Feeder:
         self._thread = threading.Thread(target=self._feed, name="feeder")
 
     def stop(self) -> dict[str, int]:
-        """The end offset of each partition: everything below is in the log."""
+        """The end offset of each partition: everything below is in the log.
+
+        A last record comes to each now: what was delivered while the group moved may have had its commit refused, and
+        a member commits again only behind what is delivered next.
+        """
         self._stopping.set()
         self._thread.join()
+        self._produce()
         assert self._producer.flush(FLUSH_S) == 0
         return self.ends
 
     def _feed(self) -> None:
         while not self._stopping.is_set():
-            for index in range(self._partitions):
-                self._producer.produce(self._topic, b"x" * 20, partition=index, on_delivery=self._delivered)
+            self._produce()
             self._producer.poll(0)
             self._stopping.wait(FEED_PAUSE_S)
+
+    def _produce(self) -> None:
+        for index in range(self._partitions):
+            self._producer.produce(self._topic, b"x" * 20, partition=index, on_delivery=self._delivered)
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is None:
