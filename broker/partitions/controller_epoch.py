@@ -14,7 +14,8 @@ class ControllerEpoch:
     A controller that gives up a connection sends its request once more on the next one, and goes on; the first may have
     arrived all the same, and be run when much has come after it. UpdateMetadata would bring back who lived then, and a
     StopReplica delete a topic's successor: neither names an epoch that tells. But Kafka's clients, and Kavka's, number
-    their requests over all their connections, and those to a later registration of this broker anew.
+    their requests over all their connections, and those to a later registration of this broker anew. What is meant for
+    an earlier registration comes late, too: while this broker has none it can't tell by its own.
 
     Threads: any; `_lock` guards all, `current` is read without it.
     """
@@ -37,7 +38,10 @@ class ControllerEpoch:
         with self._lock:
             if epoch < self.current:
                 return False
-            if (epoch, broker_epoch) == self._latest[:2] and UNNUMBERED < number < self._latest[2]:
+            controller, own, latest = self._latest
+            if epoch == controller and (
+                -1 < broker_epoch < own or (broker_epoch == own and UNNUMBERED < number < latest)
+            ):
                 return False
             self._latest = epoch, broker_epoch, number
             self.current = epoch
