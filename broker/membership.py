@@ -104,7 +104,7 @@ class Membership:
         local_broker = services.local_broker = LocalBroker(
             services.replicas,
             services.metadata,
-            lambda: self.epoch,
+            lambda: self.latest_epoch,
             None if links is None else partial(notifications.read_topics, on_unknown=services.config.topic_unknown),
         )
         channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
@@ -249,6 +249,11 @@ class Membership:
     def epoch(self) -> int:
         """The broker's epoch (KIP-380): that of its registration, another one when a session ended; -1 before."""
         return -1 if self._registration is None else self._registration.broker.epoch
+
+    @property
+    def latest_epoch(self) -> int:
+        """See `BrokerRegistration.latest_epoch`."""
+        return -1 if self._registration is None else self._registration.latest_epoch
 
     def update(self, info: "BrokerInfo") -> None:
         """Announce other endpoints: the controller hears of it by the registration, and tells all."""

@@ -282,9 +282,7 @@ class Broker:
     def _link(self) -> "ClusterLinks":
         from kavka.broker.interbroker.cluster_links import ClusterLinks
 
-        return ClusterLinks(
-            self.services, lambda: self._membership.epoch, self._scheduler, self._timer, self._thread_died
-        )
+        return ClusterLinks(self.services, self._membership, self._scheduler, self._timer, self._thread_died)
 
     def _prepare_membership(self) -> None:
         info = broker_info(self.broker_id, self.services.config.current, self._sockets.bound_port)

@@ -81,6 +81,8 @@ class BrokerRegistration:
         self._broker = broker
         self._path = BrokerInfo.path(broker.broker_id)
         self._session_id = 0
+        self.latest_epoch = -1
+        """That of the last registration, whether it stands or not; -1 before the first. It tells this run's apart."""
 
     @property
     def broker(self) -> BrokerInfo:
@@ -131,6 +133,7 @@ class BrokerRegistration:
                 epoch = stat.czxid
             self._session_id = session_id
             self._broker = broker._replace(epoch=epoch)
+            self.latest_epoch = epoch
             if not self.is_current:
                 # Whoever heard of the session's end may have called `end` just before.
                 self.end()

@@ -1,7 +1,7 @@
 """What connects this broker with the others of its cluster, put together; only a broker in a cluster loads it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kavka.broker.interbroker.controller_channel import ControllerChannel
 from kavka.broker.interbroker.elected_controller import ElectedController
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
+class OwnEpochs(Protocol):
+    """Of this broker's registrations. Any thread may read them."""
+
+    @property
+    def epoch(self) -> int:
+        """-1 while none stands."""
+
+    @property
+    def latest_epoch(self) -> int:
+        """That of the last one where none stands; -1 before the first."""
+
+
 class ClusterLinks:
     """The `inter-broker` thread, and who has it send what.
 
@@ -39,7 +51,7 @@ class ClusterLinks:
     def __init__(
         self,
         services: "Services",
-        own_epoch: Callable[[], int],
+        epochs: OwnEpochs,
         scheduler: "Scheduler",
         timer: "Timer",
         on_death: Callable[[BaseException], None],
@@ -47,14 +59,14 @@ class ClusterLinks:
         """`services` must have settings by now, metadata before `start`. Raises OSError: no descriptors are left."""
         config = services.config.current
         self._services: Final = services
-        self._own_epoch: Final = own_epoch
+        self._own_epoch: Final[Callable[[], int]] = lambda: epochs.epoch
         self._scheduler: Final = scheduler
         self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
         self._control_listener: Final = control_listener(config)
         self._inter_broker: Final = InterBroker(inter_broker_settings(config, services.broker_id), on_death)
         self._isr_changes: Final = AlterPartitionManager(
             services.broker_id,
-            own_epoch,
+            self._own_epoch,
             self._alter_partition,
             lambda delay_ms, job: timer.schedule(lambda: scheduler.soon(job), delay_ms),
         )
@@ -66,7 +78,7 @@ class ClusterLinks:
             propose=self._isr_changes.propose,
             count=services.metrics.count,
         )
-        self.following: Final = Following(services, own_epoch, on_death)
+        self.following: Final = Following(services, lambda: epochs.latest_epoch, on_death)
         self.transactions: Final = TransactionRequests(
             self._inter_broker, self.broker_node, scheduler.soon, timeout_ms=config.request_timeout_ms
         )

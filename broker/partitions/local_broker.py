@@ -50,7 +50,7 @@ class LocalBroker:
         broker_epoch: Callable[[], int] = lambda: -1,
         read_configs: Callable[[list[str]], object] | None = None,
     ) -> None:
-        """`broker_epoch()` is that of this broker's registration (KIP-380).
+        """`broker_epoch()` is that of this broker's registration (KIP-380), the last one where none stands.
 
         `read_configs(topics)` has this broker know their configurations, where its own controller does not see to that.
         """

@@ -240,7 +240,7 @@ class ReplicaManager:
                     continue
                 if not _needs_records(state, self._broker_id):
                     unneeded.append(key)
-                elif self._lacks_records(key, topic_id, state):
+                elif self._lacks_records(key, topic_id):
                     lost.add(key)
                 if key in lost and state.leader == self._broker_id:
                     self._refused.leaderships.add(key)
@@ -263,12 +263,11 @@ class ReplicaManager:
         former_id, leader_epoch = self._stopped.get(key, (ZERO_UUID, -1))
         return former_id == topic_id and state.leader_epoch < leader_epoch
 
-    def _lacks_records(self, key: TopicPartition, topic_id: bytes, state: LeaderAndIsrPartitionState) -> bool:
-        """Whether what was committed may be missing in the log that is here, or that is to be made."""
+    def _lacks_records(self, key: TopicPartition, topic_id: bytes) -> bool:
+        """Whether what was committed may be missing in the log that is here, or that is to be made: also of one that
+        the controller still calls new, as it is being added, and that has come into sync and lost its disk since."""
         log = self._logs.get(*key)
-        if log is not None:
-            return log.is_unproven
-        return not state.is_new and self._logs.lost.includes(key, topic_id)
+        return log.is_unproven if log is not None else self._logs.lost.includes(key, topic_id)
 
     def _make_logs(
         self, wanted: Mapping[TopicPartition, WantedLog]

@@ -29,16 +29,18 @@ ANSWER_HEADROOM_BYTES: Final = 100 << 20
 class Following:
     """The fetchers, and the throttles of both directions (KIP-73).
 
-    Threads: any; `stop` once. `own_epoch()` is this broker's epoch, which its fetches name (KIP-903).
+    Threads: any; `stop` once. `latest_epoch()` is what this broker's fetches name (KIP-903): the epoch
+    of its registration, and of the last one where none stands. Without one a leader could not tell them from those of
+    another run, which may have lost what this one has.
     """
 
     def __init__(
-        self, services: "CoreServices", own_epoch: Callable[[], int], on_death: Callable[[BaseException], None]
+        self, services: "CoreServices", latest_epoch: Callable[[], int], on_death: Callable[[BaseException], None]
     ) -> None:
         """`services` must have settings by now, and metadata before anybody is followed."""
         config = services.config.current
         self._services: Final = services
-        self._own_epoch: Final = own_epoch
+        self._latest_epoch: Final = latest_epoch
         self._on_death: Final = on_death
         throttle = partial(
             ReplicationThrottle,
@@ -77,7 +79,7 @@ class Following:
             partial(NetworkClient, _client_settings(config, services.broker_id, number)),
             partial(self._node, source),
             broker_id=services.broker_id,
-            broker_epoch=self._own_epoch,
+            broker_epoch=self._latest_epoch,
             limits=_limits(config),
             timeout_ms=config.replica_socket_timeout_ms,
         )

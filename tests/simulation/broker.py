@@ -294,7 +294,7 @@ class SimulatedBroker:
             self.replicas,
             lambda: self.registry.create(LogDirEvent.PREFIX, LogDirEvent.encode(self.broker_id), sequential=True),
         )
-        parts: Any = self.replicas, self.metadata, self.own_epoch
+        parts: Any = self.replicas, self.metadata, self.latest_epoch
         self.port = LocalBroker(*parts)
 
     def start(self) -> None:
@@ -305,6 +305,9 @@ class SimulatedBroker:
 
     def own_epoch(self) -> int:
         return self.registration.broker.epoch
+
+    def latest_epoch(self) -> int:
+        return self.registration.latest_epoch
 
     def obey(self, request: ControlRequest, number: int) -> Any:
         """What the handlers do with a controller's request that came over the network."""
@@ -353,8 +356,9 @@ class SimulatedBroker:
         else:
             read_all(readings, limits)
         for reading in readings:
-            if reading.partition is not None and reading.leader_epoch >= 0:
-                self._note_progress(reading, replica_id, broker_epoch)
+            partition = reading.partition
+            if reading.note_progress(replica_id, broker_epoch) and partition is not None:
+                committed((partition,))
         for reading in readings:
             reading.attach(by_descriptor=False)
         answers = [reading.answer for reading in readings]
@@ -372,22 +376,6 @@ class SimulatedBroker:
         except BrokerError as failure:
             return failure.code, -1
         return ErrorCode.NONE, log.log_end_offset if timestamp == LATEST else log.log_start_offset
-
-    @staticmethod
-    def _note_progress(reading: Reading, replica_id: int, broker_epoch: int) -> None:
-        assert reading.partition is not None
-        try:
-            if reading.partition.follower_fetched(
-                replica_id,
-                reading.asked.fetch_offset,
-                leader_epoch=reading.leader_epoch,
-                leader_end_offset=reading.leader_end_offset,
-                log_start_offset=reading.asked.log_start_offset,
-                broker_epoch=broker_epoch,
-            ):
-                committed((reading.partition,))
-        except BrokerError as failure:
-            reading.refuse(failure.code)
 
     def _ask(self, request: AlterPartitionRequest, on_answer: Callable[[Any], None]) -> None:
         assert self.errand is None

@@ -46,7 +46,7 @@ class Flight:
         self.asker = asker
         self.fetcher = fetcher
         self.plan = plan
-        self.broker_epoch = asker.own_epoch()
+        self.broker_epoch = asker.latest_epoch()
         self.answer: FetchResponse | None = None
 
 

@@ -40,11 +40,11 @@ class Rig:
         self.start(is_replicated=is_replicated)
 
     def start(self, *, is_replicated: bool = True) -> None:
-        existing = frozenset(self.existing)
+        existing, topic_id = frozenset(self.existing), self.topic_id
         manager = self.logs.make()
         manager.lock_directories()
         manager.load(
-            lambda topic, index: self.topic_id if index in existing else None,
+            lambda topic, index: topic_id if index in existing else None,
             [("visits", index) for index in existing],
         )
         manager.claim(ME, CLUSTER_ID, is_replicated=is_replicated)
@@ -291,6 +291,15 @@ def test_the_next_replacement_is_one_more(rig: Rig) -> None:
     rig.restart(replaced=0)
 
     assert rig.order(ME) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_replica_that_the_controller_still_calls_new_has_lost_its_records_all_the_same(rig: Rig) -> None:
+    """As it does while a reassignment goes on that adds it, though it is in sync by now."""
+    rig.restart(replaced=0)
+
+    assert rig.order(ME, is_new=True) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert rig.order(OTHER, is_new=True) is ErrorCode.NONE
+    assert rig.is_unproven()
 
 
 @pytest.mark.parametrize("restarts", [False, True])
