@@ -24,7 +24,7 @@ NEW_YEAR_MS: Final = 1_767_225_600_000
 """2026-01-01T00:00:00Z: the tour's records have fixed times, so that their bytes are the same in every run."""
 TIMEOUT_S: Final = 30.0
 PATIENCE_S: Final = 300.0
-"""Compaction goes on at the lowest priority: on a busy machine it takes its time."""
+"""Compaction goes on at a low priority: on a busy machine it takes its time."""
 
 
 class Connection:

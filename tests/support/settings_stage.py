@@ -12,7 +12,7 @@ from tests.support.wire import BROKER, EARLIEST, RawClient
 BROKER_ID = "5"
 """The stage's broker must have this id, and `log.dirs` named by whoever starts it."""
 EFFECT_TIMEOUT_S = 240.0
-"""A cleaner's worker runs at the lowest priority: beside two busy programs it gets a hundredth of a processor."""
+"""A cleaner's worker runs at a low priority: beside busy programs it gets a twentieth of a processor."""
 
 
 class Stage:
