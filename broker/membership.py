@@ -107,17 +107,20 @@ class Membership:
             lambda: self.latest_epoch,
             None if links is None else partial(notifications.read_topics, on_unknown=services.config.topic_unknown),
         )
-        channels: BrokerChannels = LocalChannels(services.broker_id, local_broker)
+        channels: BrokerChannels = (
+            LocalChannels(services.broker_id, local_broker) if links is None else links.channels(local_broker)
+        )
         controller = self._controller = services.controller = Controller(
             services.registry,
             services.broker_id,
-            channels if links is None else links.channels(channels),
+            channels,
             services.config,
             self._now_ms,
             check_topic_config=lambda overrides: validate_topic_overrides(overrides, services.config.current),
             config_notifications=notifications,
             registration=registration,
             on_features=self._agreed,
+            applies_configs=links is None,
         )
         if links is None:
             services.elected_controller = controller

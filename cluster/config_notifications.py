@@ -6,11 +6,14 @@ them. A notification may name an entity twice or one that is gone: what counts i
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
     Delete,
     InvalidNodeError,
@@ -28,6 +31,7 @@ from kavka.cluster.registry.base import (
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import ConfigError
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +57,8 @@ _KINDS: Final = ("topics", *_FEW)
 class ConfigNotificationListener:
     """Hears of configurations that anyone wrote, and applies them in order.
 
-    Threads: a thread of its own applies; `catch_up` does so on the caller's. Either holds `_lock`, so that callbacks
-    never run twice at a time, and with it reads the registry. `_seen`, `_known` and `_failures` are guarded by it.
+    Threads: a thread of its own applies; `catch_up` and `refresh` do so on the caller's. All hold `_lock`, so that
+    callbacks never run twice at a time, and with it read the registry. It guards `_seen`, `_known` and `_failures`.
     Callbacks may read the registry, whose thread counts `_sessions`. `read_topics` is for threads that may not wait for
     the registry: `_new_changed`, under which nobody reads it, guards `_new` and `_is_out_of_touch`.
     """
@@ -84,6 +88,8 @@ class ConfigNotificationListener:
         self._new_changed = threading.Condition()
         self._new: dict[str, None] = {}
         """Topics that this broker has heard of, and whose configurations are still to be read."""
+        self._waiting: deque[Promise[None]] = deque()
+        """For the next look; no lock, as any of these may be held over a slow disk."""
         self._is_out_of_touch = False
         """Whether the last wait for them was in vain."""
         self._wake = threading.Semaphore(0)
@@ -103,6 +109,7 @@ class ConfigNotificationListener:
         with self._new_changed:
             self._is_stopped = True
             self._new_changed.notify_all()
+        self._refuse_waiting()
         self._wake.release()
         if self._thread.is_alive():
             self._thread.join()
@@ -111,6 +118,19 @@ class ConfigNotificationListener:
         """Apply everything written before this call, if nobody else has."""
         with self._lock:
             self._apply(children_or_none(self._registry, ConfigChange.PARENT))
+
+    def caught_up(self) -> Promise[None]:
+        """A promise that everything written before this call is applied, for who may wait for no disk and no registry.
+
+        BrokerError KAFKA_STORAGE_ERROR: the registry can't be read now, and it will be later. Settled on the thread
+        that applies.
+        """
+        promise: Promise[None] = Promise()
+        self._waiting.append(promise)
+        if self._is_stopped:
+            self._refuse_waiting()
+        self._wake.release()
+        return promise
 
     def failure_of(self, entity_path: str) -> str | None:
         """Why the entity's newest configuration could not be applied, or not by all; None if it was."""
@@ -162,6 +182,13 @@ class ConfigNotificationListener:
 
     def _look(self) -> bool:
         """Apply what is new, and hear of what comes next. False if that has to be tried again."""
+        waiting = self._take_waiting()
+        failure = self._attempt()
+        for promise in waiting:
+            promise.settle(None, failure)
+        return failure is None
+
+    def _attempt(self) -> BrokerError | None:
         try:
             with self._lock:
                 sessions = self._sessions
@@ -172,11 +199,22 @@ class ConfigNotificationListener:
                     self._sessions_read = sessions
         except RegistryUnavailableError as error:
             log.warning("changes of configurations are not heard: %s", error)
-            return False
+            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         except RegistryError as error:
             log.error("changes of configurations are not heard: %s", error)
-            return False
-        return True
+            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return None
+
+    def _refuse_waiting(self) -> None:
+        for promise in self._take_waiting():
+            promise.fail(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker stops."))
+
+    def _take_waiting(self) -> list[Promise[None]]:
+        taken = []
+        with contextlib.suppress(IndexError):
+            while True:
+                taken.append(self._waiting.popleft())
+        return taken
 
     def _read_new(self) -> None:
         with self._new_changed:

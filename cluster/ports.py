@@ -25,7 +25,8 @@ OnResponse = Callable[[ControlResponse | BrokerError], None]
 
 
 class BrokerPort(Protocol):
-    """A broker as its controller sees it. Called on the controller's thread, one call at a time, in order.
+    """A broker as its controller sees it. Told one call at a time, in order: by the controller's thread, where there is
+    but one broker, else by threads that may wait for its disks.
 
     A request whose controller epoch is below the last one seen is answered with STALE_CONTROLLER_EPOCH, one for another
     incarnation of the broker with STALE_BROKER_EPOCH (KIP-380). Failures of single partitions are error codes in the
@@ -55,6 +56,9 @@ class BrokerChannels(Protocol):
 
         Never blocks on the network. A broker that is not known answers BROKER_NOT_AVAILABLE at once.
         """
+
+    def done_so_far(self) -> Promise[None] | None:
+        """Completed when this process' broker has done what it was told so far, or that is void; None where it has."""
 
     def close(self) -> None:
         """Drop what was not sent; `on_response` is not called any more."""
@@ -130,6 +134,9 @@ class LocalChannels:
             on_response(error)
         else:
             on_response(response)
+
+    def done_so_far(self) -> None:
+        """All is done."""
 
     def close(self) -> None:
         """Nothing to close."""

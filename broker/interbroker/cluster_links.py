@@ -8,6 +8,7 @@ from kavka.broker.interbroker.elected_controller import ElectedController
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.interbroker.inter_broker import InterBroker
 from kavka.broker.interbroker.network_channels import NetworkChannels
+from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.broker.interbroker.settings import inter_broker_settings
 from kavka.broker.interbroker.transaction_requests import TransactionRequests
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kavka.broker.waiting.timer import Timer
     from kavka.cluster.controller import Controller
     from kavka.cluster.controller.requests import ProducerIdBlock
-    from kavka.cluster.ports import BrokerChannels
+    from kavka.cluster.ports import BrokerPort
     from kavka.config.broker_config import BrokerConfig
     from kavka.protocol.errors import BrokerError
     from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -61,6 +62,7 @@ class ClusterLinks:
         self._services: Final = services
         self._own_epoch: Final[Callable[[], int]] = lambda: epochs.epoch
         self._scheduler: Final = scheduler
+        self._on_death: Final = on_death
         self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
         self._control_listener: Final = control_listener(config)
         self._inter_broker: Final = InterBroker(inter_broker_settings(config, services.broker_id), on_death)
@@ -84,21 +86,25 @@ class ClusterLinks:
         )
 
     controller: ElectedController
+    _own_orders: OwnOrders
 
     def _alter_partition(
         self, request: "AlterPartitionRequest", on_answer: "Callable[[AlterPartitionResponse | BrokerError], None]"
     ) -> None:
-        self.controller.alter_partition(request, on_answer)
+        # A partition's lock may be held over a slow disk. For that neither the controller waits, nor who talks to all
+        # other brokers: theirs are the threads that the answer comes on.
+        self.controller.alter_partition(request, lambda answer: self._scheduler.soon(lambda: on_answer(answer)))
 
-    def channels(self, own: "BrokerChannels") -> NetworkChannels:
-        """The ways from this broker's controller to all brokers; `own` is the one to this broker. Called once."""
+    def channels(self, own: "BrokerPort") -> NetworkChannels:
+        """The ways from this broker's controller to all brokers; `own` is this broker. Called once, before `start`."""
+        self._own_orders = OwnOrders(self._services.broker_id, own, self._on_death)
         versions = self._protocol.control_versions()
         channels = NetworkChannels(
             self._inter_broker,
             listener_name=self._control_listener,
             versions=lambda: versions,
             timeout_ms=self._services.config.current.controller_socket_timeout_ms,
-            own=(self._services.broker_id, own),
+            own=(self._services.broker_id, self._own_orders),
         )
         register_inter_broker_gauges(self._services.metrics, self._inter_broker, channels)
         return channels
@@ -123,10 +129,14 @@ class ClusterLinks:
 
     def allocate_producer_id_block(self) -> "Promise[ProducerIdBlock]":
         """A thousand producer ids: from the controller, or where controllers hand out none, from the registry."""
-        if self._protocol.allocates_producer_ids:
-            return self.controller.allocate_producer_id_block()
         services = self._services
         promise: Promise[ProducerIdBlock] = Promise()
+        if self._protocol.allocates_producer_ids:
+            # Those who waited for ids append to coordinators' logs: as in `_alter_partition`.
+            self.controller.allocate_producer_id_block().watch(
+                lambda block, error: self._scheduler.soon(lambda: promise.settle(block, error))
+            )
+            return promise
         # The registry may be slow, and who asks is an I/O thread.
         self._scheduler.soon(lambda: promise.settle_by(lambda: take_block(services.registry, services.broker_id)))
         return promise
@@ -134,12 +144,14 @@ class ClusterLinks:
     def start(self) -> None:
         """Talk to others from now on; `connect` was called before."""
         self._inter_broker.start()
+        self._own_orders.start()
         self.following.start(self._scheduler)
         interval_ms = max(self.replication.lag_time_max_ms / 2, 1)
         self._scheduler.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
 
     def stop(self) -> None:
-        """Answer what waits, close all connections."""
+        """Answer what waits, close all connections. Waits for what this broker's controller had it begin."""
+        self._own_orders.join()
         self.following.stop()
         self._isr_changes.close()
         self.transactions.close()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.interbroker.control_order import Order
 from kavka.broker.interbroker.control_queue import ControlQueue
+from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.broker.interbroker.telling import tell
 from kavka.client import ClientError, DisconnectedError, NetworkClient, Node
-from kavka.cluster.ports import BrokerChannels, ControlRequest, ControlResponse, OnResponse
+from kavka.cluster.ports import ControlRequest, ControlResponse, OnResponse
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 from kavka.protocol.schema import schema_of
 
@@ -57,11 +59,12 @@ class NetworkChannels:
         listener_name: str | None,
         versions: Callable[[], Mapping[int, int]],
         timeout_ms: float,
-        own: tuple[int, BrokerChannels] | None = None,
+        own: tuple[int, OwnOrders] | None = None,
     ) -> None:
         """`listener_name` is the listener at which brokers are told. `versions()` gives, for the API keys of the three
         requests, the version they are sent in, as inter.broker.protocol.version has it. `timeout_ms` is
-        controller.socket.timeout.ms. `own`: this broker's id, and the way to it that needs no network.
+        controller.socket.timeout.ms. `own`: this broker's id, and the way to it that needs no network; whoever made
+        that starts and joins it.
         """
         self._inter_broker: Final = inter_broker
         self._listener_name: Final = listener_name
@@ -77,7 +80,10 @@ class NetworkChannels:
 
     def update_brokers(self, brokers: Iterable["BrokerInfo"]) -> None:
         """These are the live brokers now; none at all when this broker is not the controller any more."""
-        live = {info.broker_id: info for info in brokers if self._own is None or info.broker_id != self._own[0]}
+        live = {info.broker_id: info for info in brokers}
+        if self._own is not None:
+            self._own[1].update_brokers(live.values())
+            live.pop(self._own[0], None)
         given_up: list[Order] = []
         with self._lock:
             for broker_id, way in list(self._ways.items()):
@@ -130,7 +136,12 @@ class NetworkChannels:
     def queue_sizes(self) -> dict[int, int]:
         """How many requests each broker is still to be told, the one in flight included. Any thread."""
         with self._lock:
-            return {broker_id: len(way.queue) for broker_id, way in self._ways.items()}
+            sizes = {broker_id: len(way.queue) for broker_id, way in self._ways.items()}
+        return sizes if self._own is None else sizes | self._own[1].queue_sizes()
+
+    def done_so_far(self) -> Promise[None] | None:
+        """See `BrokerChannels`."""
+        return None if self._own is None else self._own[1].done_so_far()
 
     def advance(self, client: NetworkClient, now_ms: float) -> float:
         """Send what can be sent now: `inter_broker.Sender`."""

@@ -203,9 +203,9 @@ class MetadataSnapshot:
 class MetadataCache:
     """Holds the current snapshot.
 
-    Threads: `current` is read by any thread, lock-free, and changed under `_lock`. `apply` is called by the
-    controller's thread, or the I/O thread of an UpdateMetadata request; under `_order` it tells the listeners, on the
-    same thread, so that they hear of changes in their order.
+    Threads: `current` is read by any thread, lock-free, and changed under `_lock`. `apply` is called by the thread of
+    this broker's own controller's orders, or the I/O thread of an UpdateMetadata request; under `_order` it tells the
+    listeners, on the same thread, so that they hear of changes in their order.
     """
 
     def __init__(

@@ -37,8 +37,8 @@ class LocalBroker:
 
     `number` is the request's correlation id, where it came over the network (`ControllerEpoch.admits`).
 
-    Threads: the controller's, if it is this broker's, and I/O threads that got its requests from elsewhere; whose
-    request comes first is decided by the locks of what they change.
+    Threads: `kavka-own-orders`, if the controller is this broker's (its own, where there is but one broker), and I/O
+    threads that got its requests from elsewhere; whose request comes first is decided by the locks of what they change.
     """
 
     __slots__ = ("_broker_epoch", "_metadata", "_read_configs", "_registered", "_replicas")

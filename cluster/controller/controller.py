@@ -6,6 +6,7 @@ What it does is told on one thread, one request after the other, see `candidacy`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.config_notifications import ConfigNotificationListener
@@ -41,12 +42,15 @@ from kavka.config.topic_config import validate_topic_overrides
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
+_T = TypeVar("_T")
+
 
 class Controller:
     """Candidate for, and while elected the one, controller of the cluster.
 
     Every public method may be called by any thread but the registry's; work happens on the controller's own thread, and
-    promises are settled there, so that a watcher of one must be short. While another broker is the controller,
+    promises are settled there, or where this broker's orders or configurations are done, so that a watcher of one must
+    be short, and take no lock that is held over a disk. While another broker is the controller,
     promises fail with BrokerError(NOT_CONTROLLER).
     """
 
@@ -62,13 +66,18 @@ class Controller:
         check_topic_config: CheckConfig = validate_topic_overrides,
         registration: BrokerRegistration | None = None,
         on_features: Callable[[FinalizedFeatures], object] = lambda features: None,
+        applies_configs: bool = True,
         placement_seed: int | None = None,
     ) -> None:
         """`channels` is LocalChannels(broker_id, port) for a broker that stands alone. `config_notifications` is made
         to catch up before `alter_configs` answers. `registration` is renewed when a session of the registry was lost.
         `on_features` is told what the cluster has agreed on when that is first read, and whenever it changes.
+        `applies_configs`: on this controller's thread, which waits for the disks then. Else `config_notifications` does
+        so on its own, and brokers read the configurations of topics that they hear of.
         """
         self._registry = registry
+        self._channels = channels
+        self._applies_configs = applies_configs
         self._config_notifications = config_notifications
         self._check_topic_config = check_topic_config
         self._topics = TopicChanges(check_topic_config, placement_seed)
@@ -108,17 +117,17 @@ class Controller:
 
     def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
         """One result a topic, in order. Answers when the leaders here took over and the metadata is published."""
-        return self._candidacy.in_term(lambda term: self._topics.create(term, topics, validate_only))
+        return self._once_told(self._candidacy.in_term(lambda term: self._topics.create(term, topics, validate_only)))
 
     def delete_topics(self, names: Sequence[str]) -> Promise[dict[str, BrokerError | None]]:
         """Answers when the topics are gone from the metadata; replicas on dead brokers are deleted on their return."""
-        return self._candidacy.in_term(lambda term: self._topics.delete(term, names))
+        return self._once_told(self._candidacy.in_term(lambda term: self._topics.delete(term, names)))
 
     def create_partitions(
         self, growths: Sequence[NewPartitions], validate_only: bool = False
     ) -> Promise[dict[str, BrokerError | None]]:
         """Answers like `create_topics`."""
-        return self._candidacy.in_term(lambda term: self._topics.grow(term, growths, validate_only))
+        return self._once_told(self._candidacy.in_term(lambda term: self._topics.grow(term, growths, validate_only)))
 
     def alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool = False
@@ -129,7 +138,12 @@ class Controller:
         faster. A topic's configuration is validated here (INVALID_CONFIG), a broker's is the caller's to validate.
         UNKNOWN_SERVER_ERROR: it is stored, but could not be applied here.
         """
-        return self._candidacy.submit(lambda: self._alter_configs(entity, update, validate_only))
+        written = self._candidacy.submit(lambda: self._write_config(entity, update, validate_only))
+        notifications = self._config_notifications
+        if notifications is None or validate_only or self._applies_configs:
+            return written
+        applied: Promise[None] = written.then(lambda _: notifications.caught_up())
+        return applied.then(lambda _: _check_applied(notifications, entity))
 
     def allocate_producer_id_block(self, broker_id: int, broker_epoch: int = -1) -> Promise[ProducerIdBlock]:
         """A thousand producer ids that nobody else gets.
@@ -166,7 +180,7 @@ class Controller:
         self, election: ElectionType, partitions: Sequence[tuple[str, int]] | None
     ) -> Promise[dict[tuple[str, int], BrokerError | None]]:
         """For these partitions, or with None for all that need it."""
-        return self._candidacy.in_term(lambda term: elect_leaders(term, election, partitions))
+        return self._once_told(self._candidacy.in_term(lambda term: elect_leaders(term, election, partitions)))
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Promise[list[tuple[str, int]]]:
         """Move leadership away from a broker that stops; answers with the partitions that it still leads."""
@@ -194,7 +208,15 @@ class Controller:
         """
         self._candidacy.settings_changed()
 
+    def _once_told(self, outcome: Promise[_T]) -> Promise[_T]:
+        """The same, but not before this broker has done what it was told for it, as Kafka's waits for its metadata."""
+        return outcome.then(self._told)
+
     # On the controller's thread
+
+    def _told(self, outcome: _T) -> _T | Promise[_T]:
+        done = self._channels.done_so_far()
+        return outcome if done is None else done.then(lambda _: outcome)
 
     def _alter_partitions(self, term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
         response = alter_partitions(term, request)
@@ -214,10 +236,10 @@ class Controller:
         return outcomes
 
     def _configs_changed(self, topics: Sequence[str]) -> None:
-        if self._config_notifications is not None and topics:
+        if self._applies_configs and self._config_notifications is not None and topics:
             self._config_notifications.refresh([f"topics/{topic}" for topic in topics])
 
-    def _alter_configs(
+    def _write_config(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool
     ) -> None:
         def checked(stored: dict[str, str]) -> dict[str, str]:
@@ -235,8 +257,12 @@ class Controller:
             raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from None
         except ZnodeError as error:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
-        if self._config_notifications is None or validate_only:
-            return
-        self._config_notifications.catch_up()
-        if (failure := self._config_notifications.failure_of(entity.path)) is not None:
-            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The change is stored, but not applied: {failure}")
+        if self._applies_configs and self._config_notifications is not None and not validate_only:
+            self._config_notifications.catch_up()
+            _check_applied(self._config_notifications, entity)
+
+
+def _check_applied(notifications: ConfigNotificationListener, entity: ConfigEntity) -> None:
+    """Raises BrokerError where what is stored is not what holds here."""
+    if (failure := notifications.failure_of(entity.path)) is not None:
+        raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The change is stored, but not applied: {failure}")

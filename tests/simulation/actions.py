@@ -102,6 +102,22 @@ def ghost(cluster: Cluster, number: int) -> None:
 
 
 @action
+def own_disk_hangs(cluster: Cluster, number: int) -> None:
+    """A broker does nothing more of what its own controller orders, but for what it may have begun."""
+    broker, _ = pick(number, [each for each in cluster.alive if not each.channels.is_slow])
+    if broker is not None:
+        broker.channels.is_slow = True
+
+
+@action
+def own_disk_answers(cluster: Cluster, number: int) -> None:
+    broker, _ = pick(number, [each for each in cluster.alive if each.channels.is_slow])
+    if broker is not None:
+        broker.channels.is_slow = False
+        broker.channels.obey_own()
+
+
+@action
 def watch(cluster: Cluster, number: int) -> None:
     broker, _ = pick(number, [each for each in cluster.alive if each.registry.watches.arriving])
     if broker is not None:

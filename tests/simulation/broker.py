@@ -5,12 +5,10 @@ What a socket would carry is a message in `network.py`; what a thread would do i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import count
 from typing import Any, NamedTuple
 
-from kavka.broker.interbroker.control_queue import ControlQueue
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.disk_notices import DiskNotices
@@ -28,7 +26,7 @@ from kavka.broker.replication.followed_partitions import FetchPlan, Followed, Ke
 from kavka.broker.replication.leader_port import LATEST, LeaderPort, LeaderUnreachableError
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.controller.controller import Controller
-from kavka.cluster.ports import ControlRequest, OnResponse, call
+from kavka.cluster.ports import ControlRequest, call
 from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
 from kavka.cluster.znodes.notifications import LogDirEvent
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -37,6 +35,7 @@ from kavka.protocol.messages.fetch import FetchableTopicResponse, FetchPartition
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from tests.simulation.channels import Channels
 from tests.simulation.model_log import Config, Disk, ModelLogs
 from tests.simulation.model_registry import Client
 
@@ -170,45 +169,6 @@ class SteppedController:
         """Of its term; -1 without one."""
         term = self._candidacy._term
         return -1 if term is None else term.store.epoch
-
-
-class Way:
-    """From a controller to one incarnation of a broker."""
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.queue = ControlQueue()
-
-
-class Channels:
-    """The `BrokerChannels` of a simulated broker: what is sent waits in `ways` to be delivered."""
-
-    def __init__(self, own: SimulatedBroker) -> None:
-        self._own = own
-        self.ways: dict[int, Way] = {}
-        self.numbers = count()
-        """Of requests, whatever connection they are sent over."""
-
-    def update_brokers(self, brokers: Iterable[BrokerInfo]) -> None:
-        live = {info.broker_id: info.epoch for info in brokers if info.broker_id != self._own.broker_id}
-        for broker_id, way in list(self.ways.items()):
-            if live.get(broker_id) != way.epoch:
-                del self.ways[broker_id]
-                for order in way.queue.clear():
-                    order.answer(_gone())
-        for broker_id, epoch in live.items():
-            self.ways.setdefault(broker_id, Way(epoch))
-
-    def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
-        if broker_id == self._own.broker_id:
-            on_response(call(self._own.port, request))
-        elif (way := self.ways.get(broker_id)) is not None:
-            way.queue.put(request, on_response)
-        else:
-            on_response(_gone())
-
-    def close(self) -> None:
-        self.ways.clear()
 
 
 class Heard(NamedTuple):
@@ -380,7 +340,3 @@ class SimulatedBroker:
     def _ask(self, request: AlterPartitionRequest, on_answer: Callable[[Any], None]) -> None:
         assert self.errand is None
         self.errand = Errand(self, request, on_answer)
-
-
-def _gone() -> BrokerError:
-    return BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, "gone")

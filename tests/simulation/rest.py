@@ -17,6 +17,10 @@ MOST_ROUNDS = 40
 def come_to_rest(cluster: Cluster, invariants: Invariants) -> None:
     """First with the dead as they are, then with all. Raises ViolationError."""
     cluster.cuts.clear()
+    for broker in cluster.alive:
+        broker.channels.is_slow = False
+        broker.channels.obey_own()
+        invariants.check()
     cluster.interrupt_in = 0
     for ghost in cluster.ghosts:
         ghost()

@@ -135,6 +135,9 @@ class FakeCluster:
         else:
             on_response(call(broker, request))
 
+    def done_so_far(self) -> None:
+        """All is done."""
+
     def close(self) -> None:
         self.known = set()
 

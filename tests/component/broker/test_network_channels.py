@@ -7,9 +7,11 @@ from collections.abc import Generator
 import pytest
 
 from kavka.broker.interbroker import NetworkChannels
+from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from tests.support.fake_brokers import FakeBroker
 from tests.support.interbroker_stage import SETTINGS, InterBrokerStage, info, leadership, metadata
 from tests.support.scripted_broker import ScriptedBroker, Visitor
 
@@ -235,31 +237,19 @@ def test_closed_channels_close_their_connections_and_call_nobody_back(stage: Int
     assert channels.queue_sizes() == {}
 
 
-class OwnWay:
-    """The way to the broker of this process."""
-
-    def __init__(self) -> None:
-        self.sent: list[int] = []
-
-    def update_brokers(self, brokers: object) -> None:
-        """Nothing to open."""
-
-    def send(self, broker_id: int, _request: object, on_response: object) -> None:
-        assert callable(on_response)
-        self.sent.append(broker_id)
-        on_response(LeaderAndIsrResponse(error_code=0))
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def test_the_own_broker_is_told_without_the_network(stage: InterBrokerStage) -> None:
-    broker, own = stage.broker(1), OwnWay()
+    broker, own = stage.broker(1), FakeBroker(9)
+    orders = OwnOrders(9, own, stage.deaths.append)
+    orders.start()
     channels = NetworkChannels(
-        stage.inter_broker, listener_name=None, versions=lambda: VERSIONS, timeout_ms=1000, own=(9, own)
+        stage.inter_broker, listener_name=None, versions=lambda: VERSIONS, timeout_ms=1000, own=(9, orders)
     )
     channels.update_brokers([info(broker), info(broker)._replace(broker_id=9)])
     channels.send(9, leadership(1), stage.answers.put)
-    assert stage.answers.get_nowait().error_code == 0
-    assert own.sent == [9]
-    assert channels.queue_sizes() == {1: 0}
+    assert stage.answer().error_code == 0
+    assert [type(each) for each in own.requests] == [LeaderAndIsrRequest]
+    assert channels.queue_sizes() == {1: 0, 9: 0}
+    channels.update_brokers([])
+    assert channels.queue_sizes() == {}
+    channels.close()
+    orders.join()
