@@ -9,6 +9,8 @@ to look at its replicas again (`disk_notices.py`).
 import logging
 from typing import Final, NamedTuple
 
+from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+
 RETRY_MS: Final = 5_000
 """How long after a refusal it is tried again."""
 
@@ -26,6 +28,16 @@ class WantedLog(NamedTuple):
     topic_id: bytes
     is_new: bool
     is_lost: bool = False
+
+
+def wanted_log(topic_id: bytes, state: LeaderAndIsrPartitionState, broker_id: int, *, is_lost: bool) -> WantedLog:
+    """The log that an order asks this broker for.
+
+    Who came into sync while it was added had a log, whatever the controller still calls it. If that lies in a directory
+    that is away, another one must not be made: it would lead without a record, and outdo the former one for good.
+    """
+    is_in_sync = broker_id in state.adding_replicas and broker_id in state.isr
+    return WantedLog(topic_id, state.is_new and not is_in_sync, is_lost)
 
 
 class RefusedOrders:

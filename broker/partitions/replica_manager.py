@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kavka.broker.partitions.controller_epoch import UNNUMBERED, ControllerEpoch
 from kavka.broker.partitions.partition import Partition
-from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog
+from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog, wanted_log
 from kavka.broker.partitions.replication import Replication, alone
 from kavka.broker.partitions.role import RECOVERING
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -246,7 +246,7 @@ class ReplicaManager:
                     self._refused.leaderships.add(key)
                     refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "its records went with a disk")
                     continue
-                wanted[key] = WantedLog(topic_id, state.is_new, key in lost)
+                wanted[key] = wanted_log(topic_id, state, self._broker_id, is_lost=key in lost)
         logs = self._make_logs(wanted) | refused
         for key in unneeded:
             log = logs[key]

@@ -211,7 +211,9 @@ class Reassignments:
             adding = [Replica(*partition, broker) for broker in assignment.adding] if assignment else []
             self._replicas.to_new(each for each in adding if context.replica_phase(each) is ReplicaPhase.NON_EXISTENT)
             if partition in context.leaders:
-                reachable = [each.broker_id for each in adding if context.is_reachable(partition, each.broker_id)]
+                # Not those that came into sync before: their logs may lie where a disk is away now.
+                behind = [each.broker_id for each in adding if each.broker_id not in context.leaders[partition].isr]
+                reachable = [each for each in behind if context.is_reachable(partition, each)]
                 self._batch.lead_and_follow(reachable, partition, is_new=True)
         written = self._partitions.rewrite(partitions, self._among_assigned)
         leaderless = [

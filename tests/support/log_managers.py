@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kavka.config.broker_config import BrokerConfig
@@ -189,3 +189,13 @@ def read_values(log: PartitionLog) -> list[bytes | None]:
             following = header.next_offset
         offset = following
     return values
+
+
+@contextlib.contextmanager
+def away(directory: Path) -> Iterator[None]:
+    """The disk of that log directory, at a start."""
+    directory.rename(directory.with_name("away"))
+    directory.touch()
+    yield
+    directory.unlink()
+    directory.with_name("away").rename(directory)

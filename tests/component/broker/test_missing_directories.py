@@ -9,6 +9,7 @@ from kavka.protocol.errors import ErrorCode
 from kavka.storage import siblings
 from kavka.storage.meta_properties import META_PROPERTIES_FILE
 from tests.component.broker.test_replaced_disks import ME, OTHER, Rig
+from tests.support.log_managers import away
 
 
 @pytest.fixture
@@ -95,3 +96,29 @@ def test_a_broker_that_stands_alone_notes_nothing(tmp_path: Path) -> None:
 
 def test_more_directories_than_can_be_named_are_not(tmp_path: Path) -> None:
     assert siblings.note([tmp_path / f"{number:0200}" for number in range(200)]) == ()
+
+
+@pytest.mark.parametrize("leader", [ME, OTHER])
+def test_who_came_into_sync_while_it_was_added_is_not_made_anew_while_its_disk_is_away(
+    tmp_path: Path, leader: int
+) -> None:
+    """Though its controller still calls it new."""
+    rig = Rig(tmp_path, directories=2)
+    assert rig.order(OTHER, isr=(OTHER,), adding=(ME,), is_new=True) is ErrorCode.NONE
+    assert rig.order(ME, adding=(ME,), is_new=True) is ErrorCode.NONE
+    rig.replicas.note_recovery()
+    log = rig.logs.manager.get("visits", 0)
+    assert log is not None
+    rig.logs.manager.close()
+
+    with away(log.directory.parent):
+        rig.start()
+        assert rig.order(leader, adding=(ME,), is_new=True) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert rig.order(OTHER, 1, isr=(OTHER,), adding=(ME,), is_new=True) is ErrorCode.NONE
+        rig.logs.manager.close()
+
+    rig.start()
+    assert rig.order(ME, adding=(ME,), is_new=True) is ErrorCode.NONE
+    found = rig.logs.manager.get("visits", 0)
+    assert found is not None
+    assert found.directory == log.directory

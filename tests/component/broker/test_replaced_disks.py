@@ -66,6 +66,7 @@ class Rig:
         isr: tuple[int, ...] | None = None,
         recovery_state: int = RECOVERED,
         is_new: bool = False,
+        adding: tuple[int, ...] = (),
     ) -> ErrorCode:
         self.epoch += 1
         state = LeaderAndIsrPartitionState(
@@ -76,6 +77,7 @@ class Rig:
             isr=list(replicas if isr is None else isr),
             partition_epoch=self.epoch,
             replicas=list(replicas),
+            adding_replicas=list(adding),
             is_new=is_new,
             leader_recovery_state=recovery_state,
         )

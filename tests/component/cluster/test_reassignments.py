@@ -84,6 +84,20 @@ def test_it_is_complete_when_all_targets_are_in_sync_and_not_before(stage: Stage
     assert wait(controller.list_reassignments(None)) == {}
 
 
+def test_who_alone_was_in_sync_is_not_called_new_when_it_comes_back(stage: Stage, controller: Controller) -> None:
+    """A broker makes a log for what is new, though a disk is away that has it, and would lead with that."""
+    move(controller, [4, 5])
+    assert stage.alter_isr(controller, 1, 4) is ErrorCode.NONE
+    for broker in (1, 4):
+        stage.cluster.kill(broker)
+        stage.settle(controller)
+    stage.cluster.add(4)
+    stage.settle(controller)
+
+    told = last_told(stage.cluster.brokers[4])
+    assert (told.leader, told.isr, told.is_new) == (4, [4], False)
+
+
 def test_a_leader_that_stays_goes_on_to_lead(stage: Stage, controller: Controller) -> None:
     move(controller, [4, 2, 1])
     stage.alter_isr(controller, 1, 2, 3, 4)

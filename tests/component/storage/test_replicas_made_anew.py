@@ -1,28 +1,17 @@
 """A replica that the controller has made anew while the disk with its former log was away, when that disk is back."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
+from kavka.storage.partition_log import PartitionLog
+from tests.support.log_managers import ID, ManagerRig, append, away, create_log, read_values
 from tests.support.moving_logs import KEY, begin, finish
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> ManagerRig:
     return ManagerRig([tmp_path / "a", tmp_path / "b"])
-
-
-@contextmanager
-def away(directory: Path) -> Iterator[None]:
-    """Its disk, at a start."""
-    directory.rename(directory.with_name("away"))
-    directory.touch()
-    yield
-    directory.unlink()
-    directory.with_name("away").rename(directory)
 
 
 def made_anew(rig: ManagerRig, former: Path, *values: bytes) -> Path:
@@ -33,6 +22,14 @@ def made_anew(rig: ManagerRig, former: Path, *values: bytes) -> Path:
             append(log, value)
         rig.kill()
     return log.directory
+
+
+def half_copied(rig: ManagerRig, log: PartitionLog, target: Path) -> None:
+    """A kill in the middle of a move there."""
+    for number in range(20):
+        append(log, b"former %d" % number)
+    begin(rig.manager, rig.manager.moves.directory(str(target))).step(100)
+    rig.kill()
 
 
 def folders(rig: ManagerRig) -> list[Path]:
@@ -57,11 +54,11 @@ def test_the_log_made_anew_is_the_log_when_the_former_disk_is_back(rig: ManagerR
     manager.close()
 
 
-def test_a_copy_of_the_former_log_goes_where_the_log_was_made_anew(rig: ManagerRig) -> None:
+def test_a_copy_of_the_former_log_goes_where_the_log_was_made_anew(rig: ManagerRig, tmp_path: Path) -> None:
     log = create_log(rig.start(), *KEY, ID, is_new=True)
-    append(log, b"former")
-    begin(rig.manager).step(1000)
-    rig.kill()
+    former = log.directory
+    half_copied(rig, log, tmp_path / "b")
+    assert log.directory == former
     folder = made_anew(rig, log.directory.parent, b"new")
 
     manager = rig.start()
