@@ -173,7 +173,7 @@ class LogMoves:
                         future,
                         truncations,
                         keep_current=lambda: write_mark(current.folder, number + 1, self._files),
-                        on_moved=lambda: self._moved(source, target, key),
+                        on_moved=lambda: self._moved(source, target, key, current),
                     )
             except BrokerError as error:
                 # Under the log's name it has to keep it: nobody knows which of the two the next start finds.
@@ -222,8 +222,8 @@ class LogMoves:
             self._directories.met(source, "could not prepare a move", error)
             raise storage_error("could not prepare a move", error) from error
 
-    def _moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition) -> None:
-        self._table.moved(source, target, key)
+    def _moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition, current: PartitionLog) -> None:
+        self._table.moved(source, target, key, current)
         if not target.online:
             # It failed during the exchange, and the log was not among those that it took along.
             self._directories.lose_late(target)

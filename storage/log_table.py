@@ -107,11 +107,17 @@ class LogTable:
         with self._lock:
             self._leave(directory, key, self._futures.pop(key, None))
 
-    def moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition) -> None:
-        """The log has the copy's files, and what was the copy holds those that are deleted now."""
+    def moved(self, source: LogDirectory, target: LogDirectory, key: TopicPartition, log: PartitionLog) -> None:
+        """The log has the copy's files, and what was the copy holds those that are deleted now.
+
+        If the source failed while they were exchanged, the log was lost with it then, and is not any more.
+        """
         with self._lock:
-            if (log := self._logs_in[source].pop(key, None)) is not None:
-                self._logs_in[target][key] = log
+            self._logs_in[source].pop(key, None)
+            self._logs[key] = self._logs_in[target][key] = log
+            self._offline.discard(key)
+            if log in self._lost:
+                self._lost.remove(log)
             if (former := self._futures.pop(key, None)) is not None:
                 self._leaving[former] = None
 

@@ -137,6 +137,30 @@ def test_a_directory_that_fails_in_the_last_step_takes_the_log_along(
     rig.manager.close()
 
 
+def test_a_directory_that_fails_in_the_last_step_leaves_the_log_that_has_moved_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = WatchedFiles()
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    log = filled(rig, 12)
+    source, target = rig.manager.directory_of(log), other_directory(rig.manager)
+    copy = begin(rig.manager)
+
+    def fail_source(path: AnyPath) -> None:
+        if Path(path) == target.path and (target.path / "visits-0").exists():
+            rig.manager.directories.fail(source, OSError(errno.EIO, "another log met this"))
+
+    monkeypatch.setattr(files, "fsync_directory", fail_source)
+    finish(copy)
+
+    manager = rig.manager
+    assert (manager.get(*KEY), manager.is_offline(*KEY), manager.logs_in(target)) == (log, False, [log])
+    append_numbers(log, 3)
+    manager.close()
+    recovery_points = target.checkpoints.read().recovery_points
+    assert recovery_points == {KEY: 15}, "a clean stop made it durable"
+
+
 def test_who_gives_a_move_up_as_it_begins_leaves_the_log_to_compaction(
     rig: ManagerRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
