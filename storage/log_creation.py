@@ -69,7 +69,7 @@ class LogCreation:
         attempt may succeed.
         """
         what = f"could not create {key[0]}-{key[1]}"
-        if not is_new and not all(directory.online for directory in self._directories.all):
+        if not is_new and not self._directories.are_all_online:
             raise self._lost(key, f"{what}: it may lie in a directory that is offline")
         self._refuse_strangers(key, topic_id)
         refusal: BrokerError | None = None
@@ -141,8 +141,7 @@ class LogCreation:
         try:
             # Only now is the name ours: what lay there before and is refused keeps its offsets.
             directory.checkpoints.forget(key, partial(self._table.logs_in, directory))
-            all_online = all(each.online for each in self._directories.all)
-            mark = NO_MARK if all_online else self._now_ns()
+            mark = NO_MARK if self._directories.are_all_online else self._now_ns()
             return self._factory.create(directory, key, topic_id, is_unproven=is_unproven, mark=mark)
         except OSError as error:
             self._left[key] = directory

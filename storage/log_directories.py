@@ -67,6 +67,11 @@ class LogDirectories:
         return [directory for directory in self.all if directory.online]
 
     @property
+    def are_all_online(self) -> bool:
+        """Whether nothing can lie in a directory that is away."""
+        return all(directory.online for directory in self.all)
+
+    @property
     def _paths(self) -> list[Path]:
         return [directory.path for directory in self.all]
 

@@ -106,7 +106,7 @@ class LogMoves:
                 raise BrokerError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{key[0]}-{key[1]} has no log here")
             if future is not None or self._table.directory_of(current) is directory:
                 return future
-            if not all(each.online for each in self._directories.all):
+            if not self._directories.are_all_online:
                 raise BrokerError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} can't move while a directory is offline"
                 )
@@ -193,8 +193,10 @@ class LogMoves:
             return True
         with self._directories.tried_again(source, "could not forget a log that has moved"):
             source.checkpoints.forget(key, partial(self._table.logs_in, source))
-        with self._directories.tried_again(target, "could not unmark a log that has moved"):
-            remove_mark(current.folder, self._files)
+        if self._directories.are_all_online:
+            # Else a former log may be away, that it has to outdo: the next start with all of them takes the mark off.
+            with self._directories.tried_again(target, "could not unmark a log that has moved"):
+                remove_mark(current.folder, self._files)
         return True
 
     def settle(self) -> None:
@@ -207,9 +209,8 @@ class LogMoves:
             if current is not None:
                 _pause_compaction(current)
                 _cut_to_end(current, future)
-        directories = self._directories.all
         # Where there is one directory nothing moves, and a mark from other times has nobody to be compared with.
-        if len(directories) > 1 and all(directory.online for directory in directories):
+        if len(self._directories.all) > 1 and self._directories.are_all_online:
             for log in self._table.all():
                 with self._directories.tried_again(self._table.directory_of(log), "could not unmark a log"):
                     remove_mark(log.folder, self._files)

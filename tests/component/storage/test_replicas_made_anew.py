@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.log_moves.log_copy import LogCopy
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, ManagerRig, append, away, create_log, read_values
 from tests.support.moving_logs import KEY, begin, finish
@@ -70,4 +71,26 @@ def test_a_copy_of_the_former_log_goes_where_the_log_was_made_anew(rig: ManagerR
     finish(begin(manager))
     assert log.directory.parent != folder.parent
     assert read_values(log) == [b"new"]
+    manager.close()
+
+
+def test_a_log_made_anew_that_moves_on_still_outdoes_the_former_one(tmp_path: Path) -> None:
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b", tmp_path / "c"])
+    log = create_log(rig.start(), *KEY, ID, is_new=True)
+    former = log.directory.parent
+    half_copied(rig, log, tmp_path / "c")
+    with away(former):
+        append(create_log(rig.start(), *KEY, ID, is_new=True), b"new", leader_epoch=1)
+        rig.kill()
+        rig.start()
+        (copy,) = rig.manager.moves.futures
+        finish(LogCopy(rig.manager, KEY, create_log(rig.manager, *KEY, ID), copy))
+        rig.kill()
+
+    manager = rig.start()
+
+    log = create_log(manager, *KEY, ID)
+    assert (log.directory.parent, read_values(log)) == (tmp_path / "c", [b"new"])
+    manager.delete_pending()
+    assert folders(rig) == [log.directory]
     manager.close()
