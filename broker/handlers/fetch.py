@@ -105,11 +105,11 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         if is_tailing is not (FETCH_KEY in context.session.prepared):
             context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
         operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
+        connection.parked[operation] = None
         watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     else:
         run.put_back(watched)
         operation = watched.wait(run.limits, min_bytes, connection, run.read_and_answer)
-    connection.parked[operation] = None
     if context.is_inline:
         # What came with it, behind it, waits as long: for minutes, maybe.
         connection.keep_pending_apart()

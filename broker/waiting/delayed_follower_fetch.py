@@ -40,6 +40,8 @@ class DelayedFollowerFetch(DelayedOperation):
         self._connection = connection
         self._answer = answer
         self.promise: Final[Promise[FetchResponse]] = Promise()
+        # Before anybody can end the wait, who would take it away in vain.
+        connection.parked[self] = None
         # Before anybody asks whether it is satisfied: what comes meanwhile is told of.
         news.waiting[self] = None
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from kavka.broker.network.connection import Connection
+from kavka.broker.partitions.follower_fetch_session import FollowerFetchSession
 from kavka.broker.requests.prepared_fetch import PreparedFetches
 from kavka.broker.waiting.awaited_fetch import AwaitedFetch
+from kavka.broker.waiting.delayed_follower_fetch import DelayedFollowerFetch
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import decode_response_header, encode_request_header
@@ -139,6 +141,26 @@ def test_a_request_behind_a_fetch_runs_once_when_data_come_just_as_it_begins_to_
         ids.append(int.from_bytes(taken[4:8], "big"))
         taken = taken[4 + int.from_bytes(taken[:4], "big") :]
     assert ids == [asker.asked, 77]
+
+
+def test_a_fetch_whose_wait_ends_as_it_begins_is_not_kept_by_its_connection(
+    core: BrokerCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = FollowerFetchSession.wait
+
+    def data_come(*arguments: Any) -> DelayedFollowerFetch:
+        operation = wait(*arguments)
+        append(core)
+        return operation
+
+    asker = Asker(core)
+    assert asker.fetch().error_code == ErrorCode.NONE
+    monkeypatch.setattr(FollowerFetchSession, "wait", data_come)
+    for offset in range(3):
+        answer = asker.fetch(offset, wait_ms=LONG_MS, min_bytes=2)
+        assert answer.responses[0].partitions[0].records
+
+    assert not core.connection.parked
 
 
 @pytest.mark.parametrize("inline", [True, False])
