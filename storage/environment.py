@@ -20,7 +20,7 @@ class LogEnvironment:
     now_ms            wall clock, milliseconds since the epoch
     run_in_background a job that fsyncs: another thread runs it soon (default: at once, in the caller's thread)
     run_later         (delay_ms, job): the job unlinks files after `file.delete.delay.ms` (default: at once)
-    on_io_failure     (directory, error): an error that takes the log directory offline (EIO, EROFS, any failed fsync)
+    on_io_failure     (folder, error): an error that takes its log directory offline (EIO, EROFS, any failed fsync)
     on_refused        (directory, reason): a write that did not go through and may be tried again (a full disk)
     on_clean_offset_lowered  (): a truncation took a part of what was compacted; the checkpoint should say so soon
     on_recovery_point_lowered  (): one took what was fsynced: what is written there now is not, and a crash must know it

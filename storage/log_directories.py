@@ -160,6 +160,12 @@ class LogDirectories:
         _log.error("log directory goes offline: directory=%s error=%s", directory.path, error)
         self._on_failure(directory)
 
+    def folder_failed(self, folder: Path, error: OSError) -> None:
+        """The disk refused something of the log in that folder: take its directory offline."""
+        for directory in self.all:
+            if directory.path == folder.parent:
+                self.fail(directory, error)
+
     def lose_late(self, directory: LogDirectory) -> None:
         """A directory that is offline got another log while it failed: that is lost, too."""
         self._on_failure(directory)

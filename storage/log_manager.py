@@ -335,10 +335,7 @@ class LogManager:
             self._on_directory_failure(directory.path, lost, len(self.directories.online))
 
     def _close_failed(self, path: str, error: OSError) -> None:
-        folder = Path(path).parent.parent
-        for directory in self.directories.all:
-            if directory.path == folder:
-                self.directories.fail(directory, error)
+        self.directories.folder_failed(Path(path).parent, error)
 
     def _fsync_topic_ids(self, logs: Sequence[PartitionLog]) -> None:
         for log in logs:
@@ -387,7 +384,7 @@ class LogManager:
             pool=self._pool,
             run_in_background=self._in_background,
             run_later=self.deferred.add,
-            on_io_failure=lambda _path, error: self.directories.fail(directory, error),
+            on_io_failure=self.directories.folder_failed,
             on_refused=lambda _path, reason: self.directories.refused(directory, reason),
             on_clean_offset_lowered=lambda: self._in_background(partial(self.checkpoint_clean_offsets, directory)),
             on_recovery_point_lowered=lambda: self._in_background(

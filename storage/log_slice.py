@@ -17,8 +17,8 @@ class SlicedLog(Protocol):
     def holds(self, piece: "LogSlice") -> bool:
         """Whether the slice's segment still belongs to the log."""
 
-    def disk_failed(self, what: str, error: OSError) -> BrokerError:
-        """Report the log directory's failure if the error is its disk's; gives what to raise."""
+    def disk_failed(self, what: str, error: OSError, path: str) -> BrokerError:
+        """Report the failure of the log directory with that file if the error is its disk's; gives what to raise."""
 
 
 class LogSlice:
@@ -118,7 +118,8 @@ class LogSlice:
             if not self._log.holds(self):
                 return error
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
-        return self._log.disk_failed("read failed", error)
+        # By its own file: the log may lie in another directory by now.
+        return self._log.disk_failed("read failed", error, self.file.path)
 
     def __len__(self) -> int:
         return self.size_bytes

@@ -49,12 +49,12 @@ def read_slice(log: LogState, offset: int, max_bytes: int, min_one: bool, end_of
             size = min(size, max(max_bytes, (first_size or _batch_size(segment, position)) if min_one else 0))
         base = segment.base_offset
         return LogSlice(log, truncations, segment.file, position, max(size, 0), offset, base, first_size)
-    except FileNotFoundError as error:
+    except OSError as error:
         if not _has_changed(log, segments):
-            raise _refusal(log, error) from error
+            raise _disk_refusal(log, segments, error) from error
         return read_slice(log, offset, max_bytes, min_one, end_offset)
-    except (OSError, DecodeError, CorruptIndexError) as error:
-        raise _refusal(log, error) from error
+    except (DecodeError, CorruptIndexError) as error:
+        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def upper_bound_offset(log: LogState, piece: LogSlice) -> int:
@@ -176,16 +176,17 @@ def _guarded(log: LogState, look: Callable[[], T]) -> T:
     segments = log.published[2]
     try:
         return look()
-    except FileNotFoundError as error:
+    except OSError as error:
         if not _has_changed(log, segments):
-            raise _refusal(log, error) from error
+            raise _disk_refusal(log, segments, error) from error
         return _guarded(log, look)
-    except (OSError, DecodeError, CorruptIndexError) as error:
-        raise _refusal(log, error) from error
+    except (DecodeError, CorruptIndexError) as error:
+        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _has_changed(log: LogState, segments: tuple[Segment, ...]) -> bool:
-    """Whether retention, compaction or a truncation took a file meanwhile: the log as it is now has the answer.
+    """Whether retention, compaction or a truncation took a file meanwhile, or the log moved to another directory: as it
+    is now it has the answer.
 
     Waits for who is at it.
     """
@@ -193,13 +194,12 @@ def _has_changed(log: LogState, segments: tuple[Segment, ...]) -> bool:
         return log.published[2] is not segments
 
 
-def _refusal(log: LogState, error: Exception) -> BrokerError:
+def _disk_refusal(log: LogState, segments: tuple[Segment, ...], error: OSError) -> BrokerError:
+    """`segments`: those that were looked at."""
     if isinstance(error, FileNotFoundError):
         # Retention or a truncation took the segment while it was looked at.
         return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
-    if isinstance(error, OSError):
-        return log.disk_failed("read failed", error)
-    return BrokerError(ErrorCode.CORRUPT_MESSAGE, str(error))
+    return log.disk_failed("read failed", error, segments[0].file.path)
 
 
 def _position_of(segment: Segment, offset: int, limit: int) -> int:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from kavka.protocol.errors import BrokerError
+from kavka.protocol.records.batch import iter_batch_headers
 from kavka.storage import log_moves
+from kavka.storage.batch_scan import BatchPlace
 from kavka.storage.files import AnyPath
 from kavka.storage.partition_log import PartitionLog
-from tests.support.log_managers import ID, ManagerRig, append, create_log, read_values
+from kavka.storage.segment import Segment
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 from tests.support.moving_logs import KEY, WatchedFiles, begin, finish, other_directory
 
 
@@ -159,6 +162,47 @@ def test_a_directory_that_fails_in_the_last_step_leaves_the_log_that_has_moved_a
     manager.close()
     recovery_points = target.checkpoints.read().recovery_points
     assert recovery_points == {KEY: 15}, "a clean stop made it durable"
+
+
+def test_who_still_reads_the_former_files_blames_their_disk(tmp_path: Path) -> None:
+    files = FailingFiles()
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    log = filled(rig, 12)
+    source, target = rig.manager.directory_of(log), other_directory(rig.manager)
+    piece = log.read(0, 1 << 20, min_one=True, end_offset=12)
+    finish(begin(rig.manager))
+    files.fail("pread", f"{source.path}/", errno.EIO)
+
+    with pytest.raises(BrokerError):
+        piece.read_bytes()
+
+    assert (source.online, target.online) == (False, True)
+    append_numbers(log, 1)
+    assert (rig.manager.get(*KEY), read_values(log)) == (log, numbers(13))
+    rig.manager.close()
+
+
+def test_who_looks_for_a_record_as_its_log_moves_off_a_broken_disk_finds_it_on_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FailingFiles()
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"], files=files)
+    log = filled(rig, 40)
+    target = other_directory(rig.manager)
+    copy = begin(rig.manager)
+    find = Segment.find
+
+    def breaks(segment: Segment, offset: int, limit: int) -> BatchPlace | None:
+        monkeypatch.setattr(Segment, "find", find)
+        finish(copy)
+        raise OSError(errno.EIO, "of the former disk")
+
+    monkeypatch.setattr(Segment, "find", breaks)
+    data = log.read(3, 1, min_one=True, end_offset=40).read_bytes()
+
+    assert next(iter_batch_headers(data))[1].base_offset == 3
+    assert (target.online, rig.failures) == (True, [])
+    rig.manager.close()
 
 
 def test_who_gives_a_move_up_as_it_begins_leaves_the_log_to_compaction(
