@@ -276,8 +276,9 @@ class Candidacy:
         # has just begun answers clients from the first that it is told, who would take topics for deleted.
         term.batch.publish(context.leaders)
         term.batch.flush(store.epoch)
-        term.replicas.start()
+        # Leaders before replicas that are gone leave their ISRs: that writes states under the leaders that there are.
         term.partitions.start()
+        term.replicas.start()
         self._forget_term()
         self._term = term
         self._is_balanced = False

@@ -79,7 +79,7 @@ class PartitionStateMachine:
                 phase = PartitionPhase.OFFLINE
             context.set_partition_phase(partition, phase)
         self._lead_anew()
-        self.retry_leaderless()
+        self._lead_leaderless(self._after_unseen_failure)
 
     def _lead_anew(self) -> None:
         """Leaders that were away begin another epoch: with a power cut the old one's last records may be gone.
@@ -106,34 +106,59 @@ class PartitionStateMachine:
 
         So it does where a controller of Kafka's wrote the state: most likely it was not away at all.
         """
-        context = self._context
-        written = self._store.last_writes(list(states))
+        stayed = self._stayed(states)
 
         def decide(partition: TopicPartition, state: PartitionState) -> Elected | None:
-            live = context.live_replicas(partition)
-            if state.leader not in live:
+            if state.leader not in self._context.live_replicas(partition):
                 return None
-            stayed = [each for each in live if context.brokers[each].epoch < written.get(partition, 0)]
-            if state.leader_broker_epoch == NO_BROKER_EPOCH and state.leader in stayed:
-                return Elected(state.leader, state.isr)
-            others = [each for each in stayed if each != state.leader]
-            elected = elect_after_failure(context.replicas_of(partition), state.isr, others, allow_unclean=False)
-            return elected or Elected(state.leader, state.isr)
+            leads_on = Elected(state.leader, state.isr)
+            if state.leader_broker_epoch == NO_BROKER_EPOCH and state.leader in stayed[partition]:
+                return leads_on
+            others = [each for each in stayed[partition] if each != state.leader]
+            replicas = self._context.replicas_of(partition)
+            return elect_after_failure(replicas, state.isr, others, allow_unclean=False) or leads_on
 
         return decide
 
+    def _after_unseen_failure(self, states: States) -> Decision:
+        """As `after_failure`, but of those in sync who was away leads only where nobody was there all the time."""
+        stayed = self._stayed(states)
+        among_all = self.after_failure(states)
+
+        def decide(partition: TopicPartition, state: PartitionState) -> Elected | None:
+            replicas = self._context.replicas_of(partition)
+            elected = elect_after_failure(replicas, state.isr, stayed[partition], allow_unclean=False)
+            return elected or among_all(partition, state)
+
+        return decide
+
+    def _stayed(self, states: States) -> dict[TopicPartition, list[int]]:
+        """Live replicas whose brokers were registered before the state was written last, each by its partition."""
+        context = self._context
+        written = self._store.last_writes(list(states))
+        return {
+            partition: [
+                each
+                for each in context.live_replicas(partition)
+                if context.brokers[each].epoch < written.get(partition, 0)
+            ]
+            for partition in states
+        }
+
     def retry_leaderless(self) -> None:
         """Elect for every partition that is New or Offline, but for those to be deleted."""
-        context = self._context
+        self._lead_leaderless(self.after_failure)
+
+    def _lead_leaderless(self, election: Election) -> None:
         leaderless = (PartitionPhase.NEW, PartitionPhase.OFFLINE)
-        if context.offline_partition_count:
+        if self._context.offline_partition_count:
             self.to_online(
                 [
                     partition
-                    for partition, phase in context.partition_phases.items()
-                    if phase in leaderless and partition[0] not in context.deleting
+                    for partition, phase in self._context.partition_phases.items()
+                    if phase in leaderless and partition[0] not in self._context.deleting
                 ],
-                self.after_failure,
+                election,
             )
 
     def to_new(self, partitions: Iterable[TopicPartition]) -> None:

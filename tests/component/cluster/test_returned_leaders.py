@@ -49,6 +49,36 @@ def test_who_was_away_as_well_does_not_take_its_place(stage: Stage) -> None:
     expect(stage, 3, 1, (3,))
 
 
+def test_its_last_records_are_those_of_who_stayed_also_where_the_controller_and_its_replica_are_gone(
+    stage: Stage,
+) -> None:
+    made(stage).stop()
+    stage.cluster.kill(2)
+    stage.cluster.kill(1)
+    stage.cluster.add(1)
+    stage.settle(stage.controller(3))
+    expect(stage, 3, 1, (3,))
+
+
+def test_who_was_away_does_not_follow_a_leader_that_is_gone_while_others_in_sync_stayed(stage: Stage) -> None:
+    made(stage).stop()
+    stage.cluster.kill(1)
+    stage.cluster.kill(2)
+    stage.cluster.add(2)
+    stage.settle(stage.controller(3))
+    expect(stage, 3, 1, (3,))
+
+
+def test_who_was_away_follows_a_leader_that_is_gone_where_nobody_in_sync_stayed(stage: Stage) -> None:
+    made(stage).stop()
+    stage.cluster.kill(1)
+    for broker_id in (2, 3):
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    stage.settle(stage.controller(3))
+    expect(stage, 2, 1, (2, 3))
+
+
 @pytest.mark.parametrize("isr", [(1,), (1, 2, 3)])
 def test_it_leads_under_another_epoch_where_nobody_else_in_sync_has_stayed(stage: Stage, isr: tuple[int, ...]) -> None:
     controller = made(stage)
