@@ -86,7 +86,7 @@ class ConfigNotificationListener:
         """Entities, but for topics, that there were at the last look at all of them."""
         self._failures: dict[str, str] = {}
         self._new_changed = threading.Condition()
-        self._new: dict[str, None] = {}
+        self._new: dict[str, OnUnknownTopic] = {}
         """Topics that this broker has heard of, and whose configurations are still to be read."""
         self._waiting: deque[Promise[None]] = deque()
         """For the next look; no lock, as any of these may be held over a slow disk."""
@@ -141,10 +141,10 @@ class ConfigNotificationListener:
         """Have the configurations of topics applied that this broker hears of first.
 
         Waits PATIENCE_S at most, and not at all where that was in vain before: what could not be read by then is as
-        soon as it can be, and `on_unknown(topic)` is called.
+        soon as it can be. `on_unknown(topic)` is called then, and where what is read is no configuration.
         """
         with self._new_changed:
-            self._new.update(dict.fromkeys(topics))
+            self._new.update(dict.fromkeys(topics, on_unknown))
             self._wake.release()
             self._new_changed.wait_for(
                 lambda: self._is_stopped or self._new.keys().isdisjoint(topics),
@@ -225,7 +225,13 @@ class ConfigNotificationListener:
         with self._new_changed:
             self._apply_nodes(new, nodes)
             for entity_path in new:
-                self._new.pop(entity_path.partition("/")[2], None)
+                topic = entity_path.partition("/")[2]
+                on_unknown = self._new.pop(topic)
+                if entity_path in self._failures:
+                    try:
+                        on_unknown(topic)
+                    except Exception:
+                        log.exception("the settings of a topic stay as they are topic=%s", topic)
             self._is_out_of_touch = False
             self._new_changed.notify_all()
 

@@ -301,3 +301,17 @@ def test_who_hears_of_topics_first_waits_for_no_registry_that_is_out_of_reach(
     read("newest")
     assert heard["newest"] == {"retention.ms": "8"}
     changes.stop()
+
+
+def test_who_hears_first_of_a_topic_is_told_that_its_settings_cannot_be_read(stage: Stage) -> None:
+    stage.registry.create("/config/topics/odd", b"{no json")
+    create_path(stage.registry, "/brokers/topics/plain")
+    write_config(stage.registry, "topics/plain", {"retention.ms": "7"})
+    heard: dict[str, dict[str, str] | None] = {}
+    changes = ConfigNotificationListener(
+        stage.registry, lambda topic, config: heard.update({topic: config}), lambda *_: None, stage.clock
+    )
+    changes.start()
+    changes.read_topics(["odd", "plain"], lambda unknown: heard.update({unknown: None}))
+    changes.stop()
+    assert heard == {"odd": None, "plain": {"retention.ms": "7"}}
