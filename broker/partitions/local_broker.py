@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID
 from kavka.broker.partitions.controller_epoch import UNNUMBERED
 from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import is_topic_name
@@ -20,11 +21,11 @@ from kavka.protocol.messages.update_metadata import UpdateMetadataResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kavka.broker.metadata.metadata_cache import MetadataCache
+    from kavka.broker.metadata.metadata_cache import MetadataCache, TopicMetadata
     from kavka.broker.partitions.replica_manager import ReplicaManager
     from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrTopicState
     from kavka.protocol.messages.stop_replica import StopReplicaRequest
-    from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
+    from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataTopicState
 
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class LocalBroker:
             _check(topic)
         odd = [each for each in request.topic_states if not is_topic_name(each.topic_name)]
         if not odd:
-            self._meet(topic.topic_name for topic in request.topic_states)
+            self._meet(request.topic_states)
             return self._replicas.leader_and_isr(request, number)
         if len(odd) == len(request.topic_states):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"no topic has a name like {odd[0].topic_name[:300]!r}")
@@ -88,7 +89,7 @@ class LocalBroker:
         log.error("refused are topics with names that are none: %.300r", [each.topic_name for each in odd])
         possible = copy.copy(request)
         possible.topic_states = [each for each in request.topic_states if is_topic_name(each.topic_name)]
-        self._meet(topic.topic_name for topic in possible.topic_states)
+        self._meet(possible.topic_states)
         response = self._replicas.leader_and_isr(possible, number)
         if response.error_code == ErrorCode.NONE:
             response.topics = [*response.topics, *map(_refusal, odd)]
@@ -104,18 +105,21 @@ class LocalBroker:
         """Learn what the cluster looks like now."""
         if self._is_for_another_start(request.broker_epoch):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        self._meet(topic.topic_name for topic in request.topic_states)
+        self._meet(request.topic_states)
         try:
             self._metadata.apply(request, number)
         except BrokerError as failure:
             return UpdateMetadataResponse(error_code=failure.code)
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
-    def _meet(self, topics: "Iterable[str]") -> None:
-        """Read the configurations of topics that are new here: who creates one, Kafka too, tells nobody of them."""
+    def _meet(self, topics: "Iterable[LeaderAndIsrTopicState | UpdateMetadataTopicState]") -> None:
+        """Read the configurations of topics that are new here: who creates one, Kafka too, tells nobody of them.
+
+        So is one that was made anew while this broker was out of touch, and nobody has told it of the first one's end.
+        """
         if self._read_configs is not None:
             known = self._metadata.current.topics
-            if new := [topic for topic in topics if topic not in known]:
+            if new := [each.topic_name for each in topics if _is_new(known.get(each.topic_name), each.topic_id)]:
                 self._read_configs(new)
 
     def _is_for_another_start(self, epoch: int) -> bool:
@@ -124,6 +128,14 @@ class LocalBroker:
         A later epoch than ours is none of another start: the controller can hear of a registration before we do.
         """
         return epoch != -1 and epoch < self._broker_epoch()
+
+
+def _is_new(known: "TopicMetadata | None", topic_id: bytes) -> bool:
+    """Whether a topic of that id is another than is known by its name; where one has no id nobody can tell."""
+    if known is None:
+        return True
+    new_id = bytes(topic_id)
+    return ZERO_TOPIC_ID not in (known.topic_id, new_id) and known.topic_id != new_id
 
 
 def _check(topic: "LeaderAndIsrTopicState") -> None:
