@@ -36,7 +36,11 @@ def _left_after(found: Callable[[], list[str]]) -> list[str]:
 
 def _differing(stage: Stage) -> list[str]:
     found = []
-    for place, state in sorted(stage.partitions().items()):
+    partitions = stage.partitions()
+    if not partitions:
+        # Else nothing would be compared, and nothing found.
+        return ["nobody tells which replicas there are"]
+    for place, state in sorted(partitions.items()):
         folders = [folder for each in state.replicas for folder in stage.brokers[each].folders_of(place)]
         if len(folders) != len(state.replicas):
             found.append(f"{place} of {state.replicas} lies in {folders}")
