@@ -18,7 +18,7 @@ from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, usable_group_overrides
 from kavka.config.topic_config import UNREADABLE, TopicConfig, usable_overrides
-from kavka.config.values import Source
+from kavka.config.values import INT_MAX, Source
 
 TopicListener = Callable[[str, Mapping[str, str]], None]
 """Called with a topic's name and all of its overrides."""
@@ -196,9 +196,10 @@ class DynamicConfig:
                 listener(topic, usable)
 
     def topic_unknown(self, topic: str) -> None:
-        """A topic is here whose overrides can't be read yet: unless some are known, all of its records are kept."""
+        """A topic is here whose overrides can't be read yet: unless some are known, all of its records are kept, and
+        acks=all asks for all of its replicas, however few the topic itself may ask for."""
         if topic not in self._topic_overrides:
-            self.topic_changed(topic, {UNREADABLE: ""})
+            self.topic_changed(topic, {UNREADABLE: "", "min.insync.replicas": str(INT_MAX)})
 
     def group_changed(self, group_id: str, stored: Mapping[str, str]) -> None:
         """A group's overrides are now `stored`."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from kavka.broker.partitions.role import PartitionRole
 from kavka.broker.settings import dynamic_config
 from kavka.broker.settings.dynamic_config import DynamicConfig, PendingChange, check_broker_change
 from kavka.config.broker_config import BrokerConfig
@@ -149,16 +150,21 @@ def test_topics_have_their_own_settings_over_the_brokers(config: DynamicConfig) 
     assert heard == [("visits", {"retention.ms": "7"}), ("visits", {})]
 
 
-def test_a_topic_whose_settings_cannot_be_read_yet_keeps_all_unless_some_are_known(config: DynamicConfig) -> None:
+def test_a_topic_whose_settings_cannot_be_read_yet_is_on_the_safe_side_unless_some_are_known(
+    config: DynamicConfig,
+) -> None:
     config.topic_changed("visits", {"retention.ms": "7"})
 
     config.topic_unknown("visits")
     config.topic_unknown("clicks")
 
-    assert config.topic_config("visits").retention_ms == 7
-    assert config.topic_config("clicks").retention_ms == -1
+    visits, clicks = config.topic_config("visits"), config.topic_config("clicks")
+    assert (visits.retention_ms, visits.min_insync_replicas) == (7, 1)
+    assert clicks.retention_ms == -1
+    assert PartitionRole(replicas=(1, 2, 3)).effective_min_isr(clicks.min_insync_replicas) == 3
     config.topic_changed("clicks", {})
-    assert config.topic_config("clicks").retention_ms == 1000
+    clicks = config.topic_config("clicks")
+    assert (clicks.retention_ms, clicks.min_insync_replicas) == (1000, 1)
 
 
 def test_a_change_of_the_brokers_settings_is_heard_once_it_counts(config: DynamicConfig) -> None:
