@@ -31,6 +31,9 @@ from kavka.protocol.messages.update_metadata import (
 INCREMENTAL: Final = 0
 """`type` of the requests of a controller on ZooKeeper; what lists everything is never merged."""
 
+TYPED_METADATA_SINCE: Final = 8
+"""Older versions of UpdateMetadata have no `type`; their brokers keep what they know besides."""
+
 TopicKey = tuple[str, bytes]
 """Name and id: a topic that was made anew under its name is another one, and both are told of."""
 MetadataStates = dict[TopicKey, dict[int, UpdateMetadataPartitionState]]
@@ -97,6 +100,14 @@ class Condensed(NamedTuple):
 
     orders: list[Order]
     superseded: list[Order]
+
+
+def in_version(request: ControlRequest, version: int) -> ControlRequest:
+    """The request as that version of it can have it; it is not changed itself."""
+    if isinstance(request, UpdateMetadataRequest) and request.type != INCREMENTAL and version < TYPED_METADATA_SINCE:
+        request = copy.copy(request)
+        request.type = INCREMENTAL
+    return request
 
 
 def sender_of(request: ControlRequest) -> tuple[int, int, int]:

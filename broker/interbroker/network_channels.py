@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.interbroker.control_order import Order
+from kavka.broker.interbroker.control_order import Order, in_version
 from kavka.broker.interbroker.control_queue import ControlQueue
 from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.broker.interbroker.telling import tell
@@ -169,7 +169,7 @@ class NetworkChannels:
             version = self._versions()[_api_key(order.request)]
             client.send(
                 node,
-                order.request,
+                in_version(order.request, version),
                 partial(self._answered, way, order),
                 versions=(version, version),
                 timeout_ms=self._timeout_ms,

@@ -124,8 +124,7 @@ def _on_arrival(term: Term, brokers: Iterable[int]) -> None:
     # Before any order, as nobody follows a leader that it has not heard of: who lives, and who is new hears of all.
     term.batch.publish((), context.brokers.keys() - new)
     term.batch.flush(term.store.epoch)
-    term.batch.publish(context.leaders, new)
-    term.batch.flush(term.store.epoch)
+    term.publish_all(new)
     replicas = context.replicas_on(new)
     term.replicas.to_online(each for each in replicas if each.topic not in context.deleting)
     term.partitions.retry_leaderless()

@@ -274,8 +274,7 @@ class Candidacy:
         term.deletions.foresee(is_enabled=self._settings.current.delete_topic_enable)
         # Before any order: nobody follows a leader that it has not heard of. And of everything at once: a broker that
         # has just begun answers clients from the first that it is told, who would take topics for deleted.
-        term.batch.publish(context.leaders)
-        term.batch.flush(store.epoch)
+        term.publish_all(context.brokers)
         # Leaders before replicas that are gone leave their ISRs: that writes states under the leaders that there are.
         term.partitions.start()
         term.replicas.start()

@@ -36,6 +36,10 @@ from kavka.protocol.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
+INCREMENTAL: Final = 0
+FULL: Final = 2
+"""Of UpdateMetadata (KIP-866): there are no topics but those that are named. Kafka's brokers believe it of KRaft's
+controllers alone, and take it for one like all others."""
 EPOCH_DURING_DELETE: Final = -2
 """In StopReplica: whatever the replica's leader epoch is, the topic goes."""
 
@@ -58,6 +62,7 @@ class RequestBatch:
         "_channels",
         "_context",
         "_controller_id",
+        "_is_full",
         "_leading",
         "_listener_name",
         "_metadata_for",
@@ -83,6 +88,7 @@ class RequestBatch:
         self._stopping: dict[int, dict[TopicPartition, bool]] = {}
         self._metadata_for: set[int] = set()
         self._metadata_of: dict[TopicPartition, None] = {}
+        self._is_full = False
 
     def lead_and_follow(
         self, brokers: Iterable[int], partition: TopicPartition, *, is_new: bool = False, is_published: bool = False
@@ -101,6 +107,16 @@ class RequestBatch:
         self._metadata_for.update(self._context.brokers if brokers is None else brokers)
         self._metadata_of.update(dict.fromkeys(partitions))
 
+    def publish_all(self, brokers: Iterable[int], epoch: int, *, is_whole: bool) -> None:
+        """Tell these brokers at once of all there is.
+
+        `is_whole`: nothing of the tree is missing in memory, so that a topic that a broker knows besides was deleted
+        when it could not be told.
+        """
+        self.publish(self._context.leaders, brokers)
+        self._is_full = is_whole
+        self.flush(epoch)
+
     def stop(self, replica: Replica, *, delete: bool) -> None:
         """Tell a broker to stop serving its replica, and if asked to delete it."""
         stops = self._stopping.setdefault(replica.broker_id, {})
@@ -112,13 +128,14 @@ class RequestBatch:
         stopping, self._stopping = self._stopping, {}
         metadata_for, self._metadata_for = self._metadata_for, set()
         metadata_of, self._metadata_of = self._metadata_of, {}
+        kind, self._is_full = FULL if self._is_full else INCREMENTAL, False
         for broker, partitions in leading.items():
             self._send(broker, partial(self._leader_and_isr, partitions, epoch))
         if metadata_for:
             topics = self._metadata_topics(metadata_of)
             brokers = self._live_brokers()
             for broker in sorted(metadata_for):
-                self._send(broker, partial(self._update_metadata, topics, brokers, epoch))
+                self._send(broker, partial(self._update_metadata, kind, topics, brokers, epoch))
         for broker, stops in stopping.items():
             self._send(broker, partial(self._stop_replica, stops, epoch))
 
@@ -195,6 +212,7 @@ class RequestBatch:
 
     def _update_metadata(
         self,
+        kind: int,
         topics: list[UpdateMetadataTopicState],
         brokers: list[UpdateMetadataBroker],
         epoch: int,
@@ -204,6 +222,7 @@ class RequestBatch:
             controller_id=self._controller_id,
             controller_epoch=epoch,
             broker_epoch=broker_epoch,
+            type=kind,
             topic_states=topics,
             live_brokers=brokers,
         )

@@ -125,6 +125,21 @@ class Term:
         self.context.leaders.update(self.store.states(partitions))
         return partitions
 
+    def publish_all(self, brokers: Collection[int]) -> None:
+        """Tell brokers of all there is, now; nothing may have been gathered for others.
+
+        They forget what else they know: topics whose deletion they missed, be it that its controller fell, or that they
+        had no session. But not where anything of the tree could not be read, or has no state yet: with a topic its
+        committed offsets and its settings are forgotten.
+        """
+        if not brokers:
+            return
+        context = self.context
+        is_whole = all(each in context.leaders for each in context.all_partitions()) and (
+            context.assignments.keys() == set(self.store.topic_names(None))
+        )
+        self.batch.publish_all(brokers, self.store.epoch, is_whole=is_whole)
+
     def found(self, partitions: list[TopicPartition]) -> None:
         """Bring partitions to life that were just made: choose leaders, tell brokers."""
         replicas = self.context.replicas_in(partitions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from kavka.broker.metadata.metadata_cache import FULL_UPDATE
 from kavka.cluster.ports import ControlRequest, OnResponse, call
 from kavka.cluster.registry.base import Registry
 from kavka.cluster.znodes.broker import BrokerInfo, Endpoint, FeatureRange
@@ -80,6 +81,8 @@ class FakeBroker:
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)
         self.live_brokers = {broker.id for broker in request.live_brokers}
+        if request.type == FULL_UPDATE:
+            self.metadata.clear()
         for topic in request.topic_states:
             for each in topic.partition_states:
                 partition = (topic.topic_name, each.partition_index)

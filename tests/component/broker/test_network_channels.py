@@ -237,6 +237,24 @@ def test_closed_channels_close_their_connections_and_call_nobody_back(stage: Int
     assert channels.queue_sizes() == {}
 
 
+@pytest.mark.parametrize(("version", "kind"), [(7, 0), (8, 2)])
+def test_who_speaks_an_old_version_is_not_told_that_these_are_all_topics(
+    stage: InterBrokerStage, version: int, kind: int
+) -> None:
+    broker = stage.broker(1)
+    channels = NetworkChannels(stage.inter_broker, listener_name=None, versions=lambda: {6: version}, timeout_ms=30_000)
+    channels.update_brokers([info(broker)])
+    whole = metadata(1)
+    whole.type = 2
+    channels.send(1, whole, stage.answers.put)
+    visitor = broker.accept()
+    asked = visitor.asked()
+    assert (asked.header.api_version, asked.request.type) == (version, kind)
+    assert whole.type == 2
+    visitor.answer(asked, UpdateMetadataResponse(error_code=0))
+    assert stage.answer().error_code == 0
+
+
 def test_the_own_broker_is_told_without_the_network(stage: InterBrokerStage) -> None:
     broker, own = stage.broker(1), FakeBroker(9)
     orders = OwnOrders(9, own, stage.deaths.append)
