@@ -40,6 +40,7 @@ MOST_ILLS: Final = 3
 SECONDS: Final = 1800.0
 EXPECTED_ERRORS: Final = (
     *(rf"\[Errno {number}\]|{os.strerror(number)}" for number in (errno.EFBIG, errno.EIO, errno.EROFS)),
+    "the disk is full",
     "no log directory is (left|online)",
     r"cannot host \d+ replicas",
     "may lie in a directory that is offline",
