@@ -23,13 +23,11 @@ from kavka.protocol.messages.stop_replica import (
     StopReplicaTopicState,
 )
 from kavka.protocol.messages.update_metadata import (
+    INCREMENTAL,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-
-INCREMENTAL: Final = 0
-"""`type` of the requests of a controller on ZooKeeper; what lists everything is never merged."""
 
 TYPED_METADATA_SINCE: Final = 8
 """Older versions of UpdateMetadata have no `type`; their brokers keep what they know besides."""

@@ -3,8 +3,9 @@
 from collections import deque
 from typing import Final
 
-from kavka.broker.interbroker.control_order import INCREMENTAL, Order, condensed, sender_of
+from kavka.broker.interbroker.control_order import Order, condensed, sender_of
 from kavka.cluster.ports import ControlRequest, OnResponse
+from kavka.protocol.messages.update_metadata import INCREMENTAL
 
 MAX_WAITING: Final = 1_000
 """So many orders may wait for a broker that does not answer: then they are made few again."""

@@ -68,7 +68,7 @@ class OwnOrders:
             promise.complete(None)
 
     def send(self, broker_id: int, request: ControlRequest, on_response: OnResponse) -> None:
-        """Queue a request; `on_response` is called once, on the thread."""
+        """Queue a request; `on_response` is called once: on the thread, or here for what is refused or superseded."""
         with self._changed:
             is_known = self._broker_epoch is not None and not self._is_closed
             superseded: list[Order] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kavka.broker.partitions.controller_epoch import UNNUMBERED, ControllerEpoch
 from kavka.broker.waiting.purgatory import WatchList
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.update_metadata import FULL_UPDATE
 
 if TYPE_CHECKING:
     from kavka.protocol.messages.update_metadata import (
@@ -28,8 +29,6 @@ LEADER_DURING_DELETE: Final = -2
 """The leader that the controller sends for a partition whose topic is being deleted."""
 
 ZERO_TOPIC_ID: Final = bytes(16)
-FULL_UPDATE: Final = 2
-"""UpdateMetadataRequest.type: the request lists all topics there are (KIP-866)."""
 
 Row = tuple[int, int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int]
 

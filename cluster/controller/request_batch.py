@@ -29,6 +29,8 @@ from kavka.protocol.messages.stop_replica import (
     StopReplicaTopicState,
 )
 from kavka.protocol.messages.update_metadata import (
+    FULL_UPDATE,
+    INCREMENTAL,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
@@ -36,10 +38,6 @@ from kavka.protocol.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-INCREMENTAL: Final = 0
-FULL: Final = 2
-"""Of UpdateMetadata (KIP-866): there are no topics but those that are named. Kafka's brokers believe it of KRaft's
-controllers alone, and take it for one like all others."""
 EPOCH_DURING_DELETE: Final = -2
 """In StopReplica: whatever the replica's leader epoch is, the topic goes."""
 
@@ -128,7 +126,7 @@ class RequestBatch:
         stopping, self._stopping = self._stopping, {}
         metadata_for, self._metadata_for = self._metadata_for, set()
         metadata_of, self._metadata_of = self._metadata_of, {}
-        kind, self._is_full = FULL if self._is_full else INCREMENTAL, False
+        kind, self._is_full = FULL_UPDATE if self._is_full else INCREMENTAL, False
         for broker, partitions in leading.items():
             self._send(broker, partial(self._leader_and_isr, partitions, epoch))
         if metadata_for:

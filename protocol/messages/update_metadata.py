@@ -4,6 +4,8 @@ v1 several endpoints · v2 rack · v3 listener names (KIP-103) · v4 offline rep
 v5 grouped by topic, broker epoch · v6 flexible · v7 topic ids (KIP-516) · v8 KRaft controllers
 """
 
+from typing import Final
+
 from kavka.protocol.schema import (
     Bool,
     Int8,
@@ -18,6 +20,13 @@ from kavka.protocol.schema import (
     Uuid,
     since,
 )
+
+INCREMENTAL: Final = 0
+"""`type` of what a controller on ZooKeeper sends: what is not named stays."""
+
+FULL_UPDATE: Final = 2
+"""`type`: there are no topics but those that are named (KIP-866). Kafka's brokers believe it of KRaft's controllers
+alone, and take it for one like all others."""
 
 
 class UpdateMetadataPartitionState(Struct):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from kavka.broker.metadata.metadata_cache import FULL_UPDATE
 from kavka.cluster.ports import ControlRequest, OnResponse, call
 from kavka.cluster.registry.base import Registry
 from kavka.cluster.znodes.broker import BrokerInfo, Endpoint, FeatureRange
@@ -18,7 +17,7 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from kavka.protocol.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
-from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kavka.protocol.messages.update_metadata import FULL_UPDATE, UpdateMetadataRequest, UpdateMetadataResponse
 
 TopicPartition = tuple[str, int]
 

@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from kavka.protocol.messages.update_metadata import UpdateMetadataRequest, Updat
 from kavka.storage.files import AnyPath, Files
 from tests.support.broker_core import BrokerCore
 from tests.support.fake_brokers import broker_info
+from tests.support.gate import Gate
 from tests.support.processes import wait_until
 from tests.support.scripted_broker import ScriptedBroker
 
@@ -39,22 +39,14 @@ class HungDisk(Files):
 
     def __init__(self) -> None:
         self.waiting = threading.Semaphore(0)
-        self._answers = threading.Event()
-        self._answers.set()
+        self._gate = Gate()
+        self.held = self._gate.held
         self.mkdir = self._mkdir
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._answers.clear()
-        try:
-            yield
-        finally:
-            self._answers.set()
-
     def _mkdir(self, path: AnyPath) -> None:
-        if not self._answers.is_set():
+        if self._gate.is_held:
             self.waiting.release()
-            assert self._answers.wait(2 * PATIENCE_S)
+            self._gate.pass_through()
         Path(path).mkdir()
 
 

@@ -1,9 +1,6 @@
 """What goes on while a disk answers no fsync of some topic."""
 
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,7 @@ from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from kavka.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka.protocol.records.batch import Record, build_batch
 from kavka.storage.files import Files
+from tests.support.gate import Gate
 from tests.support.processes import wait_until
 from tests.support.running_broker import HOST, RunningBroker
 from tests.support.wire import Wire
@@ -30,22 +28,14 @@ class SlowDisk:
 
     def __init__(self) -> None:
         self.waiting = 0
-        self._answers = threading.Event()
-        self._answers.set()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._answers.clear()
-        try:
-            yield
-        finally:
-            self._answers.set()
+        self._gate = Gate()
+        self.held = self._gate.held
 
     def fsync(self, descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
         if path.parent.name.startswith("slow-") and path.suffix == ".log":
             self.waiting += 1
-            assert self._answers.wait(60)
+            self._gate.pass_through()
         os.fsync(descriptor)
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.metadata.metadata_cache import FULL_UPDATE
 from kavka.cluster.controller.requests import NewTopic
 from kavka.cluster.registry.embedded import FILE_NAME
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.topic import PartitionState, TopicAssignment
-from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
+from kavka.protocol.messages.update_metadata import FULL_UPDATE, UpdateMetadataRequest
 from tests.support.controller_stage import Stage, wait
 from tests.support.processes import wait_until
 

@@ -4,9 +4,10 @@ import gc
 
 import pytest
 
-from kavka.broker.metadata.metadata_cache import FULL_UPDATE, Endpoint, MetadataCache
+from kavka.broker.metadata.metadata_cache import Endpoint, MetadataCache
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.update_metadata import (
+    FULL_UPDATE,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
