@@ -53,6 +53,8 @@ class Membership:
     """
 
     __slots__ = (
+        "_announced",
+        "_announcing",
         "_cluster_changed",
         "_controller",
         "_disk_notices",
@@ -82,6 +84,10 @@ class Membership:
         self._links: ClusterLinks | None = None
         self._state = STARTING
         self._is_settled = False
+        self._announced: BrokerInfo | None = None
+        """Endpoints that the registration does not have yet."""
+        self._announcing = threading.Lock()
+        """One after the other, so that the last ones stay: held over the registry, by background threads alone."""
         self._cluster_changed = threading.Event()
         """Set by whoever brings other metadata; cleared by `hand_over`, which alone waits for it."""
 
@@ -106,6 +112,7 @@ class Membership:
             services.metadata,
             lambda: self.latest_epoch,
             None if links is None else partial(notifications.read_topics, on_unknown=services.config.topic_unknown),
+            self._made_anew,
         )
         channels: BrokerChannels = (
             LocalChannels(services.broker_id, local_broker) if links is None else links.channels(local_broker)
@@ -155,6 +162,8 @@ class Membership:
             started.watch(_tell_of_election)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
         self._scheduler.every("controller-term", lambda: RETRY_MS, self._controller.resume)
+        if self._links is not None:
+            self._scheduler.every("announcements", lambda: RETRY_MS, self._announce)
         self._scheduler.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
         self._services.config.on_topic_change(lambda topic, overrides: self._controller.settings_changed())
         self._services.config.on_broker_change(self._controller.settings_changed)
@@ -259,14 +268,38 @@ class Membership:
         return -1 if self._registration is None else self._registration.latest_epoch
 
     def update(self, info: "BrokerInfo") -> None:
-        """Announce other endpoints: the controller hears of it by the registration, and tells all."""
-        if self._registration is not None:
-            self._registration.update(info)
+        """Announce other endpoints: the controller hears of it by the registration, and tells all.
+
+        In a cluster soon: whoever changes settings holds their lock, and the registry may be out of reach.
+        """
+        if self._links is None:
+            if self._registration is not None:
+                self._registration.update(info)
+            return
+        self._announced = info
+        self._scheduler.soon(self._announce)
 
     def directory_failed(self, path: Path) -> None:
         """A log directory is gone with its partitions: say so. Only after `prepare`."""
         self._services.replicas.directory_failed([path])
         self._disk_notices.tell()
+
+    def _made_anew(self, topic: str) -> None:
+        """What is known of that name's settings was another topic's. Waits for nothing."""
+        self._services.config.topic_made_anew(topic)
+        self._services.logs.forget_topic_config(topic)
+
+    def _announce(self) -> None:
+        """What was to be announced last. What can't be now is in the next pass, or by the next registration."""
+        with self._announcing:
+            info, self._announced = self._announced, None
+            if info is None or self._registration is None:
+                return
+            try:
+                self._registration.update(info)
+            except RegistryError as error:
+                log.warning("other endpoints are not announced yet: %s", error)
+                self._announced = self._announced or info
 
     def _agreed_features(self) -> FinalizedFeatures:
         """As they are now; nothing that cannot be read is agreed on, so that nobody uses what others may lack."""

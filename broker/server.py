@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ from kavka.broker.metrics.registry import Metrics
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
-from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions
+from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions, registered_ids
 from kavka.broker.registry_choice import open_embedded, open_zookeeper
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.request_log import RequestLog
@@ -272,6 +273,7 @@ class Broker:
             controller_epoch=heard,
             followers=None if links is None else links.following.fetchers,
             moves=moves,
+            topic_ids=None if links is None else partial(registered_ids, services.registry),
         )
         schedule_passes(self._scheduler, services.logs, services.config)
         services.cleaner.start()
@@ -351,7 +353,8 @@ class Broker:
             return
         for topic in old.topics.keys() - new.topics.keys():
             self.metrics.forget_topic(topic)
-            self.services.config.topic_changed(topic, {})
+            self.services.config.topic_gone(topic)
+            self.services.logs.forget_topic_config(topic)
 
     def _directory_failed(self, path: Path, _partitions: Sequence[tuple[str, int]], left: int) -> None:
         """Called from anywhere, maybe under a log's lock: the work is done elsewhere."""

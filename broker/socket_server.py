@@ -84,7 +84,8 @@ class SocketServer:
         self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
-        self._sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
+        small = [key for key, handler in handlers.items() if handler.is_small]
+        self._sessions = Sessions(small, services.logs.moves.moving)
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []
@@ -129,9 +130,10 @@ class SocketServer:
         self.acceptors.clear()
 
     def stop_running(self) -> None:
-        """Let the I/O threads finish what they run, and end."""
+        """Run what was read, and nothing more: the I/O threads end, the network threads only write answers."""
         for thread in (*self.network_threads, *self._retired):
-            thread.call(thread.stop_reading)
+            # Else one would park a fetch when those that are parked have been answered already.
+            thread.call_and_wait(thread.stop_reading)
         self._end_io_threads(0)
         for runner in self._io_threads:
             runner.join()

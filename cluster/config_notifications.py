@@ -50,17 +50,32 @@ RETRY_S: Final = 5.0
 PATIENCE_S: Final = 5.0
 """So long who hears of topics waits for their configurations: clients are served by that thread."""
 
+STOP_PATIENCE_S: Final = 30.0
+
+MOST_WAITING: Final = 5_000
+"""So many changes may wait to be written."""
+
 _FEW: Final = ("brokers", "groups", "users", "clients", "ips")
 _KINDS: Final = ("topics", *_FEW)
+
+
+class _Asked:
+    """Who asked for a topic's configuration, once."""
+
+    __slots__ = ("on_unknown",)
+
+    def __init__(self, on_unknown: OnUnknownTopic) -> None:
+        self.on_unknown: Final = on_unknown
 
 
 class ConfigNotificationListener:
     """Hears of configurations that anyone wrote, and applies them in order.
 
-    Threads: a thread of its own applies; `catch_up` and `refresh` do so on the caller's. All hold `_lock`, so that
-    callbacks never run twice at a time, and with it read the registry. It guards `_seen`, `_known` and `_failures`.
-    Callbacks may read the registry, whose thread counts `_sessions`. `read_topics` is for threads that may not wait for
-    the registry: `_new_changed`, under which nobody reads it, guards `_new` and `_is_out_of_touch`.
+    Threads: a thread of its own applies, and does what `write` is given; `catch_up` and `refresh` apply on the
+    caller's. All hold `_lock`, so that callbacks never run twice at a time, and with it read the registry. It guards
+    `_seen`, `_known` and `_failures`. Callbacks may read the registry, whose thread counts `_sessions`. `read_topics`
+    is for threads that may wait neither for the registry nor for a disk: `_new_changed`, under which nobody reads or
+    applies anything, guards `_new`, `_doubted` and `_is_out_of_touch`.
     """
 
     def __init__(
@@ -86,10 +101,12 @@ class ConfigNotificationListener:
         """Entities, but for topics, that there were at the last look at all of them."""
         self._failures: dict[str, str] = {}
         self._new_changed = threading.Condition()
-        self._new: dict[str, OnUnknownTopic] = {}
+        self._new: dict[str, _Asked] = {}
         """Topics that this broker has heard of, and whose configurations are still to be read."""
-        self._waiting: deque[Promise[None]] = deque()
-        """For the next look; no lock, as any of these may be held over a slow disk."""
+        self._doubted: set[str] = set()
+        """Of these, what was called unknown since its configuration was last read, perhaps behind its back."""
+        self._waiting: deque[tuple[Callable[[], None], Promise[None]]] = deque()
+        """What is to be written before the next look; no lock, as any of these may be held over a slow disk."""
         self._is_out_of_touch = False
         """Whether the last wait for them was in vain."""
         self._wake = threading.Semaphore(0)
@@ -112,21 +129,27 @@ class ConfigNotificationListener:
         self._refuse_waiting()
         self._wake.release()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_PATIENCE_S)
+            if self._thread.is_alive():
+                log.error("the stop goes on without a configuration that a disk still holds up")
 
     def catch_up(self) -> None:
         """Apply everything written before this call, if nobody else has."""
         with self._lock:
             self._apply(children_or_none(self._registry, ConfigChange.PARENT))
 
-    def caught_up(self) -> Promise[None]:
-        """A promise that everything written before this call is applied, for who may wait for no disk and no registry.
+    def write(self, work: Callable[[], None]) -> Promise[None]:
+        """A promise that `work` is done, and that what it has written is applied: both on the thread that applies, for
+        who may wait for no disk and no registry. Settled there.
 
-        BrokerError KAFKA_STORAGE_ERROR: the registry can't be read now, and it will be later. Settled on the thread
-        that applies.
+        BrokerError, as `work` raises it; KAFKA_STORAGE_ERROR: it is done, but the registry can't be read now, and will
+        be later; REQUEST_TIMED_OUT: too many wait.
         """
         promise: Promise[None] = Promise()
-        self._waiting.append(promise)
+        if len(self._waiting) >= MOST_WAITING:
+            promise.fail(BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many configurations are to be changed."))
+            return promise
+        self._waiting.append((work, promise))
         if self._is_stopped:
             self._refuse_waiting()
         self._wake.release()
@@ -141,10 +164,11 @@ class ConfigNotificationListener:
         """Have the configurations of topics applied that this broker hears of first.
 
         Waits PATIENCE_S at most, and not at all where that was in vain before: what could not be read by then is as
-        soon as it can be. `on_unknown(topic)` is called then, and where what is read is no configuration.
+        soon as it can be. `on_unknown(topic)`, which may wait for nothing, is called then, and where what is read is no
+        configuration.
         """
         with self._new_changed:
-            self._new.update(dict.fromkeys(topics, on_unknown))
+            self._new.update({topic: _Asked(on_unknown) for topic in topics})
             self._wake.release()
             self._new_changed.wait_for(
                 lambda: self._is_stopped or self._new.keys().isdisjoint(topics),
@@ -152,7 +176,8 @@ class ConfigNotificationListener:
             )
             late = [topic for topic in topics if topic in self._new]
             self._is_out_of_touch = bool(late)
-            # Under the lock: what is read meanwhile is applied after it.
+            # What is read meanwhile is applied after it, or once more.
+            self._doubted.update(late)
             for topic in late:
                 on_unknown(topic)
         if late:
@@ -182,9 +207,9 @@ class ConfigNotificationListener:
 
     def _look(self) -> bool:
         """Apply what is new, and hear of what comes next. False if that has to be tried again."""
-        waiting = self._take_waiting()
+        written = [promise for work, promise in self._take_waiting() if _is_done(work, promise)]
         failure = self._attempt()
-        for promise in waiting:
+        for promise in written:
             promise.settle(None, failure)
         return failure is None
 
@@ -206,10 +231,10 @@ class ConfigNotificationListener:
         return None
 
     def _refuse_waiting(self) -> None:
-        for promise in self._take_waiting():
+        for _, promise in self._take_waiting():
             promise.fail(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker stops."))
 
-    def _take_waiting(self) -> list[Promise[None]]:
+    def _take_waiting(self) -> list[tuple[Callable[[], None], Promise[None]]]:
         taken = []
         with contextlib.suppress(IndexError):
             while True:
@@ -218,22 +243,30 @@ class ConfigNotificationListener:
 
     def _read_new(self) -> None:
         with self._new_changed:
-            new = [f"topics/{topic}" for topic in self._new]
+            new = dict(self._new)
+            self._doubted.clear()
         if not new:
             return
-        nodes = self._nodes(new)
-        with self._new_changed:
-            self._apply_nodes(new, nodes)
-            for entity_path in new:
-                topic = entity_path.partition("/")[2]
-                on_unknown = self._new.pop(topic)
+        entity_paths = [f"topics/{topic}" for topic in new]
+        nodes = self._nodes(entity_paths)
+        while True:
+            self._apply_nodes(entity_paths, nodes)
+            for (topic, asked), entity_path in zip(new.items(), entity_paths, strict=True):
                 if entity_path in self._failures:
                     try:
-                        on_unknown(topic)
+                        asked.on_unknown(topic)
                     except Exception:
                         log.exception("the settings of a topic stay as they are topic=%s", topic)
-            self._is_out_of_touch = False
-            self._new_changed.notify_all()
+            with self._new_changed:
+                if self._doubted.isdisjoint(new):
+                    for topic, asked in new.items():
+                        # Who has asked again meanwhile may have heard of another topic of that name.
+                        if self._new[topic] is asked:
+                            del self._new[topic]
+                    self._is_out_of_touch = False
+                    self._new_changed.notify_all()
+                    return
+                self._doubted.clear()
 
     def _apply(self, names: list[str]) -> None:
         new = [name for name in names if name not in self._seen]
@@ -323,3 +356,13 @@ class ConfigNotificationListener:
         ]
         if old:
             self._registry.pipeline([Delete(path) for path in old])
+
+
+def _is_done(work: Callable[[], None], promise: Promise[None]) -> bool:
+    """Do it. False: it failed, and so does the promise."""
+    try:
+        work()
+    except Exception as failure:  # noqa: BLE001 - handed on to the one who asked
+        promise.fail(failure)
+        return False
+    return True

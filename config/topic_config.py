@@ -13,19 +13,22 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.setting import Setting, attribute_name
 from kavka.config.topic_settings import TopicSettings
-from kavka.config.values import LONG_MAX
+from kavka.config.values import INT_MAX, LONG_MAX
 
 UNREADABLE: Final = "<unreadable>"
 """Stands for the name of a setting where none can be read."""
 KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """What keeps all records of a topic of which nobody knows how long they are wanted."""
+_COPIED_TO_ALL: Final = {"min.insync.replicas": str(INT_MAX)}
+"""As many as are assigned: nobody asks for more."""
 _STAND_INS: Final[Mapping[str, Mapping[str, str]]] = {
     "retention.ms": {"retention.ms": "-1"},
     "retention.bytes": {"retention.bytes": "-1"},
     "cleanup.policy": KEPT,
     "min.compaction.lag.ms": KEPT,
     "delete.retention.ms": KEPT,
-    UNREADABLE: KEPT,
+    "min.insync.replicas": _COPIED_TO_ALL,
+    UNREADABLE: {**KEPT, **_COPIED_TO_ALL},
 }
 """For a setting that cannot be used and that records may be kept by."""
 _BEFORE: Final = "message.timestamp.before.max.ms"
@@ -109,7 +112,8 @@ def usable_overrides(overrides: Mapping[str, str]) -> tuple[dict[str, str], list
     """What can be used of a stored topic's settings, and what is wrong with the rest.
 
     For loading what another broker or an older version wrote: one bad value must not keep a partition away. Nor must it
-    cost records, which the broker's own settings might: in place of one that may have kept some stands what keeps all.
+    cost records, which the broker's own settings might: in place of one that may have kept some stands what keeps all,
+    and acks=all asks for all replicas, where nobody knows for how many.
     """
     stand_ins: dict[str, str] = {}
     usable: dict[str, str] = {}

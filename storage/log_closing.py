@@ -5,15 +5,28 @@ first and then made durable by one syncfs of the file system they lie in; few ar
 also waits for what others write there. Logs that did not change since they were loaded or flushed cost nothing.
 """
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from kavka.storage.files import Files
 from kavka.storage.log_loading import run_all
 from kavka.storage.partition_log import PartitionLog
 
+CLOSE_PATIENCE_S: Final = 30.0
 SYNC_AT_ONCE_FROM: Final = 16
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Lock(Protocol):
+    """One of `threading`."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
 
 
 def close_cleanly(directory: Path, logs: Sequence[PartitionLog], files: Files, threads: int, witness: int = -1) -> None:
@@ -34,6 +47,16 @@ def close_all(logs: Sequence[PartitionLog]) -> None:
     """Close descriptors and no more; the next start recovers what was not made durable."""
     for log in logs:
         log.close(clean=False)
+
+
+def hold_all(held: ExitStack, locks: Iterable[Lock]) -> bool:
+    """Hold the locks in their order. False, logged: one is held over a disk that answers nothing."""
+    for lock in locks:
+        if not lock.acquire(timeout=CLOSE_PATIENCE_S):
+            _log.error("no clean stop, the next start recovers: a disk has answered nothing for %d s", CLOSE_PATIENCE_S)
+            return False
+        held.callback(lock.release)
+    return True
 
 
 def quieten(logs: Collection[PartitionLog]) -> None:

@@ -166,6 +166,10 @@ class LogDirectories:
             if directory.path == folder.parent:
                 self.fail(directory, error)
 
+    def file_failed(self, path: str, error: OSError) -> None:
+        """As `folder_failed`, of a file in a log's folder."""
+        self.folder_failed(Path(path).parent, error)
+
     def lose_late(self, directory: LogDirectory) -> None:
         """A directory that is offline got another log while it failed: that is lost, too."""
         self._on_failure(directory)

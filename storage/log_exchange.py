@@ -21,7 +21,7 @@ from kavka.storage.flushing import flush_held
 from kavka.storage.follower_append import append_copied
 from kavka.storage.leader_epochs import LeaderEpochs
 from kavka.storage.offset_index import CorruptIndexError
-from kavka.storage.partition_folders import deleted_folder_name, folder_name
+from kavka.storage.partition_folders import NameTakenError, deleted_folder_name, folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.trimming import advance_start
 
@@ -74,13 +74,15 @@ def exchange(
     future: PartitionLog,
     truncations: int,
     *,
+    check: Callable[[], None],
     keep_current: Callable[[], None],
     on_moved: Callable[[], None],
 ) -> OSError | None:
     """Put the copy in the log's place; the copy holds the log's former files then, in a folder that is to be deleted.
 
-    `keep_current()` durably says that the log stays where it is, `on_moved()` is told under the locks that it does not.
-    Gives what the former directory's disk said against making it durable, if it did. No lock held.
+    `check()` raises BrokerError where it is not to be moved any more. `keep_current()` durably says that the log stays
+    where it is, `on_moved()` is told that it does not; all of it under the locks. Gives what the former directory's
+    disk said against making it durable, if it did. No lock held.
 
     Raises MoreToCopyError, NameTakenError, or another BrokerError (FENCED_LEADER_EPOCH: the log was truncated since the
     copy was compared with it); the log is as it was then.
@@ -88,6 +90,7 @@ def exchange(
     with current.flush_lock, future.flush_lock, current.lock, future.lock:
         current.check_open()
         future.check_open()
+        check()
         if current.deleting or future.deleting or current.truncations != truncations:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH, f"{current!r} was truncated, or goes")
         _copy_tail(current, future)
@@ -109,13 +112,6 @@ class MoreToCopyError(BrokerError):
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, "more is to be copied first")
-
-
-class NameTakenError(BrokerError):
-    """Something that is not this partition's log has its name where it is to lie."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is there, and is not this partition's log")
 
 
 def _copy_tail(current: PartitionLog, future: PartitionLog) -> None:

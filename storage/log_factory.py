@@ -14,7 +14,7 @@ from kavka.storage.files import Files
 from kavka.storage.log_directory import LogDirectory
 from kavka.storage.move_marks import NO_MARK, write_mark
 from kavka.storage.offset_checkpoint import TopicPartition
-from kavka.storage.partition_folders import delete_folder, folder_name
+from kavka.storage.partition_folders import NameTakenError, delete_folder, folder_name
 from kavka.storage.partition_log import PartitionLog
 
 
@@ -71,7 +71,7 @@ class LogFactory:
         except FileExistsError:
             # A crash between the folder and its first file leaves an empty one.
             if not self._files.is_directory(folder) or self._files.listdir(folder):
-                raise _taken(folder) from None
+                raise NameTakenError(folder) from None
 
     def refuse_taken(self, directory: LogDirectory, key: TopicPartition) -> None:
         """Raises BrokerError where a log can't get the partition's name, for something else has it. Raises OSError."""
@@ -79,7 +79,7 @@ class LogFactory:
         if self._files.is_link(folder) or (
             self._files.exists(folder) and (not self._files.is_directory(folder) or self._files.listdir(folder))
         ):
-            raise _taken(folder)
+            raise NameTakenError(folder)
 
     def has_folder(self, directory: LogDirectory, key: TopicPartition) -> bool:
         """Whether something lies under the partition's name."""
@@ -93,7 +93,7 @@ class LogFactory:
         except OSError:
             own_id = partition_metadata.NO_TOPIC_ID
         if partition_metadata.NO_TOPIC_ID in (topic_id, own_id) or own_id == topic_id:
-            raise _taken(folder)
+            raise NameTakenError(folder)
 
     def remove(self, directory: LogDirectory, key: TopicPartition) -> None:
         """Take back what was made of a log that was never opened. Raises OSError."""
@@ -174,9 +174,3 @@ class LogFactory:
         if config is None:
             config = self._topic_configs[topic] = TopicConfig.of(self._config, dict(self._topic_overrides(topic)))
         return config
-
-
-def _taken(folder: Path) -> BrokerError:
-    return BrokerError(
-        ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} is there, and is not this partition's log: move it away"
-    )

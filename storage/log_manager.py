@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -22,7 +23,7 @@ from kavka.storage.directory_checkpoints import ListLogs
 from kavka.storage.environment import LogEnvironment, at_once
 from kavka.storage.files import Files
 from kavka.storage.found_folders import FoundFolders
-from kavka.storage.log_closing import close_all, close_cleanly, quieten
+from kavka.storage.log_closing import close_all, close_cleanly, hold_all, quieten
 from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
@@ -36,6 +37,7 @@ from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.partition_folders import delete_folder, deleted_folder_name
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment_file import FilePool
+from kavka.storage.stray_logs import StrayLogs
 
 _log: Final = logging.getLogger(__name__)
 _Keys: TypeAlias = Collection[TopicPartition]
@@ -71,7 +73,7 @@ class LogManager:
         self._now_ms = now_ms
         self._on_directory_failure = on_directory_failure
         self._pause = pause or log_passes.yield_interpreter
-        self._pool = pool if pool is not None else FilePool(files, on_close_failure=self._close_failed)
+        self._pool = pool if pool is not None else FilePool(files, on_close_failure=self.directories.file_failed)
         self._in_background = run_in_background or at_once
         self._membership_lock = threading.Lock()
         self._change_lock = threading.RLock()
@@ -82,11 +84,13 @@ class LogManager:
         """Of logs that are gone, but whose directory could not be fsynced: bounded by the partitions there were."""
         self._environments = {directory: self._environment(directory) for directory in self.directories.all}
         self._factory = LogFactory(config, topic_overrides, files, self._environments)
+        self.forget_topic_config: Final = self._factory.forget_topic
+        """What is remembered of that name's configuration was another topic's: logs to come have it anew. No lock."""
         self._creation = LogCreation(self.directories, self._table, self._factory)
         locks = (self._membership_lock, self._change_lock)
-        self.moves: Final = LogMoves(
-            self.directories, self._table, self._factory, self._creation, self.deferred, files, locks
-        )
+        parts = self.directories, self._table, self._factory
+        self.moves: Final = LogMoves(*parts, self._creation, self.deferred, files, locks)
+        self.strays: Final = StrayLogs(*parts, self.moves, files, locks)
 
     # Lookup
 
@@ -296,9 +300,11 @@ class LogManager:
 
         Clean: logs are flushed and their snapshots taken, then the checkpoints, then the mark of a clean stop, which a
         directory gets only if all before it worked. Else descriptors are closed and no more: the next start recovers.
-        Pending deletions are left to the next start.
+        Pending deletions are left to the next start. Nothing is closed where a disk that answers nothing holds this up.
         """
-        with self._membership_lock, self._change_lock:
+        with ExitStack() as held:
+            if not hold_all(held, (self._membership_lock, self._change_lock)):
+                return
             clean = clean and self._loaded
             directories = self.directories.all
             try:
@@ -333,9 +339,6 @@ class LogManager:
         lost = self._table.lose(directory)
         if self._on_directory_failure is not None:
             self._on_directory_failure(directory.path, lost, len(self.directories.online))
-
-    def _close_failed(self, path: str, error: OSError) -> None:
-        self.directories.folder_failed(Path(path).parent, error)
 
     def _fsync_topic_ids(self, logs: Sequence[PartitionLog]) -> None:
         for log in logs:

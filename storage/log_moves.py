@@ -21,13 +21,19 @@ from kavka.storage.log_closing import quieten
 from kavka.storage.log_creation import LogCreation
 from kavka.storage.log_directories import LogDirectories
 from kavka.storage.log_directory import LogDirectory
-from kavka.storage.log_exchange import NameTakenError, exchange, share_epochs
+from kavka.storage.log_exchange import exchange, share_epochs
 from kavka.storage.log_factory import LogFactory
 from kavka.storage.log_table import LogTable
 from kavka.storage.move_marks import read_mark, remove_mark, write_mark
 from kavka.storage.offset_checkpoint import TopicPartition
 from kavka.storage.offset_index import CorruptIndexError
-from kavka.storage.partition_folders import delete_folder, deleted_folder_name, future_folder_name, is_future_folder
+from kavka.storage.partition_folders import (
+    NameTakenError,
+    delete_folder,
+    deleted_folder_name,
+    future_folder_name,
+    is_future_folder,
+)
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import DELETED_SUFFIX
 
@@ -59,6 +65,8 @@ class LogMoves:
         self._files: Final = files
         self._membership_lock, self._change_lock = locks
         self._now_ns: Final = now_ns
+        self.moving: Final = table.moving
+        """By partition, as it is now: while there are any, a log's lock may be held over fsyncs."""
 
     def future(self, key: TopicPartition) -> PartitionLog | None:
         """The copy that is to take the log's place, if it moves. No lock."""
@@ -172,6 +180,7 @@ class LogMoves:
                         current,
                         future,
                         truncations,
+                        check=partial(_check_online, source, key),
                         keep_current=lambda: write_mark(current.folder, number + 1, self._files),
                         on_moved=lambda: self._moved(source, target, key, current),
                     )
@@ -285,6 +294,12 @@ class LogMoves:
                 log.directory / name for name in self._files.listdir(log.folder) if name.endswith(DELETED_SUFFIX)
             ]
             self._deferred.add(delay_ms, partial(unlink_all, self._files, dropped))
+
+
+def _check_online(source: LogDirectory, key: TopicPartition) -> None:
+    """A log that was lost with its directory is nobody's to move: its partition is offline by now."""
+    if not source.online:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} is lost with {source.path}")
 
 
 def _pause_compaction(log: PartitionLog) -> None:

@@ -1,6 +1,7 @@
 """A piece of a segment's `.log` file on its way to a consumer or a follower."""
 
 import errno
+from pathlib import Path
 from typing import Protocol
 
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -17,8 +18,8 @@ class SlicedLog(Protocol):
     def holds(self, piece: "LogSlice") -> bool:
         """Whether the slice's segment still belongs to the log."""
 
-    def disk_failed(self, what: str, error: OSError, path: str) -> BrokerError:
-        """Report the failure of the log directory with that file if the error is its disk's; gives what to raise."""
+    def disk_failed(self, what: str, error: OSError, folder: Path) -> BrokerError:
+        """Report the failure of the log directory with that folder if the error is its disk's; gives what to raise."""
 
 
 class LogSlice:
@@ -119,7 +120,7 @@ class LogSlice:
                 return error
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
         # By its own file: the log may lie in another directory by now.
-        return self._log.disk_failed("read failed", error, self.file.path)
+        return self._log.disk_failed("read failed", error, Path(self.file.path).parent)
 
     def __len__(self) -> int:
         return self.size_bytes

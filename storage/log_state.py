@@ -345,17 +345,17 @@ class LogState:
             self.files.replace(self.epoch_file, self.epochs.encode())
             self.saved_epochs = entries
 
-    def disk_failed(self, what: str, error: OSError, path: str | None = None) -> AppendError:
+    def disk_failed(self, what: str, error: OSError, folder: Path | None = None) -> AppendError:
         """The error to raise; the log directory goes offline unless the disk is only full, or the log closed.
 
-        `path` of the file that was read, by who holds no lock: the log may have moved to another directory since.
+        `folder` that was worked in by who holds no lock: the log may have moved to another directory since.
         """
         if isinstance(error, FinalDiskError):
             return self.give_up(what, error)
         if error.errno in PASSING:
             self.environment.on_refused(self.directory, f"{what}: {error.strerror or error}")
         elif not self.closed:
-            self.environment.on_io_failure(self.directory if path is None else Path(path).parent, error)
+            self.environment.on_io_failure(self.directory if folder is None else folder, error)
         return AppendError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error.strerror or error}")
 
     def give_up(self, what: str, error: OSError) -> AppendError:

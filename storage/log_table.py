@@ -16,13 +16,15 @@ class LogTable:
     may report its disk's failure from under its own lock.
     """
 
-    __slots__ = ("_futures", "_leaving", "_lock", "_logs", "_logs_in", "_lost", "_offline")
+    __slots__ = ("_futures", "_leaving", "_lock", "_logs", "_logs_in", "_lost", "_offline", "moving")
 
     def __init__(self, directories: Iterable[LogDirectory]) -> None:
         self._lock = threading.Lock()
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._futures: dict[TopicPartition, PartitionLog] = {}
         """Copies that are to take the places of logs in other directories."""
+        self.moving: Mapping[TopicPartition, PartitionLog] = self._futures
+        """The same, to be read."""
         self._logs_in: dict[LogDirectory, dict[TopicPartition, PartitionLog]] = {
             directory: {} for directory in directories
         }

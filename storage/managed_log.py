@@ -2,7 +2,7 @@
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -255,6 +255,14 @@ class ManagedLog(LogState):
                     raise self.disk_failed("the log's folder can't be renamed", error) from error
                 logger.warning("%s: its folder was gone already: %s", self, self.folder)
             self.moved_to(directory)
+
+    def is_lost_with(self, directories: Container[Path]) -> bool:
+        """Whether it lies in one of these log directories, which have failed, and stays there. No lock held."""
+        if self.directory.parent in directories and self.is_moving:
+            # Whoever is at the last step of the move has the lock, and ends it; nobody begins that any more.
+            with self.lock:
+                pass
+        return self.directory.parent in directories
 
     def moved_to(self, directory: Path) -> None:
         """The folder has another name now. Both locks held."""

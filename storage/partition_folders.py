@@ -3,7 +3,7 @@
     page_visits-3                                   the log of partition 3
     page_visits-3.0f6c...e1-delete                  deleted; the files go after file.delete.delay.ms
     page_visits-3.0f6c...e1-future                  a copy that moves here from another directory
-    page_visits-3.0f6c...e1-stray                   set aside by Kafka, whose registry didn't know it
+    page_visits-3.0f6c...e1-stray                   set aside: another topic has the name, or Kafka's registry none
 
 What has another name is none of ours: it is left alone, and so is a folder without a log's files (`log_file_names`).
 """
@@ -55,6 +55,15 @@ class PartitionFolder(NamedTuple):
 _SUFFIXES: Final = (FolderKind.DELETED, FolderKind.FUTURE, FolderKind.STRAY)
 
 
+class NameTakenError(BrokerError):
+    """Something that is not this partition's log has its name where it is to lie."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is there, and is not this partition's log: move it away"
+        )
+
+
 def parse_folder_name(name: str) -> PartitionFolder | None:
     """Read a folder's name; None if it isn't a partition's."""
     for kind in _SUFFIXES:
@@ -72,8 +81,12 @@ def folder_name(topic: str, partition: int) -> str:
 
 def deleted_folder_name(topic: str, partition: int) -> str:
     """A name under which a deleted partition waits; unique, since the topic may be made and deleted again meanwhile."""
-    suffix = f"-{partition}.{os.urandom(16).hex()}{FolderKind.DELETED.value}"
-    return topic[: _MAX_FOLDER_NAME - len(suffix)] + suffix
+    return _aside(topic, partition, FolderKind.DELETED)
+
+
+def stray_folder_name(topic: str, partition: int) -> str:
+    """A name under which a partition waits for the operator, of a topic whose name another one has."""
+    return _aside(topic, partition, FolderKind.STRAY)
 
 
 def future_folder_name(topic: str, partition: int) -> str:
@@ -106,6 +119,12 @@ def delete_folder(folder: Path, files: Files) -> None:
             _log.warning("a deleted partition's folder stays, for it holds more: folder=%s names=%s", folder, others)
             return
         files.rmdir(folder)
+
+
+def _aside(topic: str, partition: int, kind: FolderKind) -> str:
+    """The topic's name may be cut short."""
+    suffix = f"-{partition}.{os.urandom(16).hex()}{kind.value}"
+    return topic[: _MAX_FOLDER_NAME - len(suffix)] + suffix
 
 
 def _partition_of(name: str, kind: FolderKind) -> PartitionFolder | None:

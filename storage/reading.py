@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -199,7 +200,7 @@ def _disk_refusal(log: LogState, segments: tuple[Segment, ...], error: OSError) 
     if isinstance(error, FileNotFoundError):
         # Retention or a truncation took the segment while it was looked at.
         return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"a segment is gone: {error}")
-    return log.disk_failed("read failed", error, segments[0].file.path)
+    return log.disk_failed("read failed", error, Path(segments[0].file.path).parent)
 
 
 def _position_of(segment: Segment, offset: int, limit: int) -> int:

@@ -23,7 +23,12 @@ class GroupCoordination(Coordination["GroupShard"]):
         super().__init__(GROUP_METADATA, services, surroundings, workers, _group_runtime)
 
     def is_small(self, group_id: str) -> bool:
-        """Whether what a member of that group asks costs little. Takes no lock: it may become larger at any time."""
+        """Whether what a member of that group asks costs little, and waits for no disk.
+
+        Takes no lock: it may become larger at any time.
+        """
+        if self._services.logs.moves.moving:
+            return False
         runtime = self.existing_runtime
         shard = None if runtime is None else runtime.shard(self.partition_of(group_id))
         group = None if shard is None else shard.groups.get(group_id)

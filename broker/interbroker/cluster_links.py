@@ -150,7 +150,7 @@ class ClusterLinks:
         self._scheduler.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
 
     def stop(self) -> None:
-        """Answer what waits, close all connections. Waits for what this broker's controller had it begin."""
+        """Answer what waits, close all connections. Waits a while for what this broker's controller had it begin."""
         self._own_orders.join()
         self.following.stop()
         self._isr_changes.close()

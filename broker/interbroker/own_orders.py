@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kavka.broker.interbroker.control_order import Order
     from kavka.cluster.znodes.broker import BrokerInfo
 
+STOP_PATIENCE_S: Final = 30.0
+
 log = logging.getLogger(__name__)
 
 
@@ -108,10 +110,12 @@ class OwnOrders:
             promise.complete(None)
 
     def join(self) -> None:
-        """Close, and wait for what was begun, however long the disk takes."""
+        """Close, and wait for what was begun: STOP_PATIENCE_S at most, for a disk may answer nothing any more."""
         self.close()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_PATIENCE_S)
+            if self._thread.is_alive():
+                log.error("the stop goes on without what a disk still holds up after %d s", STOP_PATIENCE_S)
 
     def take(self) -> "Order | None":
         """The next order, which is to be done now; None when there is none, or one is being done."""

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import uvloop
 
+_LOOK_S: Final = 0.1
+
 
 class LoopThread:
     """A uvloop loop on a thread of its own. Threads: `call` and `start` may be called by any, `_begin` runs on it."""
@@ -34,6 +36,24 @@ class LoopThread:
         except RuntimeError:
             if not self._loop.is_closed():
                 raise
+
+    def call_and_wait(self, function: Callable[[], object]) -> None:
+        """As `call`, and wait until it has run, and with it all that the loop was at; or until the thread has ended.
+
+        Any thread but this one.
+        """
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                function()
+            finally:
+                done.set()
+
+        self.call(run)
+        while not done.wait(_LOOK_S):
+            if not self._thread.is_alive():
+                return
 
     def _begin(self) -> None:
         """What the thread does before its loop runs."""

@@ -42,7 +42,7 @@ class LocalBroker:
     threads that got its requests from elsewhere; whose request comes first is decided by the locks of what they change.
     """
 
-    __slots__ = ("_broker_epoch", "_metadata", "_read_configs", "_registered", "_replicas")
+    __slots__ = ("_broker_epoch", "_metadata", "_on_made_anew", "_read_configs", "_registered", "_replicas")
 
     def __init__(
         self,
@@ -50,11 +50,14 @@ class LocalBroker:
         metadata: "MetadataCache",
         broker_epoch: Callable[[], int] = lambda: -1,
         read_configs: Callable[[list[str]], object] | None = None,
+        on_made_anew: Callable[[str], object] = lambda topic: None,
     ) -> None:
         """`broker_epoch()` is that of this broker's registration (KIP-380), the last one where none stands.
 
         `read_configs(topics)` has this broker know their configurations, where its own controller does not see to that.
+        `on_made_anew(topic)` is told before, if what it knows of one is of another topic of that name.
         """
+        self._on_made_anew = on_made_anew
         self._read_configs = read_configs
         self._replicas = replicas
         self._metadata = metadata
@@ -120,6 +123,8 @@ class LocalBroker:
         if self._read_configs is not None:
             known = self._metadata.current.topics
             if new := [each.topic_name for each in topics if _is_new(known.get(each.topic_name), each.topic_id)]:
+                for topic in known.keys() & new:
+                    self._on_made_anew(topic)
                 self._read_configs(new)
 
     def _is_for_another_start(self, epoch: int) -> bool:

@@ -7,9 +7,11 @@ to look at its replicas again (`disk_notices.py`).
 """
 
 import logging
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+from kavka.protocol.schema import ZERO_UUID
 
 RETRY_MS: Final = 5_000
 """How long after a refusal it is tried again."""
@@ -47,16 +49,19 @@ class RefusedOrders:
     there are any may be read by all.
     """
 
-    __slots__ = ("creations", "deletions", "leaderships")
+    __slots__ = ("creations", "deletions", "leaderships", "namesakes")
 
     def __init__(self) -> None:
         self.creations: dict[TopicPartition, WantedLog] = {}
         self.deletions: dict[TopicPartition, None] = {}
         self.leaderships: set[TopicPartition] = set()
         """Of replicas that may lack records. Not tried again, but the controller is to look who leads, if anybody."""
+        self.namesakes: dict[TopicPartition, bytes] = {}
+        """Of these topics, by their ids, where a former one of the name is still here: nobody told this broker of its
+        end, or that its replica went elsewhere."""
 
     def __len__(self) -> int:
-        return len(self.creations) + len(self.deletions) + len(self.leaderships)
+        return len(self.creations) + len(self.deletions) + len(self.leaderships) + len(self.namesakes)
 
     def refuse_creation(self, key: TopicPartition, wanted: WantedLog) -> None:
         self._announce()
@@ -68,11 +73,20 @@ class RefusedOrders:
         self.creations.pop(key, None)
         self.deletions[key] = None
 
+    def refuse_namesake(self, key: TopicPartition, topic_id: bytes) -> None:
+        if topic_id != ZERO_UUID:
+            self.namesakes[key] = topic_id
+
+    def namesakes_of(self, ids: Mapping[str, bytes]) -> dict[TopicPartition, bytes]:
+        """What is wanted here of topics that have these ids, and has a former one of that name in its way."""
+        return {key: topic_id for key, topic_id in self.namesakes.items() if ids.get(key[0]) == topic_id}
+
     def forget(self, key: TopicPartition) -> None:
         """It is done, or not wanted any more; harmless if it was not owed."""
         was_owed = len(self)
         self.creations.pop(key, None)
         self.deletions.pop(key, None)
+        self.namesakes.pop(key, None)
         if was_owed and not len(self):
             log.info("nothing is left of what the disks refused the controller")
 

@@ -2,15 +2,15 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kavka.broker.partitions.controller_epoch import UNNUMBERED, ControllerEpoch
+from kavka.broker.partitions.order_checks import is_another, is_newer, needs_records, stop_errors
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.refused_orders import RefusedOrders, WantedLog, wanted_log
 from kavka.broker.partitions.replication import Replication, alone
-from kavka.broker.partitions.role import RECOVERING
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -18,14 +18,10 @@ from kavka.protocol.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
-    LeaderAndIsrTopicState,
 )
-from kavka.protocol.messages.stop_replica import (
-    StopReplicaPartitionError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
+from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kavka.protocol.schema import ZERO_UUID
+from kavka.storage.partition_folders import NameTakenError
 
 if TYPE_CHECKING:
     from kavka.broker.replication.throttle import ReplicationThrottle
@@ -70,12 +66,17 @@ class ReplicaManager:
         controller_epoch: ControllerEpoch | None = None,
         followers: Followers | None = None,
         moves: Followers | None = None,
+        topic_ids: Callable[[Collection[str]], Mapping[str, bytes]] | None = None,
     ) -> None:
+        """`topic_ids(names)`: of topics as the registry has them now, which may take time; none of those it can't tell.
+        Without, what is here of a former topic of a name stays in the way of another one.
+        """
         self._broker_id = broker_id
         self._logs = logs
         self._on_leadership = on_leadership
         self._followers = followers
         self._moves = moves
+        self._topic_ids = topic_ids
         self.leader_throttle: ReplicationThrottle | None = None
         """Of what followers get of throttled replicas; set before the first request, None for a broker alone."""
         self.replication = alone() if replication is None else replication
@@ -153,16 +154,11 @@ class ReplicaManager:
                         self._stopped.pop(key, None)
                         self._logs.lost.disown(key)
                         doomed.append(key)
-            self.partitions = partitions
-            self._unfollow(stopped)
-            for partition in stopped:
-                # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
-                partition.resign()
-                self._tell(partition, False)
+            self._let_go(partitions, stopped)
             refused |= {key: failure.code for key, failure in self._delete_logs(doomed).items()}
         for partition in stopped:
             partition.wake_all()
-        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=_stopped(request, refused))
+        return StopReplicaResponse(error_code=ErrorCode.NONE, partition_errors=stop_errors(request, refused))
 
     def directory_failed(self, failed: Iterable[Path]) -> list[Partition]:
         """Take the partitions of failed log directories offline; which they were."""
@@ -171,7 +167,7 @@ class ReplicaManager:
         # Else a leadership that begins just now would stand, in a directory that is gone.
         with self._lock:
             for partition in self.partitions.values():
-                if partition.log is not None and partition.log.directory.parent in parents:
+                if partition.log is not None and partition.log.is_lost_with(parents):
                     partition.take_offline()
                     self._tell(partition, False)
                     hit.append(partition)
@@ -188,18 +184,25 @@ class ReplicaManager:
     def retry_refused(self) -> bool:
         """Try again what a disk refused for a reason that passes. True: there is less of it, so tell the controller.
 
-        Waits for the disk, as the controller's orders do: for a background thread.
+        Also what a former topic of a name refuses. Waits for the registry, and for the disk, as the controller's orders
+        do: for a background thread.
         """
         if not self._refused:
             return False
+        names = {topic for topic, _ in self._refused.namesakes.copy()}
+        ids = self._topic_ids(names) if names and self._topic_ids else {}
         with self._lock:
             before = len(self._refused)
+            stopped = self._set_aside(self._refused.namesakes_of(ids))
             self._refused.leaderships.clear()
             for key, made in self._make_logs(dict(self._refused.creations)).items():
                 if isinstance(made, BrokerError) and key not in self._refused.creations:
                     log.error("cannot host topic=%s partition=%d error=%r", *key, str(made))
             self._delete_logs(list(self._refused.deletions))
-            return len(self._refused) < before
+            is_less = len(self._refused) < before
+        for partition in stopped:
+            partition.wake_all()
+        return is_less
 
     @property
     def leader_count(self) -> int:
@@ -233,12 +236,12 @@ class ReplicaManager:
             for state in topic_state.partition_states:
                 key = (topic_state.topic_name, state.partition_index)
                 partition = self.partitions.get(key)
-                if not _is_newer(partition, topic_state, state) or self._precedes_stop(key, topic_id, state):
+                if not is_newer(partition, topic_state, state) or self._precedes_stop(key, topic_id, state):
                     continue
                 if self._broker_id not in state.replicas:
                     refused[key] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "not among the replicas")
                     continue
-                if not _needs_records(state, self._broker_id):
+                if not needs_records(state, self._broker_id):
                     unneeded.append(key)
                 elif self._lacks_records(key, topic_id):
                     lost.add(key)
@@ -257,6 +260,29 @@ class ReplicaManager:
                     self._refused.leaderships.add(key)
                     logs[key] = failure
         return logs
+
+    def _note_namesake(self, key: TopicPartition, topic_id: bytes) -> None:
+        if self._topic_ids is not None:
+            self._refused.refuse_namesake(key, topic_id)
+
+    def _set_aside(self, names: Mapping[TopicPartition, bytes]) -> list[Partition]:
+        """Take out of the way what is here of former topics of these names, which have those ids now. Under the lock.
+
+        Gives the partitions that are hosted no more.
+        """
+        stopped = []
+        for key, topic_id in names.items():
+            partition = self.partitions.get(key)
+            if partition is not None and is_another(partition, topic_id) and not partition.is_offline:
+                self._let_go({each: kept for each, kept in self.partitions.items() if each != key}, [partition])
+                stopped.append(partition)
+            try:
+                self._logs.strays.set_aside(key, topic_id)
+            except BrokerError as failure:
+                log.error("cannot set a former topic aside topic=%s partition=%d error=%r", *key, str(failure))
+            else:
+                self._refused.namesakes.pop(key, None)
+        return stopped
 
     def _precedes_stop(self, key: TopicPartition, topic_id: bytes, state: LeaderAndIsrPartitionState) -> bool:
         """Whether the order is older than the one under which the partition was hosted here last."""
@@ -289,6 +315,8 @@ class ReplicaManager:
         for key, made in logs.items():
             if self._may_pass(key, made):
                 self._refused.refuse_creation(key, wanted[key])
+                if isinstance(made, NameTakenError):
+                    self._note_namesake(key, wanted[key].topic_id)
             else:
                 self._refused.forget(key)
         return logs
@@ -325,7 +353,8 @@ class ReplicaManager:
         partition = partitions.get(key)
         if partition is not None and partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if partition is not None and _is_another(partition, topic_id):
+        if partition is not None and is_another(partition, topic_id):
+            self._note_namesake(key, topic_id)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if hosted_log is None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -333,6 +362,8 @@ class ReplicaManager:
             log.error("cannot host topic=%s partition=%d error=%r", topic, state.partition_index, str(hosted_log))
             if partition is None and self._logs.is_offline(*key):
                 partitions[key] = self._new(topic, state.partition_index, topic_id)
+            if hosted_log.code is ErrorCode.INCONSISTENT_TOPIC_ID:
+                self._note_namesake(key, topic_id)
             return hosted_log.code
         if partition is None:
             partition = partitions[key] = self._new(topic, state.partition_index, topic_id)
@@ -348,6 +379,15 @@ class ReplicaManager:
     def _new(self, topic: str, index: int, topic_id: bytes) -> Partition:
         return Partition(self._broker_id, topic, index, topic_id, self.replication)
 
+    def _let_go(self, partitions: dict[TopicPartition, Partition], stopped: Iterable[Partition]) -> None:
+        """Host `partitions` from now on, and those that were stopped no more. Under the lock."""
+        self.partitions = partitions
+        self._unfollow(stopped)
+        for partition in stopped:
+            # Before its log goes: who waits at it learns that it is no leader, not that its disk failed.
+            partition.resign()
+            self._tell(partition, False)
+
     def _unfollow(self, partitions: Iterable[Partition]) -> None:
         keys = [(partition.topic, partition.index) for partition in partitions]
         for each in (self._followers, self._moves):
@@ -357,43 +397,3 @@ class ReplicaManager:
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         if self._on_leadership is not None:
             self._on_leadership(partition, is_leader)
-
-
-def _needs_records(state: LeaderAndIsrPartitionState, broker_id: int) -> bool:
-    """Whether the cluster counts on this replica to have all that was committed, and others may have it if it has not.
-
-    Who is not in sync is added again by a leader that it has caught up with, and by nothing else (KIP-903: in the run
-    of its process that this order is for). After an unclean election who decided so takes the loss.
-    """
-    is_unclean = state.leader == broker_id and state.leader_recovery_state == RECOVERING
-    return broker_id in state.isr and len(state.replicas) > 1 and not is_unclean
-
-
-def _is_newer(partition: Partition | None, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> bool:
-    """Whether the partition can be hosted, and the order is newer than what is known of it.
-
-    One of the same leader epoch changes nothing, as in Kafka: a new controller repeats to everybody what it has read.
-    """
-    if partition is None:
-        return True
-    is_same = not partition.is_offline and not _is_another(partition, bytes(topic.topic_id))
-    return is_same and state.leader_epoch > partition.role.leader_epoch
-
-
-def _is_another(partition: Partition, topic_id: bytes) -> bool:
-    """Whether the order is for another topic of the same name."""
-    return ZERO_UUID not in (partition.topic_id, topic_id) and partition.topic_id != topic_id
-
-
-def _stopped(
-    request: StopReplicaRequest, refused: Mapping[TopicPartition, ErrorCode]
-) -> list[StopReplicaPartitionError]:
-    return [
-        StopReplicaPartitionError(
-            topic_name=topic_state.topic_name,
-            partition_index=state.partition_index,
-            error_code=refused.get((topic_state.topic_name, state.partition_index), ErrorCode.NONE),
-        )
-        for topic_state in request.topic_states
-        for state in topic_state.partition_states
-    ]

@@ -6,11 +6,12 @@ later starts      nothing is entered; a folder whose topic the registry does not
 storage adopt     enters what the registry does not know yet: its operator asks for it
 """
 
+import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kavka.cluster.controller.requests import ImportedTopic
-from kavka.cluster.registry.base import Registry, get_readable
+from kavka.cluster.registry.base import Registry, RegistryError, get_readable
 from kavka.cluster.topic_ids import ZERO_ID
 from kavka.cluster.topic_import import import_topics
 from kavka.cluster.znodes.json_data import ZnodeError
@@ -98,6 +99,22 @@ class RegisteredPartitions:
 def known_partitions(registry: Registry) -> RegisteredPartitions:
     """Which partitions the registry has, as it is now. A topic that can't be read has none."""
     return RegisteredPartitions(_assignments(registry))
+
+
+def registered_ids(registry: Registry, topics: Collection[str]) -> dict[str, bytes]:
+    """The ids of these topics as the registry has them now; of none that it can't tell of."""
+    ids: dict[str, bytes] = {}
+    try:
+        names = sorted(topics)
+        nodes = get_readable(registry, [TopicAssignment.path(each) for each in names])
+    except RegistryError as error:
+        log.warning("nobody can tell whose names are taken: %s", error)
+        return ids
+    for topic, node in zip(names, nodes, strict=True):
+        with contextlib.suppress(ZnodeError):
+            if node is not None and (topic_id := TopicAssignment.decode(topic, node[0]).topic_id) is not None:
+                ids[topic] = topic_id
+    return ids
 
 
 def _assignments(registry: Registry) -> dict[str, TopicAssignment]:

@@ -176,7 +176,8 @@ def handles(
     `advertised_from`: the lowest version that ApiVersions shows, where it is not the lowest served (KAFKA-18659).
     `error_answer(request, code, message)`: the response for an error that concerns the whole request, for
     APIs whose response has no top-level error code.
-    `is_small`: whether requests never wait for a disk and cost little, so that network threads may run them.
+    `is_small`: whether requests never wait for a disk, unless logs move, and cost little, so that network threads may
+    run them.
     `in_clusters`: whether only brokers of one cluster ask it of each other, so that one that stands alone refuses it.
     """
     low, _, high = versions.partition("-")

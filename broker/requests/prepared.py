@@ -11,6 +11,7 @@ ordinary way, which decides again from the beginning and knows nothing of this o
     SMALL, TAILING         the same: always, or in a fetch at the end of the log
 """
 
+from collections.abc import Sized
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -69,11 +70,17 @@ class Prepared:
         """Keep nothing for requests to come: the connection is closed. By its network thread, whoever may `run` now."""
 
 
-class _Small(Prepared):
-    __slots__ = ()
+class Small(Prepared):
+    """Of APIs whose requests are always small, but for what is `busy`: while there is any, they may wait for disks."""
+
+    __slots__ = ("_busy",)
+
+    def __init__(self, busy: Sized = ()) -> None:
+        """`busy` may change at any time."""
+        self._busy = busy
 
     def is_small(self, frame: memoryview) -> bool:
-        return True
+        return not self._busy
 
 
 class _Tailing(Prepared):
@@ -84,7 +91,7 @@ class _Tailing(Prepared):
         return frame[3] >= 4
 
 
-SMALL: Final = _Small()
+SMALL: Final = Small()
 """Of APIs whose requests are always small."""
 TAILING: Final = _Tailing()
 """Of a connection whose last fetch found nothing: the next will wait, or read what was written just now."""

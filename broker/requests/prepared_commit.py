@@ -93,14 +93,14 @@ class PreparedCommits(Prepared):
             self._shape = _shape_of(request, response, context, frame, self._services, snapshot)
 
     def is_small(self, frame: memoryview) -> bool:
-        return True
+        return not self._services.logs.moves.moving
 
     def forget(self) -> None:
         self._shape = None
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
         shape = self._shape
-        if shape is None or frame.nbytes != shape.size_bytes:
+        if shape is None or frame.nbytes != shape.size_bytes or (not may_wait and self._services.logs.moves.moving):
             return None
         snapshot = self._services.metadata.current
         if shape.snapshot_token is not snapshot.token and not shape.still_holds(snapshot):

@@ -1,9 +1,9 @@
 """What is known of a client while it is connected: who it is, and what its requests look like."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import TYPE_CHECKING
 
-from kavka.broker.requests.prepared import SMALL, Prepared
+from kavka.broker.requests.prepared import Prepared, Small
 
 if TYPE_CHECKING:
     from kavka.broker.security.acl import Authorizer
@@ -36,9 +36,9 @@ class Session:
 class Sessions:
     """Makes the sessions of new connections. Threads: any."""
 
-    def __init__(self, small_api_keys: Iterable[int]) -> None:
-        """`small_api_keys`: the APIs whose requests network threads may always run."""
-        self._prepared: dict[int, Prepared] = dict.fromkeys(small_api_keys, SMALL)
+    def __init__(self, small_api_keys: Iterable[int], moving: Sized = ()) -> None:
+        """`small_api_keys`: the APIs whose requests network threads may run, unless something is `moving` (logs)."""
+        self._prepared: dict[int, Prepared] = dict.fromkeys(small_api_keys, Small(moving))
 
     def new(self) -> Session:
         """The session of a client that is not known yet."""

@@ -18,7 +18,7 @@ from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, usable_group_overrides
 from kavka.config.topic_config import UNREADABLE, TopicConfig, usable_overrides
-from kavka.config.values import INT_MAX, Source
+from kavka.config.values import Source
 
 TopicListener = Callable[[str, Mapping[str, str]], None]
 """Called with a topic's name and all of its overrides."""
@@ -32,6 +32,8 @@ THREAD_COUNTS: Final = (
     "log.cleaner.threads",
 )
 NONE_SET: Final[Mapping[str, str]] = MappingProxyType({})
+UNKNOWN: Final[Mapping[str, str]] = MappingProxyType(usable_overrides({UNREADABLE: ""})[0])
+"""Stands for a topic's overrides while nobody knows them."""
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ class DynamicConfig:
     Threads: `current`, `topic_overrides`, `topic_config` and `group_config` by any thread, lock-free (each is one read
     of an attribute or a dictionary). Changes come one after another, under `_lock`; the parts and all listeners
     run under it, on the thread that brought the change: they must be short and must not change the configuration.
+    But `topic_unknown`, `topic_gone`, and `topic_made_anew`, which is followed by a change, take no lock.
     """
 
     def __init__(self, static: BrokerConfig, broker_id: int) -> None:
@@ -180,7 +183,7 @@ class DynamicConfig:
             listener()
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
-        """A topic's overrides are now `stored`; none, too, when the topic is deleted."""
+        """A topic's overrides are now `stored`."""
         usable, problems = usable_overrides(stored)
         for problem in problems:
             log.warning("stored topic setting is not used topic=%s reason=%s now=%s", topic, problem, usable)
@@ -197,9 +200,22 @@ class DynamicConfig:
 
     def topic_unknown(self, topic: str) -> None:
         """A topic is here whose overrides can't be read yet: unless some are known, all of its records are kept, and
-        acks=all asks for all of its replicas, however few the topic itself may ask for."""
-        if topic not in self._topic_overrides:
-            self.topic_changed(topic, {UNREADABLE: "", "min.insync.replicas": str(INT_MAX)})
+        acks=all asks for all of its replicas, however few the topic itself may ask for. Until `topic_changed`.
+
+        Waits for nobody who changes settings; logs that are here already keep theirs.
+        """
+        self._topic_overrides.setdefault(topic, UNKNOWN)
+        self._topic_configs.pop(topic, None)
+
+    def topic_gone(self, topic: str) -> None:
+        """The topic is deleted, and its logs go with the settings that they have. Waits for nobody."""
+        self._topic_overrides.pop(topic, None)
+        self._topic_configs.pop(topic, None)
+
+    def topic_made_anew(self, topic: str) -> None:
+        """What is known under that name was another topic's: as `topic_unknown`, whatever is known."""
+        self._topic_overrides[topic] = UNKNOWN
+        self._topic_configs.pop(topic, None)
 
     def group_changed(self, group_id: str, stored: Mapping[str, str]) -> None:
         """A group's overrides are now `stored`."""

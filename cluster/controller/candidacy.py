@@ -275,9 +275,7 @@ class Candidacy:
         # Before any order: nobody follows a leader that it has not heard of. And of everything at once: a broker that
         # has just begun answers clients from the first that it is told, who would take topics for deleted.
         term.publish_all(context.brokers)
-        # Leaders before replicas that are gone leave their ISRs: that writes states under the leaders that there are.
-        term.partitions.start()
-        term.replicas.start()
+        term.start()
         self._forget_term()
         self._term = term
         self._is_balanced = False

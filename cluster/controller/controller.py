@@ -6,10 +6,12 @@ What it does is told on one thread, one request after the other, see `candidacy`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from kavka.cluster.broker_registration import BrokerRegistration
 from kavka.cluster.config_notifications import ConfigNotificationListener
+from kavka.cluster.controller.answers import answer_of
 from kavka.cluster.controller.broker_changes import shut_down
 from kavka.cluster.controller.candidacy import Candidacy
 from kavka.cluster.controller.context import TopicPartition
@@ -73,7 +75,7 @@ class Controller:
         to catch up before `alter_configs` answers. `registration` is renewed when a session of the registry was lost.
         `on_features` is told what the cluster has agreed on when that is first read, and whenever it changes.
         `applies_configs`: on this controller's thread, which waits for the disks then. Else `config_notifications` does
-        so on its own, and brokers read the configurations of topics that they hear of.
+        so on its own, which also writes them, and brokers read the configurations of topics that they hear of.
         """
         self._registry = registry
         self._channels = channels
@@ -138,12 +140,13 @@ class Controller:
         faster. A topic's configuration is validated here (INVALID_CONFIG), a broker's is the caller's to validate.
         UNKNOWN_SERVER_ERROR: it is stored, but could not be applied here.
         """
-        written = self._candidacy.submit(lambda: self._write_config(entity, update, validate_only))
+        write = partial(self._write_config, entity, update, validate_only)
         notifications = self._config_notifications
-        if notifications is None or validate_only or self._applies_configs:
-            return written
-        applied: Promise[None] = written.then(lambda _: notifications.caught_up())
-        return applied.then(lambda _: _check_applied(notifications, entity))
+        if notifications is None or self._applies_configs:
+            return self._candidacy.submit(write)
+        # `update` may wait for who applies settings, and he for a disk: the term is not to.
+        written = notifications.write(partial(answer_of, write))
+        return written if validate_only else written.then(lambda _: _check_applied(notifications, entity))
 
     def allocate_producer_id_block(self, broker_id: int, broker_epoch: int = -1) -> Promise[ProducerIdBlock]:
         """A thousand producer ids that nobody else gets.
@@ -242,6 +245,8 @@ class Controller:
     def _write_config(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool
     ) -> None:
+        """On that of `config_notifications`, unless this controller applies configurations."""
+
         def checked(stored: dict[str, str]) -> dict[str, str]:
             config = update(stored) if callable(update) else dict(update)
             if entity.kind == "topics":

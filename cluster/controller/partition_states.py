@@ -81,6 +81,26 @@ class PartitionStateMachine:
         self._lead_anew()
         self._lead_leaderless(self._after_unseen_failure)
 
+    def returned_followers(self, written: Mapping[TopicPartition, int] | None) -> dict[int, list[TopicPartition]]:
+        """Brokers that are in sync and were away since the state was written (`written`: its zxid), while others in
+        sync were not; with the partitions.
+
+        With a power cut they may lack what the others have. A controller that had seen them go would have let them
+        leave the ISR, as it does whoever is gone.
+        """
+        context = self._context
+        returned: dict[int, list[TopicPartition]] = {}
+        for partition, zxid in (written or {}).items():
+            state = context.leaders.get(partition)
+            if state is None or len(state.isr) < 2 or partition[0] in context.deleting:
+                continue
+            runs = [(each, context.brokers[each].epoch) for each in state.isr if each in context.brokers]
+            if any(epoch < zxid for _, epoch in runs):
+                for broker, epoch in runs:
+                    if epoch > zxid:
+                        returned.setdefault(broker, []).append(partition)
+        return returned
+
     def _lead_anew(self) -> None:
         """Leaders that were away begin another epoch: with a power cut the old one's last records may be gone.
 

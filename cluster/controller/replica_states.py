@@ -6,7 +6,7 @@ A move that the table in `context` does not allow is a mistake of ours; it is lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kavka.cluster.controller.context import (
     PREVIOUS_REPLICA_PHASES,
@@ -110,6 +110,15 @@ class ReplicaStateMachine:
             self._batch.stop(replica, delete=True)
             self._context.replica_phases.pop(replica, None)
             self._context.offline_replicas.discard(replica)
+
+    def leave(self, returned: Mapping[int, Sequence[TopicPartition]]) -> None:
+        """Brokers live that were away, and have to catch up before they count as in sync again; not those that lead."""
+        leaders = self._context.leaders
+        for broker, partitions in returned.items():
+            behind = [each for each in partitions if leaders[each].leader not in (broker, NO_LEADER)]
+            if behind:
+                log.info("%d partitions are followed by broker %d, which was away: not in sync", len(behind), broker)
+                self._leave_isr(broker, behind)
 
     def _leave_isr(self, broker: int, partitions: Sequence[TopicPartition]) -> None:
         """Write the ISR without `broker`; the last one stays in it, as the only one that has all messages."""

@@ -170,8 +170,13 @@ class ControllerStore:
                     outcomes[topic] = result if isinstance(result, RegistryError) else assignment
         return outcomes
 
-    def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-        """Those that exist. A state that cannot be read is logged; its partition gets no leader."""
+    def states(
+        self, partitions: Sequence[TopicPartition], written: dict[TopicPartition, int] | None = None
+    ) -> dict[TopicPartition, PartitionState]:
+        """Those that exist. A state that cannot be read is logged; its partition gets no leader.
+
+        `written` gets the zxids of their last writes.
+        """
         found = get_readable(self._registry, [PartitionState.path(*partition) for partition in partitions])
         states = {}
         for partition, node in zip(partitions, found, strict=True):
@@ -181,6 +186,8 @@ class ControllerStore:
                 states[partition] = PartitionState.decode(*partition, node[0], node[1].version)
             except ZnodeError as error:
                 log.error("%s-%d has no state: %s", *partition, error)
+            if written is not None:
+                written[partition] = node[1].mzxid
         return states
 
     def last_writes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -47,6 +47,7 @@ class Term:
         "_answers",
         "_settings",
         "_wake",
+        "_written",
         "batch",
         "channels",
         "configs_changed",
@@ -72,6 +73,8 @@ class Term:
         self._wake = wake
         self.configs_changed = configs_changed
         self._answers: deque[Answer] = deque()
+        self._written: dict[TopicPartition, int] | None = {}
+        """The zxids of the last writes of what was loaded, until the term has started."""
         self.store = store
         self.channels = channels
         self.context = ClusterContext()
@@ -122,8 +125,19 @@ class Term:
                 continue
             self.context.put_topic(topic, assignment)
         partitions = [each for topic in loaded for each in self.context.partitions_of(topic)]
-        self.context.leaders.update(self.store.states(partitions))
+        self.context.leaders.update(self.store.states(partitions, self._written))
         return partitions
+
+    def start(self) -> None:
+        """Find out where all stand that were loaded: lead those that nobody leads, tell live brokers what they hold.
+
+        Leaders first: when who is gone leaves the ISRs, states are written under the leaders that there are.
+        """
+        returned = self.partitions.returned_followers(self._written)
+        self.partitions.start()
+        self.replicas.start()
+        self.replicas.leave(returned)
+        self._written = None
 
     def publish_all(self, brokers: Collection[int]) -> None:
         """Tell brokers of all there is, now; nothing may have been gathered for others.

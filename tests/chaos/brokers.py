@@ -36,6 +36,7 @@ class ChaosBroker:
         self.ends: list[tuple[int, str]] = []
         """Exit codes where it ended by itself, or by SIGTERM in an unexpected way; each with its log's last lines."""
         self._process: Process | None = None
+        self._looked_at = 0
         self.directory.mkdir(parents=True, exist_ok=True)
         self._rig = Rig(self._rig_file)
 
@@ -159,10 +160,13 @@ class ChaosBroker:
         return max(sizes, default=0)
 
     def complaints(self, expected: Sequence[str]) -> list[str]:
-        """Errors in all that it has logged but those in which one of these patterns is found."""
+        """Errors in what it has logged since the last look but those in which one of these patterns is found."""
+        text = self._log_text()
+        lines = text[self._looked_at : text.rfind("\n") + 1]
+        self._looked_at += len(lines)
         return [
             f"{self.name}: {line}"
-            for line in COMPLAINT.findall(self._log_text())
+            for line in COMPLAINT.findall(lines)
             if not any(re.search(pattern, line) for pattern in expected)
         ]
 

@@ -44,6 +44,7 @@ class Struck(NamedTuple):
     what: str
     duration_s: float
     mend: Callable[[], None]
+    breaks_disk: bool = False
 
 
 Fault: TypeAlias = Callable[[Stage, random.Random], Struck]
@@ -132,7 +133,7 @@ def fill_a_disk(stage: Stage, dice: random.Random) -> Struck:
     size_bytes = broker.longest_file_bytes() * dice.randrange(50, 100) // 100
     broker.limit_files(size_bytes)
     what = f"{broker.name}'s disk takes no file beyond {size_bytes} bytes"
-    return Struck(what, dice.uniform(1, 6), lambda: broker.limit_files(None))
+    return Struck(what, dice.uniform(1, 6), lambda: broker.limit_files(None), breaks_disk=True)
 
 
 def break_a_disk(stage: Stage, dice: random.Random) -> Struck:
@@ -156,7 +157,7 @@ def break_a_disk(stage: Stage, dice: random.Random) -> Struck:
         broker.spawn()
 
     what = f"{broker.name}'s disk {index} fails with {os.strerror(error)}{', and it restarts' * restarts_without}"
-    return Struck(what, dice.uniform(1, 10), mend)
+    return Struck(what, dice.uniform(1, 10), mend, breaks_disk=True)
 
 
 def move_logs(stage: Stage, dice: random.Random) -> Struck:

@@ -41,11 +41,14 @@ SECONDS: Final = 1800.0
 EXPECTED_ERRORS: Final = (
     *(rf"\[Errno {number}\]|{os.strerror(number)}" for number in (errno.EFBIG, errno.EIO, errno.EROFS)),
     "the disk is full",
+)
+"""What brokers may log as errors: those of a disk that is full, broken, or read-only."""
+EXPECTED_OF_BROKEN_DISKS: Final = (
     "no log directory is (left|online)",
     r"cannot host \d+ replicas",
     "may lie in a directory that is offline",
 )
-"""What brokers may log as errors: those of a disk that is full, broken, or read-only, and what these lead to."""
+"""What these lead to, in a round in which one broke or was full, and in no other."""
 
 MOVED, WENT_OFFLINE = 'msg="moved"', "goes offline"
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
@@ -57,27 +60,37 @@ def chaos(directory: Path, seed: int, seconds: float, say: Say, faults: Sequence
     """Run it with these faults, and say how it goes on; all that is wrong."""
     dice = random.Random(seed)
     history = History()
+    found: list[str] = []
     with Stage(directory) as stage:
         create_topics(stage)
         with Load(stage.bootstrap, history, dice) as load:
             try:
                 load.wait_for_progress()
-                _strike(stage, load, deal(dice, faults), dice, seconds, say)
+                _strike(stage, load, deal(dice, faults), dice, seconds, say, found)
                 say("all is over; what is left gets through")
                 load.finish()
                 end = read_end(stage.bootstrap)
             except (TimeoutError, ClientFailureError) as failure:
-                return [*history.surprises, str(failure), *_ends(stage)]
+                return [*history.surprises, str(failure), *found, *_complaints(stage, breaks_disks=True), *_ends(stage)]
         say(f"noted: {_counts(history)}")
         for broker in stage.brokers.values():
             for _, what in broker.ends:
                 say(what)
             say(f"{broker.name}: {broker.logged(MOVED)} logs moved, {broker.logged(WENT_OFFLINE)} disks failed")
-        return [*contradictions(history, end), *unmoved(stage), *differences(stage), *_ends(stage)]
+        found += _complaints(stage, breaks_disks=False)
+        return [*contradictions(history, end), *unmoved(stage), *differences(stage), *found, *_ends(stage)]
 
 
-def _strike(stage: Stage, load: Load, deck: Iterator[Fault], dice: random.Random, seconds: float, say: Say) -> None:
-    """Rounds of faults until the time is up.
+def _strike(
+    stage: Stage,
+    load: Load,
+    deck: Iterator[Fault],
+    dice: random.Random,
+    seconds: float,
+    say: Say,
+    found: list[str],
+) -> None:
+    """Rounds of faults until the time is up. `found` gets what brokers logged in each that they must not.
 
     Raises TimeoutError if the cluster does not come back from one, ClientFailureError if a client does not get over it.
     """
@@ -101,17 +114,20 @@ def _strike(stage: Stage, load: Load, deck: Iterator[Fault], dice: random.Random
         say(f"{time.monotonic() - began_at:6.1f} well; at last it was not, as {last[:MOST_ILLS]}")
         last = load.wait_for_progress()
         say(f"{time.monotonic() - began_at:6.1f} all get through; at last {last[:MOST_ILLS]}")
+        found += _complaints(stage, breaks_disks=any(struck.breaks_disk for _, struck in going_on))
         if rounds % ROUNDS_TO_ROLL == 0:
             say(f"{time.monotonic() - began_at:6.1f} {roll(stage, dice).what}")
 
 
+def _complaints(stage: Stage, *, breaks_disks: bool) -> list[str]:
+    """What brokers have logged since the last look that they must not."""
+    expected = (*EXPECTED_ERRORS, *EXPECTED_OF_BROKEN_DISKS) if breaks_disks else EXPECTED_ERRORS
+    return [each for broker in stage.brokers.values() for each in broker.complaints(expected)]
+
+
 def _ends(stage: Stage) -> list[str]:
-    """What brokers logged that they must not, and ends that no fault explains."""
-    found = []
-    for broker in stage.brokers.values():
-        found += [end for code, end in broker.ends if code not in EXPECTED_EXITS]
-        found += broker.complaints(EXPECTED_ERRORS)
-    return found
+    """Ends that no fault explains."""
+    return [end for broker in stage.brokers.values() for code, end in broker.ends if code not in EXPECTED_EXITS]
 
 
 def _counts(history: History) -> str:

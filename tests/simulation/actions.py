@@ -290,6 +290,30 @@ def boot(cluster: Cluster, number: int) -> None:
 
 
 @action
+def boot_without(cluster: Cluster, number: int) -> None:
+    """The directory with its log is away."""
+    broker_id, _ = pick(number, [each for each in cluster.disks if not cluster.brokers[each].is_alive])
+    if broker_id is not None:
+        cluster.boot(broker_id, without_directory=True)
+
+
+@action
+def restart_without(cluster: Cluster, number: int) -> None:
+    """A broker is back before anybody hears that it was gone, the directory with its log is not."""
+    broker, _ = pick(number, cluster.alive)
+    if broker is not None:
+        cluster.kill(broker)
+        cluster.boot(broker.broker_id, without_directory=True)
+
+
+@action
+def directory_fails(cluster: Cluster, number: int) -> None:
+    broker, _ = pick(number, cluster.alive)
+    if broker is not None:
+        cluster.lose_directory(broker)
+
+
+@action
 def expire(cluster: Cluster, number: int) -> None:
     """A session ends, of a dead broker or of one that does not know yet."""
     session_id, _ = pick(number, sorted(cluster.tree.sessions))

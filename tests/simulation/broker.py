@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
@@ -222,7 +223,8 @@ class SimulatedBroker:
         self.metadata = Metadata(self.controller_epoch)
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id, "PLAINTEXT")
         self.registration = BrokerRegistration(registry, BrokerInfo(broker_id, (endpoint,)), now_ms)
-        self._build(ModelLogs(disk, config))
+        self.logs = ModelLogs(disk, config)
+        self._build(self.logs)
         self.channels = Channels(self)
         self.controller = SteppedController(
             Controller(
@@ -262,6 +264,12 @@ class SimulatedBroker:
         self.registration.register()
         self.port.registered()
         self.controller.begin()
+
+    def lose_directory(self) -> None:
+        """The one with all logs fails, and the broker goes on with another one."""
+        self.logs.lose()
+        self.replicas.directory_failed([Path("/model")])
+        self.notices.tell()
 
     def own_epoch(self) -> int:
         return self.registration.broker.epoch

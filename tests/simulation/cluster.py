@@ -83,6 +83,7 @@ class Cluster:
         """After so many calls of the registry somebody else is faster; 0: nobody."""
         self.interrupt: Callable[[int], object] = lambda broker_id: None
         self.on_loss: Callable[[int, bool], None] = lambda broker_id, is_power_cut: None
+        self.on_away: Callable[[int], object] = lambda broker_id: None
         for broker_id in self.disks:
             self.boot(broker_id)
 
@@ -91,9 +92,9 @@ class Cluster:
         return [broker for broker in self.brokers.values() if broker.is_alive]
 
     def partitions(self) -> list[tuple[SimulatedBroker, Partition]]:
-        """All replicas that are hosted now."""
+        """All replicas that are hosted now, but for those in directories that are away."""
         found = [(broker, broker.partition) for broker in self.alive]
-        return [(broker, partition) for broker, partition in found if partition is not None]
+        return [(broker, each) for broker, each in found if each is not None and each.log is not None]
 
     def state(self) -> PartitionState | None:
         """As the tree has it."""
@@ -111,8 +112,17 @@ class Cluster:
             return None
         return broker
 
-    def boot(self, broker_id: int) -> None:
-        """Start a broker. While its id is still registered, it waits for the end of that session."""
+    def boot(self, broker_id: int, *, without_directory: bool = False) -> None:
+        """Start a broker, with all of its directories or without that in which its log lies.
+
+        While its id is still registered, it waits for the end of that session.
+        """
+        disk = self.disks[broker_id]
+        if without_directory:
+            disk.go_away()
+            self.on_away(broker_id)
+        else:
+            disk.come_back()
         node = self.tree.nodes.get(BrokerInfo.path(broker_id))
         if node is not None:
             self.tree.end_session(node.owner)
@@ -140,6 +150,12 @@ class Cluster:
             self.disks[broker.broker_id] = Disk(is_new=True)
         else:
             self.disks[broker.broker_id].crash(is_power_cut=is_power_cut)
+
+    def lose_directory(self, broker: SimulatedBroker) -> None:
+        """The disk with a broker's log fails; it goes on, and finds it again when it is started the next time."""
+        self.sent = [sent for sent in self.sent if sent.broker is not broker]
+        broker.lose_directory()
+        self.on_away(broker.broker_id)
 
     # Messages
 

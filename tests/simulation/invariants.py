@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.role import RECOVERING
+from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.controller import CONTROLLER_EPOCH_PATH, ControllerEpoch
 from kavka.cluster.znodes.topic import NO_LEADER, PartitionState
 from tests.simulation.broker import KEY, SimulatedBroker
@@ -46,6 +47,8 @@ class Invariants:
         self._roles: dict[Partition, tuple[int, int]] = {}
         self._watermarks: dict[Partition, tuple[int, int]] = {}
         self._written: PartitionState | None = None
+        self._written_zxid = 0
+        """Of the last write of the partition's state."""
         self._controller_epoch = 0
         self._controllers: dict[int, int] = {}
         self._unclean: set[int] = set()
@@ -53,8 +56,11 @@ class Invariants:
         """The leader epoch in which records were lost that nobody promised to keep: who still leads in an earlier one,
         and has them, does not count any more."""
         self._failures: list[str] = []
+        self._distrusted: str | None = None
+        """Who leads though it may lack what others in sync have for sure."""
         cluster.tree.on_write = self._on_write
         cluster.on_loss = self._on_loss
+        cluster.on_away = lambda broker_id: self._ends.pop(broker_id, None)
 
     def failed(self, what: str) -> None:
         """An exception that was caught and logged."""
@@ -64,6 +70,8 @@ class Invariants:
         """Raises ViolationError."""
         if self._failures:
             raise ViolationError(f"exception: {self._failures[0]}")
+        if self._distrusted is not None:
+            raise ViolationError(f"was away: {self._distrusted}")
         cluster = self._cluster
         state = cluster.state()
         hosted = [(broker, partition, _log(partition)) for broker, partition in cluster.partitions()]
@@ -182,6 +190,7 @@ class Invariants:
 
     def _on_state(self, state: PartitionState) -> None:
         before, self._written = self._written, state
+        written_zxid, self._written_zxid = self._written_zxid, self._cluster.tree.zxid
         if state.recovery == RECOVERING and state.leader != NO_LEADER:
             self._unclean.add(state.leader_epoch)
         if before is None:
@@ -190,9 +199,23 @@ class Invariants:
             self._failures.append(f"epoch back in the tree: {before} {state}")
         if state.leader not in (before.leader, NO_LEADER) and state.leader_epoch <= before.leader_epoch:
             self._failures.append(f"another leader in the same epoch: {before} {state}")
+        if state.leader != NO_LEADER and state.leader_broker_epoch > written_zxid:
+            # As its controller knows: it was registered since the last write, and so was away since it was in sync.
+            stayed = [each for each in before.isr if self._has_stayed(each, written_zxid)]
+            if stayed:
+                self._distrusted = f"{state.leader} leads, and {stayed} were there all the time: {before} {state}"
+
+    def _has_stayed(self, broker_id: int, since_zxid: int) -> bool:
+        """Whether a broker may lead that is registered since before that."""
+        cluster = self._cluster
+        node = cluster.tree.nodes.get(BrokerInfo.path(broker_id))
+        if node is None or node.czxid >= since_zxid or broker_id not in cluster.replicas():
+            return False
+        return broker_id not in cluster.handed_over and cluster.disks[broker_id].may_lead(KEY)
 
     def _on_loss(self, broker_id: int, is_power_cut: bool) -> None:
-        log = self._cluster.disks[broker_id].logs.get(KEY)
+        disk = self._cluster.disks[broker_id]
+        log = disk.logs.get(KEY) or disk.away.get(KEY)
         self._ends.pop(broker_id, None)
         if not is_power_cut:
             # What is made in its place is no secret to the broker.
@@ -228,7 +251,7 @@ class Invariants:
         But not while the leader is one of them, and somebody has another log, whose high watermark may tell of more.
         """
         if leader_id in self._lost_from:
-            logs = [log for disk in self._cluster.disks.values() for log in disk.logs.values()]
+            logs = [log for disk in self._cluster.disks.values() for log in disk.all_logs]
             if any(_common(log.entries, leaders.entries) < log.log_end_offset for log in logs):
                 return
             del self._lost_from[leader_id]

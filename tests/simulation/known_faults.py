@@ -5,7 +5,7 @@ Each is a context manager. With it the simulator has to find what the fault does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 from unittest import mock
@@ -14,16 +14,21 @@ from kavka.broker.partitions import log_reading, replica_manager, replication
 from kavka.broker.partitions import partition as partition_module
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.partition import Partition
+from kavka.broker.partitions.refused_orders import WantedLog
 from kavka.broker.replication import fetch_state, followed_partitions
 from kavka.broker.replication.fetch_state import FetchState, Phase, Position
 from kavka.broker.replication.followed_partitions import Followed, FollowedPartitions, Key
 from kavka.broker.replication.proving import Proofs
 from kavka.cluster.controller.context import ClusterContext
 from kavka.cluster.controller.reassignments import Reassignments
+from kavka.cluster.controller.replica_states import ReplicaStateMachine
+from kavka.cluster.controller.request_batch import RequestBatch
 from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.controller.term import Term
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from tests.simulation.cluster import Shape
+from tests.simulation.invariants import Invariants
 from tests.simulation.model_log import ModelLog, ModelLogs
 from tests.simulation.schedules import ONE_IS_ENOUGH, THREE, UNCLEAN, USUAL, Profile
 
@@ -92,7 +97,7 @@ def keeps_the_dead_in_sync() -> Iterator[None]:
 
 def leads_from_a_new_disk() -> AbstractContextManager[Any]:
     """KAFKA-14139: a broker leads with the empty log that it has made in place of the one that it lost."""
-    return mock.patch.object(replica_manager, "_needs_records", return_value=False)
+    return mock.patch.object(replica_manager, "needs_records", return_value=False)
 
 
 def takes_a_log_for_a_whole_one() -> AbstractContextManager[Any]:
@@ -135,13 +140,13 @@ def judges_leaders_by_the_last_write() -> Iterator[None]:
     states = ControllerStore.states
     written: dict[Any, int] = {}
 
-    def noted(self: ControllerStore, partitions: Any) -> Any:
+    def noted(self: ControllerStore, partitions: Any, *more: Any) -> Any:
         client: Any = self._registry
         nodes = client._tree.nodes
         for partition in partitions:
             node = nodes.get(PartitionState.path(*partition))
             written[partition] = 0 if node is None else node.mzxid
-        return states(self, partitions)
+        return states(self, partitions, *more)
 
     def has_returned(self: ClusterContext, partition: Any) -> bool:
         state = self.leaders.get(partition)
@@ -151,6 +156,51 @@ def judges_leaders_by_the_last_write() -> Iterator[None]:
     with (
         mock.patch.object(ControllerStore, "states", noted),
         mock.patch.object(ClusterContext, "may_be_of_former_run", has_returned),
+    ):
+        yield
+
+
+def lets_go_of_the_dead_first() -> AbstractContextManager[Any]:
+    """Who is gone leaves the ISR before leaders are looked at: that names the present run of one that was away."""
+
+    def start(self: Term) -> None:
+        self.replicas.start()
+        self.partitions.start()
+
+    return mock.patch.object(Term, "start", start)
+
+
+def trusts_returned_followers() -> AbstractContextManager[Any]:
+    """As Kafka's on ZooKeeper: who lost power and came back under another controller counts as in sync."""
+    return mock.patch.object(ReplicaStateMachine, "leave", return_value=None)
+
+
+@contextmanager
+def trusts_whoever_is_in_sync() -> Iterator[None]:
+    """The controller does, and nobody looks whether he should: who was away is as good as who was not."""
+    with trusts_returned_followers(), mock.patch.object(Invariants, "_has_stayed", return_value=False):
+        yield
+
+
+@contextmanager
+def calls_all_new_that_are_added() -> Iterator[None]:
+    """As long as a replica is being added it is called new, also when it has come into sync."""
+    lead_and_follow = RequestBatch.lead_and_follow
+
+    def as_new(
+        self: RequestBatch, brokers: Iterable[int], partition: Any, *, is_new: bool = False, is_published: bool = False
+    ) -> None:
+        assignment = self._context.assignment_of(partition)
+        for broker in brokers:
+            is_added = assignment is not None and broker in assignment.adding
+            lead_and_follow(self, [broker], partition, is_new=is_new or is_added, is_published=is_published)
+
+    def believed(topic_id: bytes, state: Any, broker_id: int, *, is_lost: bool) -> WantedLog:
+        return WantedLog(topic_id, state.is_new, is_lost)
+
+    with (
+        mock.patch.object(RequestBatch, "lead_and_follow", as_new),
+        mock.patch.object(replica_manager, "wanted_log", believed),
     ):
         yield
 
@@ -183,6 +233,7 @@ NO_REPLACEMENT = {"replace_disk": 0, "replace_and_restart": 0}
 NO_LOSS = {"power_cut": 0, **NO_REPLACEMENT}
 REPLACED = _usual(THREE, power_cut=0, replace_disk=2, replace_and_restart=2)
 SLOW_ORDERS = {"converse": 3, "control": 10, "order": 10, "watch": 6, "prefer": 4, "boot": 9, "produce": 20, "agree": 8}
+RETURNING = _usual(THREE, **NO_REPLACEMENT, power_cut=4, boot=12, converse=14, prefer=4)
 GHOST_IN_SYNC = Shape(first_isr=(1, 2, 4))
 """As Kafka's controller leaves it in the middle of a reassignment: in sync, but not assigned any more, and dead."""
 
@@ -200,12 +251,15 @@ KNOWN_FAULTS = [
     ),
     KnownFault("KAFKA-14139", leads_from_a_new_disk, LOST, REPLACED),
     KnownFault("replaced-and-restarted", takes_a_log_for_a_whole_one, LOST, REPLACED),
-    KnownFault("full-answer", takes_any_answer_for_all, LOST, REPLACED),
+    KnownFault("full-answer", takes_any_answer_for_all, LOST, REPLACED, surroundings=trusts_whoever_is_in_sync),
     KnownFault("late-metadata", hears_what_is_late, ("metadata back",), _usual(THREE, **NO_LOSS)),
     KnownFault(
         "returned-leader",
         leaves_returned_leaders_their_epoch,
         LOST,
         _usual(THREE, UNCLEAN, **NO_REPLACEMENT, power_cut=4, flush=0, converse=12, boot=9),
+        surroundings=trusts_whoever_is_in_sync,
     ),
+    KnownFault("dead-leave-first", lets_go_of_the_dead_first, ("was away",), RETURNING),
+    KnownFault("returned-follower", trusts_returned_followers, ("was away",), RETURNING),
 ]

@@ -162,6 +162,9 @@ class ModelLog:
 
     # Upkeep
 
+    def is_lost_with(self, directories: Collection[Path]) -> bool:
+        return self.directory.parent in directories
+
     def note_proven(self) -> None:
         self.is_unproven = False
 
@@ -183,11 +186,38 @@ class ModelLog:
 
 
 class Disk:
-    """What outlives a broker's process. Also what `LostLogs` asks of the directories."""
+    """What outlives a broker's process: its log directories. Also what `LostLogs` asks of them."""
 
     def __init__(self, *, is_new: bool = False) -> None:
         self.logs: dict[Key, ModelLog] = {}
         self.has_new = is_new
+        self.is_one_away = False
+        self.away: dict[Key, ModelLog] = {}
+        """What lies in a directory that is away."""
+
+    @property
+    def all_logs(self) -> list[ModelLog]:
+        return [*self.logs.values(), *self.away.values()]
+
+    def may_lead(self, key: Key) -> bool:
+        """Whether its broker can lead the partition, or makes a log for it that may."""
+        log = self.logs.get(key)
+        return not self.has_new and not self.is_one_away if log is None else not log.is_unproven
+
+    def go_away(self) -> list[Key]:
+        """The directory with the logs that there are fails, or is not there at a start; another one is left."""
+        hidden = list(self.logs)
+        self.away.update(self.logs)
+        self.logs.clear()
+        self.is_one_away = True
+        return hidden
+
+    def come_back(self) -> None:
+        """At a start. A log that was made meanwhile in another directory outdoes the former one."""
+        for key, log in self.away.items():
+            self.logs.setdefault(key, log)
+        self.away.clear()
+        self.is_one_away = False
 
     def note_complete(self) -> bool:
         self.has_new = False
@@ -195,11 +225,12 @@ class Disk:
 
     def crash(self, *, is_power_cut: bool) -> None:
         """The process ends; with the power, what was not fsynced goes as well."""
-        for key, log in self.logs.items():
-            kept = log.entries[: log.flushed_offset] if is_power_cut else log.entries
-            loaded = ModelLog(log.config, kept, log.saved_epochs, log.checkpoint, is_unproven=log.is_unproven)
-            loaded.flushed_offset = min(log.flushed_offset, len(kept))
-            self.logs[key] = loaded
+        for logs in (self.logs, self.away):
+            for key, log in logs.items():
+                kept = log.entries[: log.flushed_offset] if is_power_cut else log.entries
+                loaded = ModelLog(log.config, kept, log.saved_epochs, log.checkpoint, is_unproven=log.is_unproven)
+                loaded.flushed_offset = min(log.flushed_offset, len(kept))
+                logs[key] = loaded
 
 
 class ModelLogs:
@@ -210,6 +241,7 @@ class ModelLogs:
         self._config = config
         parts: Any = disk, disk.logs
         self.lost = LostLogs(*parts)
+        self._offline: set[Key] = set()
 
     def create(
         self,
@@ -221,16 +253,28 @@ class ModelLogs:
         results: dict[Key, ModelLog | BrokerError] = {}
         for topic, index, _ in partitions:
             key = (topic, index)
+            if key not in self._disk.logs and self._disk.is_one_away and key not in new:
+                self._offline.add(key)
+                results[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "it may lie in a directory that is offline")
+                continue
+            self._offline.discard(key)
             results[key] = self._disk.logs.setdefault(key, ModelLog(self._config, is_unproven=key in lost))
         return results
+
+    def lose(self) -> None:
+        """The directory with all of them fails."""
+        self._offline.update(self._disk.go_away())
 
     def get(self, topic: str, partition: int) -> ModelLog | None:
         return self._disk.logs.get((topic, partition))
 
     def delete(self, partitions: Iterable[Key]) -> dict[Key, BrokerError]:
+        refused = {}
         for key in partitions:
             self._disk.logs.pop(key, None)
-        return {}
+            if key in self._offline:
+                refused[key] = BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "it lies in a directory that is offline")
+        return refused
 
     def is_offline(self, topic: str, partition: int) -> bool:
-        return False
+        return (topic, partition) in self._offline

@@ -9,7 +9,6 @@ from tests.simulation.actions import agree, converse, fetch
 from tests.simulation.broker import BACKOFF_MS, KEY
 from tests.simulation.cluster import Cluster
 from tests.simulation.invariants import Invariants, ViolationError
-from tests.simulation.model_log import Disk
 
 MOST_ROUNDS = 40
 
@@ -41,6 +40,8 @@ def come_to_rest(cluster: Cluster, invariants: Invariants) -> None:
         cluster.tree.end_session(session_id)
     _rounds(cluster, invariants, lambda: _trouble(cluster))
     for broker_id, broker in list(cluster.brokers.items()):
+        if broker.is_alive and cluster.disks[broker_id].is_one_away:
+            cluster.kill(broker)
         if not broker.is_alive:
             cluster.boot(broker_id)
     _rounds(cluster, invariants, lambda: _trouble(cluster) or _incomplete(cluster))
@@ -78,7 +79,7 @@ def _trouble(cluster: Cluster) -> str | None:
         return "nobody leads" if any(each.broker_id in cluster.replicas() for each in cluster.alive) else None
     living = {broker.broker_id for broker in cluster.alive}
     if state.leader == NO_LEADER:
-        may_lead = [each for each in state.isr if each in living and _may_lead(cluster.disks[each])]
+        may_lead = [each for each in state.isr if each in living and cluster.disks[each].may_lead(KEY)]
         return f"nobody leads, though {may_lead} could" if may_lead else None
     if state.leader not in living:
         return f"the dead {state.leader} leads"
@@ -93,11 +94,6 @@ def _trouble(cluster: Cluster) -> str | None:
         ):
             return f"broker {broker.broker_id} follows {role}, not {state}"
     return None
-
-
-def _may_lead(disk: Disk) -> bool:
-    log = disk.logs.get(KEY)
-    return not disk.has_new if log is None else not log.is_unproven
 
 
 def _incomplete(cluster: Cluster) -> str | None:

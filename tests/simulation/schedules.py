@@ -76,7 +76,10 @@ FOUR = Shape(brokers=4)
 TWO = Shape(brokers=2, replicas=(1, 2))
 ONE_IS_ENOUGH = Shape(min_insync_replicas=1)
 UNCLEAN = Shape(unclean=True)
-EVERYTHING = Profile((THREE, FOUR, ONE_IS_ENOUGH, UNCLEAN), {**USUAL, "own_disk_hangs": 2, "own_disk_answers": 3})
+AWAY: Mapping[str, int] = {"boot_without": 2, "restart_without": 1, "directory_fails": 1}
+EVERYTHING = Profile(
+    (THREE, FOUR, ONE_IS_ENOUGH, UNCLEAN), {**USUAL, "own_disk_hangs": 2, "own_disk_answers": 3, **AWAY}
+)
 
 
 class Found(NamedTuple):

@@ -5,11 +5,13 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
+from tests.simulation.cluster import Shape
 from tests.simulation.known_faults import (
     GHOST_IN_SYNC,
     KNOWN_FAULTS,
     LOST,
     KnownFault,
+    calls_all_new_that_are_added,
     controller_expels_nobody,
     judges_leaders_by_the_last_write,
 )
@@ -69,3 +71,23 @@ def test_an_isr_that_a_former_run_asked_for_does_not_have_its_leader_go_on_in_it
     assert violation is not None
     assert violation.rule in LOST
     assert run(FORMER_RUN_ASKS, THREE, rests=True) is None
+
+
+TWO_OF_FOUR = Shape(brokers=4, replicas=(1, 2), min_insync_replicas=1)
+ADDED_AND_AWAY = [
+    # 1 leads. What it has shall be on 3 and 4 instead; 4 is gone, so that it stays on the way. 3 comes into sync.
+    *(("produce", 1), ("produce", 1), ("fetch", 2), ("fetch", 2), ("reassign", 2), ("converse", 0), ("kill", 3)),
+    *(("fetch", 5), ("fetch", 2), ("fetch", 5), ("agree", 0), ("fetch", 2), ("fetch", 5), ("agree", 0)),
+    # 2 and 1 are gone, and 3, alone in sync, is started without the directory that has it all.
+    *(("kill", 1), ("expire", 1), ("converse", 0), ("kill", 0), ("expire", 0), ("converse", 0), ("converse", 0)),
+    *(("kill", 0), ("expire", 0), ("boot_without", 2), ("converse", 0), ("converse", 0)),
+]
+"""No search has found it: a reassignment ends as soon as all that it adds are in sync."""
+
+
+def test_who_came_into_sync_while_it_was_added_leads_from_no_other_directory() -> None:
+    with calls_all_new_that_are_added():
+        violation = run(ADDED_AND_AWAY, TWO_OF_FOUR, rests=False)
+    assert violation is not None
+    assert violation.rule in LOST
+    assert run(ADDED_AND_AWAY, TWO_OF_FOUR, rests=True) is None

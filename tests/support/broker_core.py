@@ -97,7 +97,7 @@ class BrokerCore:
         services.local_broker.registered()
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
-        sessions = Sessions([key for key, handler in handlers.items() if handler.is_small])
+        sessions = Sessions([key for key, handler in handlers.items() if handler.is_small], logs.moves.moving)
         self.stage = Stage(
             handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
         )

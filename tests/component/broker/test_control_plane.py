@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.requests.handling import registered_handlers
+from kavka.broker.requests.handling import load_handlers
 from kavka.protocol.api import ApiKey
 from kavka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kavka.protocol.messages.metadata import MetadataRequest
@@ -38,7 +38,7 @@ def test_requests_are_run_there_while_all_others_wait(tmp_path: Path, monkeypatc
         assert may_end.wait(60)
         return DescribeLogDirsResponse(throttle_time_ms=0, results=[])
 
-    monkeypatch.setattr(registered_handlers()[ApiKey.DESCRIBE_LOG_DIRS], "function", wait)
+    monkeypatch.setattr(load_handlers()[ApiKey.DESCRIBE_LOG_DIRS], "function", wait)
     with running, RawClient(HOST, running.port) as client, RawClient(HOST, port) as controller:
         try:
             client.send(DescribeLogDirsRequest(topics=None), 1)

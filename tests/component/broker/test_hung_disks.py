@@ -11,11 +11,14 @@ import pytest
 from kavka.broker.interbroker.cluster_links import ClusterLinks
 from kavka.broker.membership import Membership
 from kavka.broker.partitions.role import GrantedIsr, PendingIsr
+from kavka.broker.settings.config_alteration import alter_config
+from kavka.broker.settings.config_answers import BROKER
 from kavka.broker.waiting.scheduler import Scheduler
 from kavka.broker.waiting.timer import Timer
-from kavka.cluster.broker_registration import prepare_tree
+from kavka.cluster.broker_registration import BrokerRegistration, prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.requests import ConfigEntity, ElectionType, NewTopic
+from kavka.cluster.registry.base import RegistryUnavailableError
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.topic import PartitionState
@@ -196,6 +199,23 @@ def test_configurations_are_applied_on_no_thread_of_the_controllers(rig: Rig) ->
     assert rig.core.log("visits").config.retention_ms == 70_000
 
 
+def test_changes_of_brokers_settings_are_made_ready_on_no_thread_of_the_controllers(rig: Rig) -> None:
+    rig.create("visits", ME).result(PATIENCE_S)
+    with rig.disk.held():
+        rig.hang()
+        # Who applies that has the settings' lock, and waits for the log manager's, which is held over the disk.
+        altered = rig.controller.alter_configs(ConfigEntity.topic("visits"), {"retention.ms": "70000"})
+        wait_until(rig.services.config._lock.locked, PATIENCE_S, "nobody applies what was altered")
+        own = alter_config(
+            BROKER, str(ME), lambda stored: {**stored, "log.cleaner.threads": "2"}, rig.services, validate_only=False
+        )
+        rig.goes_on()
+        assert not own.done
+    altered.result(PATIENCE_S)
+    own.result(PATIENCE_S)
+    assert rig.services.config.current.log_cleaner_threads == 2
+
+
 def test_a_topic_has_its_configuration_before_it_is_led(rig: Rig) -> None:
     rig.create("visits", ME, configs={"retention.ms": "60000"}).result(PATIENCE_S)
     assert rig.core.log("visits").config.retention_ms == 60_000
@@ -281,6 +301,31 @@ def test_the_controller_writes_to_no_log_for_who_waits_for_producer_ids(rig: Rig
     assert given == []
     may_go_on.set()
     wait_until(lambda: given == [0], PATIENCE_S, "no producer id")
+
+
+def test_whoever_changes_settings_waits_for_no_registry_that_is_to_announce_them(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings' lock is held, for which all wait who hear of topics."""
+    gate = Gate()
+    registered: list[BrokerInfo] = []
+    refusals = [RegistryUnavailableError("once")]
+
+    def update(_: BrokerRegistration, info: BrokerInfo) -> None:
+        gate.pass_through()
+        if refusals:
+            raise refusals.pop()
+        registered.append(info)
+
+    monkeypatch.setattr(BrokerRegistration, "update", update)
+    infos = [broker_info(ME)._replace(rack=rack) for rack in "abc"]
+    with gate.held():
+        for info in infos:
+            rig.membership.update(info)
+        assert registered == []
+    wait_until(lambda: not refusals, PATIENCE_S, "nobody tries")
+    rig.membership._announce()
+    wait_until(lambda: registered[-1:] == infos[-1:], PATIENCE_S, "never announced")
 
 
 def test_a_failed_alteration_is_told(rig: Rig) -> None:

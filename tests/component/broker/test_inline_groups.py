@@ -15,16 +15,18 @@ from kavka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from kavka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kavka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kavka.protocol.schema import Request, schema_of
 from tests.support.group_core import GroupCore
 from tests.support.network_stage import SIZE
 
-VERSIONS = {JoinGroupRequest: 5, SyncGroupRequest: 3, ConsumerGroupHeartbeatRequest: 0}
+VERSIONS = {JoinGroupRequest: 5, SyncGroupRequest: 3, HeartbeatRequest: 0, ConsumerGroupHeartbeatRequest: 0}
 ANSWERS = {
     JoinGroupRequest: JoinGroupResponse,
     SyncGroupRequest: SyncGroupResponse,
+    HeartbeatRequest: HeartbeatResponse,
     ConsumerGroupHeartbeatRequest: ConsumerGroupHeartbeatResponse,
 }
 
@@ -129,6 +131,24 @@ def test_a_group_that_has_grown_is_left_to_the_io_threads(core: GroupCore, monke
     assert client.handed_on
     assert client.ask(sync(joined)).error_code == ErrorCode.NONE
     assert client.handed_on
+
+
+def test_while_a_log_moves_to_another_directory_groups_are_left_to_the_io_threads(core: GroupCore) -> None:
+    """The coordinator's log may be the one, and its lock be held over fsyncs."""
+    client = Client(core)
+    member_id = given_id(client)
+    joined = client.ask(join(member_id))
+    moving: Any = core.services.logs.moves.moving
+    beat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=member_id)
+    for is_moving in (True, False):
+        if is_moving:
+            moving["visits", 0] = core.log("visits")
+        else:
+            moving.clear()
+        assert client.ask(sync(joined)).error_code == ErrorCode.NONE
+        assert client.handed_on is is_moving
+        assert client.ask(beat).error_code == ErrorCode.NONE
+        assert client.handed_on is is_moving
 
 
 @pytest.mark.parametrize(("length", "handed_on"), [(900, False), (1025, True)])

@@ -95,6 +95,36 @@ def test_what_a_client_sends_is_queued_and_its_going_is_counted(rig: Rig) -> Non
     rig.wait_for(lambda: connection.closed and not rig.thread.connections)
 
 
+def test_who_stops_its_reading_waits_for_what_it_runs(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def run_slowly(connection: Connection, _received_ns: int, _cells: object) -> None:
+        begun.set()
+        ended.append(may_end.wait(60))
+        connection.running.release()
+
+    monkeypatch.setattr(rig.thread, "_run_inline", run_slowly)
+    client = rig.adopt()
+    client.sendall(request(1))
+    assert begun.wait(60)
+    stopper = threading.Thread(target=lambda: rig.thread.call_and_wait(rig.thread.stop_reading))
+    stopper.start()
+    stopper.join(0.3)
+    assert stopper.is_alive()
+    may_end.set()
+    stopper.join(60)
+    assert ended == [True]
+    assert not stopper.is_alive()
+    client.close()
+
+
+def test_nobody_waits_for_a_thread_that_has_ended(rig: Rig) -> None:
+    rig.thread.stop()
+    rig.thread.call_and_wait(rig.thread.stop_reading)
+    assert not rig.thread.is_alive
+
+
 def test_a_frame_beyond_the_limit_is_rejected(rig: Rig) -> None:
     client = rig.adopt()
     client.sendall((1001).to_bytes(4, "big"))

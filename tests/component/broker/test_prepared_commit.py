@@ -243,6 +243,25 @@ def test_a_commit_that_must_be_flushed_is_not_flushed_by_the_thread_that_read_it
         core.close()
 
 
+def test_while_a_log_moves_to_another_directory_commits_are_left_by_the_network_thread(
+    tmp_path: Path, short_ways: list[bool]
+) -> None:
+    """The log's lock may be held over fsyncs."""
+    core = GroupCore(tmp_path, inline=True)
+    moving: Any = core.services.logs.moves.moving
+    try:
+        for number in range(4):
+            if number == 3:
+                del short_ways[:]
+                moving[OFFSETS, 0] = core.log(OFFSETS)
+            core.ask(commit_frame(8, number, [("visits", 0, number)]))
+        assert short_ways == [False, True]
+        assert core.log(OFFSETS).log_end_offset == 4
+    finally:
+        moving.clear()
+        core.close()
+
+
 @pytest.mark.parametrize("version", [8, 10])
 def test_a_topic_that_goes_while_its_commit_is_made_is_not_taken_for_there(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, version: int

@@ -23,6 +23,7 @@ from kavka.protocol.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
+from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import topic_id_of
 from tests.support.log_managers import FailingFiles, ManagerRig, append, read_values
 from tests.support.processes import wait_until
@@ -94,6 +95,9 @@ class Rig:
 
     def partition(self, index: int) -> Partition:
         return self.replicas.partitions["visits", index]
+
+    def leaders_log(self, index: int = 0) -> PartitionLog:
+        return self.partition(index).leader_log()
 
 
 @pytest.fixture

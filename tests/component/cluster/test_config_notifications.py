@@ -14,6 +14,7 @@ from kavka.cluster.entity_configs import read_configs, write_config
 from kavka.cluster.registry.base import RegistryUnavailableError, SessionEvent, create_path
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
+from tests.support.gate import Gate
 from tests.support.processes import wait_until
 
 Heard = tuple[str | int | None, dict[str, str]]
@@ -301,6 +302,64 @@ def test_who_hears_of_topics_first_waits_for_no_registry_that_is_out_of_reach(
     read("newest")
     assert heard["newest"] == {"retention.ms": "8"}
     changes.stop()
+
+
+def test_who_hears_of_topics_waits_for_nobody_who_applies_their_configurations(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He may wait for a disk."""
+    monkeypatch.setattr(config_notifications, "PATIENCE_S", 0.01)
+    gate, applying = Gate(), threading.Semaphore(0)
+    heard: dict[str, dict[str, str] | None] = {}
+
+    def hear(topic: str, config: dict[str, str]) -> None:
+        heard[topic] = config
+        if gate.is_held:
+            applying.release()
+        gate.pass_through()
+
+    def read(*topics: str) -> None:
+        changes.read_topics(topics, lambda unknown: heard.update({unknown: None}))
+
+    for topic in ("hanging", "other"):
+        create_path(stage.registry, f"/brokers/topics/{topic}")
+        write_config(stage.registry, f"topics/{topic}", {"retention.ms": "7"})
+    changes = ConfigNotificationListener(stage.registry, hear, lambda *_: None, stage.clock)
+    changes.start()
+    with gate.held():
+        read("hanging")
+        assert applying.acquire(timeout=60)
+        asking = threading.Thread(target=read, args=["hanging", "other"], daemon=True)
+        asking.start()
+        asking.join(30)
+        assert not asking.is_alive()
+        assert heard == {"hanging": None, "other": None}
+    known = {topic: {"retention.ms": "7"} for topic in ("hanging", "other")}
+    wait_until(lambda: heard == known, 60, "left unknown")
+    changes.stop()
+    assert heard == known
+
+
+def test_a_stop_waits_no_longer_than_it_must_for_who_applies_a_configuration(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(config_notifications, "STOP_PATIENCE_S", 0.01)
+    gate, applying = Gate(), threading.Event()
+
+    def hear(topic: str, config: dict[str, str]) -> None:
+        applying.set()
+        gate.pass_through()
+
+    create_path(stage.registry, "/brokers/topics/hanging")
+    changes = ConfigNotificationListener(stage.registry, hear, lambda *_: None, stage.clock)
+    changes.start()
+    with gate.held():
+        write_config(stage.registry, "topics/hanging", {"retention.ms": "7"})
+        assert applying.wait(60)
+        changes.stop()
+        assert "the stop goes on without a configuration" in caplog.text
+    changes._thread.join(60)
+    assert not changes._thread.is_alive()
 
 
 def test_who_hears_first_of_a_topic_is_told_that_its_settings_cannot_be_read(stage: Stage) -> None:

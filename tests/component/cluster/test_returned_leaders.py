@@ -100,13 +100,32 @@ def test_nobody_follows_what_has_one_replica(stage: Stage) -> None:
     assert stage.state("alone").leader_epoch == 0
 
 
-@pytest.mark.parametrize("returns", [2, 3])
-def test_other_brokers_return_without_another_epoch(stage: Stage, returns: int) -> None:
+@pytest.mark.parametrize(("returns", "left"), [((2,), (1, 3)), ((3,), (1, 2)), ((2, 3), (1,))])
+def test_who_follows_leaves_the_isr_as_when_a_controller_sees_it_go(
+    stage: Stage, returns: tuple[int, ...], left: tuple[int, ...]
+) -> None:
+    """With a power cut it lacks records that were acknowledged, and could be preferred to who has them."""
     made(stage).stop()
-    stage.cluster.kill(returns)
-    stage.cluster.add(returns)
+    for broker_id in returns:
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    controller = stage.controller(3)
+    stage.settle(controller)
+    expect(stage, 1, len(returns), left)
+    for broker_id in returns:
+        assert stage.alter_isr(controller, 1, broker_id) == ErrorCode.NONE
+
+
+def test_who_follows_stays_in_sync_where_the_isr_was_written_since(stage: Stage) -> None:
+    controller = made(stage)
+    stage.cluster.kill(2)
+    stage.cluster.add(2)
+    stage.settle(controller)
+    assert stage.alter_isr(controller, 1, 3, 2) == ErrorCode.NONE
+    controller.stop()
+    before = stage.state()
     stage.settle(stage.controller(3))
-    assert stage.state().leader_epoch == 0
+    assert stage.state() == before
 
 
 def test_it_gets_another_epoch_once(stage: Stage) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kavka.storage import log_closing
 from kavka.storage.files import AnyPath, Files
 from kavka.storage.log_closing import SYNC_AT_ONCE_FROM
 from kavka.storage.log_directory import CLEAN_SHUTDOWN_FILE, LOCK_FILE
 from kavka.storage.log_manager import LogManager
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.syncfs import syncfs
-from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, read_values
+from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 
 MANY = SYNC_AT_ONCE_FROM + 20
 FSYNCS_OF_THE_DIRECTORY = 8
@@ -173,3 +174,19 @@ class NobodyLeftError(Exception):
 
 def _nobody_is_left() -> None:
     raise NobodyLeftError
+
+
+def test_a_stop_that_a_disk_holds_up_for_good_closes_nothing_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = ManagerRig([tmp_path])
+    manager = rig.start()
+    log = create_log(manager, "visits", 0, ID)
+    monkeypatch.setattr(log_closing, "CLOSE_PATIENCE_S", 0.01)
+    with manager._membership_lock:
+        manager.close()
+    assert "a disk has answered nothing for" in caplog.text
+    assert not (tmp_path / CLEAN_SHUTDOWN_FILE).exists()
+    append(log, b"nobody has closed it")
+    manager.close()
+    assert (tmp_path / CLEAN_SHUTDOWN_FILE).exists()

@@ -252,6 +252,16 @@ def test_topic_configuration_reaches_every_partition_and_those_to_come(rig: Mana
     manager.close()
 
 
+def test_a_log_to_come_has_no_configuration_of_a_namesake_that_nobody_has_deleted(rig: ManagerRig) -> None:
+    rig.overrides["visits"] = {"retention.ms": "1000"}
+    manager = rig.start()
+    create_log(manager, "visits", 0, ID)
+    rig.overrides["visits"] = {"retention.ms": "-1"}
+    manager.forget_topic_config("visits")
+    assert create_log(manager, "visits", 1, ID).config.retention_ms == -1
+    manager.close()
+
+
 def test_a_topic_made_again_has_its_own_configuration(rig: ManagerRig) -> None:
     rig.overrides["visits"] = {"retention.ms": "1000"}
     manager = rig.start()

@@ -4,7 +4,9 @@ import contextlib
 import errno
 import os
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,15 @@ from kavka.protocol.errors import BrokerError
 from kavka.protocol.records.batch import iter_batch_headers
 from kavka.storage import log_moves
 from kavka.storage.batch_scan import BatchPlace
-from kavka.storage.files import AnyPath
+from kavka.storage.cleaner.jobs import DISK, CleaningFailed, CleanJob, Reply
+from kavka.storage.cleaner.rounds import clean
+from kavka.storage.cleaner.selection import look_at
+from kavka.storage.files import AnyPath, Files
+from kavka.storage.log_exchange import exchange
 from kavka.storage.partition_log import PartitionLog
 from kavka.storage.segment import Segment
+from tests.support.cleaner_stage import fill
+from tests.support.compaction import InlineWorker
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, append, create_log, read_values
 from tests.support.moving_logs import KEY, WatchedFiles, begin, finish, other_directory
 
@@ -179,6 +187,56 @@ def test_who_still_reads_the_former_files_blames_their_disk(tmp_path: Path) -> N
     assert (source.online, target.online) == (False, True)
     append_numbers(log, 1)
     assert (rig.manager.get(*KEY), read_values(log)) == (log, numbers(13))
+    rig.manager.close()
+
+
+class MovedUnder(InlineWorker):
+    """A worker whose disk breaks when the log has moved to another one."""
+
+    def __init__(self, finish_move: Callable[[], None]) -> None:
+        super().__init__(Files())
+        self._finish_move = finish_move
+
+    def run(self, job: CleanJob) -> Iterator[Reply]:
+        self._finish_move()
+        yield CleaningFailed(DISK, "of the former disk", errno.EIO)
+
+
+def test_a_compaction_that_still_works_on_the_former_disk_blames_that_one(tmp_path: Path) -> None:
+    rig = ManagerRig([tmp_path / "a", tmp_path / "b"])
+    rig.overrides["visits"] = {"cleanup.policy": "compact"}
+    log = create_log(rig.start(), *KEY, ID)
+    fill(log)
+    log.advance_high_watermark(log.log_end_offset)
+    source, target = rig.manager.directory_of(log), other_directory(rig.manager)
+    worker = MovedUnder(lambda: finish(begin(rig.manager)))
+
+    with pytest.raises(BrokerError):
+        clean(look_at(log, rig.now_ms), worker, rig.broker_config(), rig.now_ms, float("inf"))
+
+    assert (source.online, target.online) == (False, True)
+    assert (rig.manager.get(*KEY), read_values(log)) == (log, numbers(6))
+    rig.manager.close()
+
+
+def test_a_log_that_was_lost_with_its_directory_is_not_moved_any_more(
+    rig: ManagerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(rig, 12)
+    source = rig.manager.directory_of(log)
+    copy = begin(rig.manager)
+
+    def waits(*logs: Any, **more: Any) -> OSError | None:
+        # For the log's locks; another one meets the broken disk meanwhile.
+        rig.manager.directories.fail(source, OSError(errno.EIO, "of another log"))
+        return exchange(*logs, **more)
+
+    monkeypatch.setattr(log_moves, "exchange", waits)
+    with pytest.raises(BrokerError, match="is lost with"):
+        finish(copy)
+
+    assert (rig.manager.get(*KEY), rig.manager.is_offline(*KEY)) == (None, True)
+    assert log.directory.parent == source.path
     rig.manager.close()
 
 

@@ -167,6 +167,28 @@ def test_a_topic_whose_settings_cannot_be_read_yet_is_on_the_safe_side_unless_so
     assert (clicks.retention_ms, clicks.min_insync_replicas) == (1000, 1)
 
 
+def test_what_is_known_of_a_topic_says_nothing_of_one_that_was_made_anew_under_its_name(config: DynamicConfig) -> None:
+    config.topic_changed("visits", {"retention.ms": "7"})
+    assert config.topic_config("visits").retention_ms == 7
+
+    config.topic_made_anew("visits")
+    config.topic_unknown("visits")
+
+    assert config.topic_config("visits").retention_ms == -1
+    config.topic_changed("visits", {"retention.ms": "8"})
+    assert config.topic_config("visits").retention_ms == 8
+
+
+def test_who_hears_of_topics_waits_for_nobody_who_changes_settings(config: DynamicConfig) -> None:
+    config.topic_changed("gone", {"retention.ms": "7"})
+    with config._lock:
+        config.topic_unknown("visits")
+        config.topic_made_anew("clicks")
+        config.topic_gone("gone")
+    assert {config.topic_config(each).retention_ms for each in ("visits", "clicks")} == {-1}
+    assert config.topic_config("gone").retention_ms == 1000
+
+
 def test_a_change_of_the_brokers_settings_is_heard_once_it_counts(config: DynamicConfig) -> None:
     heard: list[int] = []
     config.on_broker_change(lambda: heard.append(config.current.log_retention_ms or 0))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kavka.broker.interbroker import own_orders
 from kavka.broker.interbroker.control_queue import MAX_WAITING
 from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.cluster.ports import ControlRequest, ControlResponse
@@ -91,6 +92,17 @@ def stage() -> Iterator[Stage]:
     for _ in range(10):
         stage.broker.may_go_on.release()
     stage.orders.join()
+
+
+def test_a_stop_waits_no_longer_than_it_must_for_a_disk_that_answers_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.stop(1)
+    assert stage.begun() == 1
+    with monkeypatch.context() as brief:
+        brief.setattr(own_orders, "STOP_PATIENCE_S", 0.01)
+        stage.orders.join()
+    assert "the stop goes on without what a disk still holds up" in caplog.text
 
 
 def test_nobody_waits_for_an_order_and_they_are_done_in_turn(stage: Stage) -> None:

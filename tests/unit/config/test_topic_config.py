@@ -117,7 +117,8 @@ def test_of_stored_settings_the_usable_ones_are_kept() -> None:
         ({"cleanup.policy": "kept", "retention.ms": "5"}, KEPT),
         ({"min.compaction.lag.ms": "long"}, KEPT),
         ({"delete.retention.ms": "-5"}, KEPT),
-        ({UNREADABLE: ""}, KEPT),
+        ({UNREADABLE: ""}, {**KEPT, "min.insync.replicas": "2147483647"}),
+        ({"min.insync.replicas": "most"}, {"cleanup.policy": "compact", "min.insync.replicas": "2147483647"}),
     ],
 )
 def test_in_place_of_a_setting_that_kept_records_stands_what_keeps_all(

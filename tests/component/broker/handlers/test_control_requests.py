@@ -305,9 +305,9 @@ def test_what_comes_before_the_broker_knows_its_epoch_is_judged_when_it_does(cor
 @pytest.mark.parametrize("name", ["leader_and_isr", "update_metadata"])
 def test_the_settings_are_read_of_topics_that_are_new_here_or_were_made_anew(core: BrokerCore, name: str) -> None:
     """Whoever was out of touch has not heard of the end of the one before, and would keep its retention."""
-    read: list[list[str]] = []
+    read: list[object] = []
     metadata = core.services.metadata
-    local_broker = LocalBroker(core.replicas, metadata, lambda: core.broker_epoch, read.append)
+    local_broker = LocalBroker(core.replicas, metadata, lambda: core.broker_epoch, read.append, read.append)
     request: Any = REQUESTS[name]()
     for topic_id in (None, bytes(16), bytes(15) + b"\2"):
         if topic_id is not None:
@@ -315,4 +315,4 @@ def test_the_settings_are_read_of_topics_that_are_new_here_or_were_made_anew(cor
         getattr(local_broker, name)(request)
         metadata.apply(update_metadata({"visits": [BROKER_ID]}, epoch=5))
 
-    assert read == [["visits"], ["visits"]]
+    assert read == [["visits"], "visits", ["visits"]]
