@@ -27,7 +27,19 @@ Sendable: TypeAlias = Request | RequestBuilder
 class Call:
     """One request and what is to become of it. Threads: the client's owner alone."""
 
-    __slots__ = ("api_key", "build", "callback", "correlation_id", "deadline_ms", "newest", "oldest", "version")
+    __slots__ = (
+        "answer_size_bytes",
+        "api_key",
+        "build",
+        "callback",
+        "correlation_id",
+        "deadline_ms",
+        "newest",
+        "oldest",
+        "sent_ms",
+        "size_bytes",
+        "version",
+    )
 
     def __init__(
         self, request: Sendable, callback: Callback, versions: VersionRange | None = None, deadline_ms: float = 0
@@ -46,6 +58,10 @@ class Call:
         self.callback: Final = callback
         self.deadline_ms: Final = deadline_ms
         """On the client's clock."""
+        self.sent_ms = 0.0
+        """On the client's clock."""
+        self.size_bytes = 0
+        self.answer_size_bytes = 0
         self.correlation_id = -1
         self.version = -1
 

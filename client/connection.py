@@ -8,11 +8,12 @@ is wrong with it is a DecodeError, after which nothing that comes can be trusted
 
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
 from kavka import __version__
+from kavka.client.broker_versions import BrokerVersions
 from kavka.client.call import Call, VersionRange
 from kavka.protocol.api import VERSIONS, ApiKey, spec
 from kavka.protocol.buffer_pool import BufferPool
@@ -29,6 +30,7 @@ VERSIONS_MAX_ELEMENTS: Final = 10_000
 """A broker's versions are a hundred lines: it may not make us look at more before we know what it is."""
 _CORRELATION_IDS: Final = 2**31
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_INFINITY: Final = float("inf")
 _SIZE: Final = struct.Struct(">i")
 _ERROR_CODE: Final = struct.Struct(">h")
 
@@ -48,6 +50,7 @@ class Connection:
         "_max_in_flight",
         "_served",
         "reader",
+        "served",
         "unsent",
     )
 
@@ -65,9 +68,11 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._in_flight: deque[Call] = deque()
         self._ids = count() if ids is None else ids
-        self._served: dict[int, VersionRange] | None = None
+        self._served: Mapping[int, VersionRange] | None = None
+        self.served: BrokerVersions | None = None
+        """What the broker can; None until it is known."""
         if not discover_versions:
-            self._served = {key: (known.oldest, known.newest) for key, known in VERSIONS.items()}
+            self._serve(BrokerVersions({key: (known.oldest, known.newest) for key, known in VERSIONS.items()}, {}, -1))
         self._max_answer_bytes = max_answer_bytes
         first_bytes = min(VERSIONS_MAX_BYTES, max_answer_bytes) if discover_versions else max_answer_bytes
         self.reader: Final = FrameReader(first_bytes, pool)
@@ -87,21 +92,26 @@ class Connection:
     @property
     def takes_another(self) -> bool:
         """Whether one more request may be sent now: those before are written whole, and not too many are unanswered."""
-        return self.is_open and not self.unsent and len(self._in_flight) < self._max_in_flight
+        return self._served is not None and not self.unsent and len(self._in_flight) < self._max_in_flight
 
     @property
     def deadline_ms(self) -> float:
         """When the first of the answers that are owed is too late; infinity when none is owed."""
-        return min([call.deadline_ms for call in self._in_flight], default=float("inf"))
+        in_flight = self._in_flight
+        if not in_flight:
+            return _INFINITY
+        return in_flight[0].deadline_ms if len(in_flight) == 1 else min([call.deadline_ms for call in in_flight])
 
     def negotiate(self, deadline_ms: float) -> None:
         """Ask for the broker's versions: the first thing to do, if they are to be discovered."""
         self._ask_versions(VERSIONS[_API_VERSIONS].newest, deadline_ms)
 
-    def request(self, call: Call) -> None:
-        """Put a request on its way. Raises UnsupportedVersionError or EncodeError, and nothing has happened."""
+    def request(self, call: Call, is_answered: bool = True) -> None:
+        """Put a request on its way; one that no answer is owed to is not in flight.
+
+        Raises UnsupportedVersionError or EncodeError, and nothing has happened."""
         assert self._served is not None
-        self._put(call, call.choose_version(self._served.get(call.api_key)))
+        self._put(call, call.choose_version(self._served.get(call.api_key)), is_answered)
 
     def answered(self, frame: memoryview) -> tuple[Call, Any] | None:
         """A frame came: the request it answers, and the answer. None when it was part of the negotiation.
@@ -119,6 +129,7 @@ class Connection:
             return None
         answer = decode(spec(call.api_key).response_class, call.version, frame, position)
         self._in_flight.popleft()
+        call.answer_size_bytes = len(frame)
         return call, answer
 
     def abandon(self) -> list[Call]:
@@ -129,7 +140,11 @@ class Connection:
         self.reader.forget()
         return calls
 
-    def _put(self, call: Call, version: int) -> None:
+    def _serve(self, served: BrokerVersions) -> None:
+        self.served = served
+        self._served = served.ranges
+
+    def _put(self, call: Call, version: int, is_answered: bool = True) -> None:
         parts = encode_parts(call.build(version), version)
         correlation_id = next(self._ids) % _CORRELATION_IDS
         head = encode_request_header(call.api_key, version, correlation_id, self._client_id)
@@ -142,8 +157,10 @@ class Connection:
         sized[0] = _SIZE.pack(size) + head
         self.unsent += [b"".join(sized)] if size <= JOIN_LIMIT_BYTES else sized
         call.version = version
+        call.size_bytes = size
         call.correlation_id = correlation_id
-        self._in_flight.append(call)
+        if is_answered:
+            self._in_flight.append(call)
 
     def _ask_versions(self, version: int, deadline_ms: float) -> None:
         self._put(Call(_versions_request(), _nobody, deadline_ms=deadline_ms), version)
@@ -159,7 +176,8 @@ class Connection:
         self._in_flight.popleft()
         served = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
         if answer.error_code == ErrorCode.NONE:
-            self._served = served
+            features = {each.name: each.max_version_level for each in answer.finalized_features}
+            self._serve(BrokerVersions(served, features, answer.finalized_features_epoch))
             self.reader.max_size_bytes = self._max_answer_bytes
             return
         oldest, newest = served.get(_API_VERSIONS, (0, 0))

@@ -3,16 +3,20 @@
 import enum
 import errno
 import os
+import random
 import socket
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from kavka.client.call import Call
 from kavka.client.connection import Connection
 from kavka.client.counts import ClientCounts
-from kavka.client.node import Node
+from kavka.client.node import Node, NodeKey
 from kavka.client.reconnecting import Reconnecting
 from kavka.client.resolver import Address
+from kavka.client.security_port import Channel, Exchange, Securing
 from kavka.client.settings import ClientSettings
+from kavka.protocol.buffer_pool import BufferPool
 from kavka.protocol.framing import Arena
 from kavka.protocol.schema import Buffer
 
@@ -25,7 +29,8 @@ class Stage(enum.Enum):
     """How far a link is.
 
     IDLE: nothing goes on; `ready` begins, once the back-off is over. RESOLVING: the host's name is looked up.
-    CONNECTING: the socket's own connecting. NEGOTIATING: the broker is asked for its versions. OPEN: requests go out.
+    CONNECTING: the socket's own connecting. NEGOTIATING: the broker is asked for its versions. AUTHENTICATING: the
+    client says who it is, where it has to. OPEN: requests go out.
     Whatever goes wrong in any of them leads to IDLE.
     """
 
@@ -33,6 +38,7 @@ class Stage(enum.Enum):
     RESOLVING = "resolving"
     CONNECTING = "connecting"
     NEGOTIATING = "negotiating"
+    AUTHENTICATING = "authenticating"
     OPEN = "open"
 
 
@@ -50,11 +56,16 @@ class Link:
         "_connection",
         "_socket",
         "addresses",
+        "exchange",
         "ids",
+        "is_throttled",
         "node",
         "reconnecting",
         "setup_deadline_ms",
         "stage",
+        "throttled_until_ms",
+        "unanswered",
+        "used_ms",
         "written",
     )
 
@@ -70,11 +81,19 @@ class Link:
         self.setup_deadline_ms = float("inf")
         self.written = True
         """Whether the socket has taken all there was."""
-        self._socket: socket.socket | None = None
+        self.unanswered: Call | None = None
+        """What is being written and will not be answered."""
+        self.used_ms = 0.0
+        """When the last request was sent, or the connection opened."""
+        self.is_throttled = False
+        self.throttled_until_ms = 0.0
+        self.exchange: Exchange | None = None
+        """While AUTHENTICATING."""
+        self._socket: Channel | None = None
         self._connection: Connection | None = None
 
     @property
-    def socket(self) -> socket.socket:
+    def socket(self) -> Channel:
         """Only from CONNECTING on."""
         assert self._socket is not None
         return self._socket
@@ -92,16 +111,22 @@ class Link:
     @property
     def takes_another(self) -> bool:
         """Whether a request may be sent now."""
-        return self.stage is Stage.OPEN and self.connection.takes_another
+        connection = self._connection
+        return (
+            connection is not None and self.stage is Stage.OPEN and not self.is_throttled and connection.takes_another
+        )
 
     @property
     def deadline_ms(self) -> float:
         """When the node is too late with what it has to do now."""
-        if self.stage is Stage.OPEN:
-            return self.connection.deadline_ms
-        return self.setup_deadline_ms
+        connection = self._connection
+        if connection is None or self.stage is not Stage.OPEN:
+            return self.setup_deadline_ms
+        if self.unanswered is not None:
+            return min(self.unanswered.deadline_ms, connection.deadline_ms)
+        return connection.deadline_ms
 
-    def connect(self, address: Address, connection: Connection, settings: ClientSettings) -> None:
+    def connect(self, address: Address, settings: ClientSettings, pool: BufferPool) -> None:
         """Begin to connect. Raises OSError; then nothing is left open."""
         opened = socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
@@ -119,14 +144,38 @@ class Link:
             opened.close()
             raise
         self._socket = opened
-        self._connection = connection
+        self._connection = Connection(
+            client_id=settings.client_id,
+            max_in_flight=settings.max_in_flight,
+            max_answer_bytes=settings.max_answer_bytes,
+            discover_versions=settings.discover_versions,
+            pool=pool,
+            ids=self.ids,
+        )
         self.stage = Stage.CONNECTING
 
-    def connected(self) -> None:
+    def connected(self, security: Securing | None) -> None:
         """The socket became writable: it is connected, or the OSError says why not."""
         code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, os.strerror(code))
+        if security is not None:
+            self._socket = security.secured(self.socket, self.node)
+
+    def authenticated(self, security: Securing | None, answer: Any) -> bool:
+        """One step of the exchange, by the last step's answer. Whether it is over. Raises AuthenticationError."""
+        if security is None:
+            return True
+        if self.exchange is None:
+            self.stage = Stage.AUTHENTICATING
+            self.exchange = security.authentication(self.node)
+        try:
+            request = self.exchange.send(answer)
+        except StopIteration:
+            self.exchange = None
+            return True
+        self.connection.request(Call(request, _nobody, deadline_ms=self.setup_deadline_ms))
+        return False
 
     def write(self, counts: ClientCounts) -> None:
         """Write what the socket takes; `written` says whether that is all. Raises OSError."""
@@ -177,10 +226,18 @@ class Link:
             self._socket.close()
         self._socket = None
         self._connection = None
+        self.exchange = None
+        self.unanswered = None
+        self.is_throttled = False
+        self.throttled_until_ms = 0.0
         self.stage = Stage.IDLE
         self.setup_deadline_ms = float("inf")
         self.written = True
         return ended
+
+
+def _nobody(_answer: Any) -> None:
+    """An exchange's answers are its own."""
 
 
 def _drop(parts: list[Buffer], size_bytes: int) -> None:
@@ -189,3 +246,27 @@ def _drop(parts: list[Buffer], size_bytes: int) -> None:
         size_bytes -= len(parts.pop(0))
     if size_bytes:
         parts[0] = memoryview(parts[0])[size_bytes:]
+
+
+def least_loaded_of(links: Mapping[NodeKey, Link], nodes: Sequence[Node], now_ms: float) -> Node | None:
+    """See `NetworkClient.least_loaded`."""
+    best: tuple[tuple[int, float], Node] | None = None
+    for node in random.sample(nodes, len(nodes)):
+        rank = _rank(links.get(node.key), now_ms)
+        if rank is not None and (best is None or rank < best[0]):
+            best = rank, node
+    return best[1] if best is not None else None
+
+
+def _rank(link: Link | None, now_ms: float) -> tuple[int, float] | None:
+    """The lower, the rather is a node asked; None for one that is not to be asked now."""
+    if link is None:
+        return 2, 0.0
+    if link.takes_another:
+        return 0, link.connection.in_flight
+    if link.stage is Stage.OPEN:
+        # Full.
+        return None
+    if link.stage is not Stage.IDLE:
+        return 1, 0.0
+    return (2, link.reconnecting.not_before_ms) if now_ms >= link.reconnecting.not_before_ms else None

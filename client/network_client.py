@@ -9,7 +9,6 @@ Nothing here waits but `poll`. It does all input and output, closes what is late
 """
 
 import logging
-import random
 import selectors
 import time
 from collections import deque
@@ -17,18 +16,23 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Final
 
+from kavka.client.broker_versions import BrokerVersions
 from kavka.client.call import Call, Callback, Sendable, VersionRange
-from kavka.client.connection import Connection
 from kavka.client.counts import ClientCounts
 from kavka.client.errors import AnswerTimeoutError, BadAnswerError, ClientError, DisconnectedError
-from kavka.client.link import ConnectionEndedError, Link, Stage
+from kavka.client.kafka_error import KafkaError
+from kavka.client.link import ConnectionEndedError, Link, Stage, least_loaded_of
+from kavka.client.metadata_fetching import MetadataFetching
 from kavka.client.metadata_port import MetadataPort
 from kavka.client.node import Node, NodeKey
 from kavka.client.resolver import Lookup, Resolver, numeric_addresses
+from kavka.client.security_port import Securing
+from kavka.client.selecting import Selecting
 from kavka.client.settings import ClientSettings
+from kavka.client.upkeep import INFINITY, Upkeep
 from kavka.client.waker import Waker
 from kavka.protocol.buffer_pool import BufferPool
-from kavka.protocol.errors import DecodeError
+from kavka.protocol.errors import DecodeError, EncodeError
 from kavka.protocol.framing import BUFFERS_KEPT_BYTES, Arena
 
 LONGEST_WAIT_MS: Final = 3_600_000.0
@@ -42,8 +46,8 @@ class NetworkClient:
     Bounds: a connection for each node asked for, until `forget`; `max_in_flight` requests on each; one request at a
     time that the socket did not take whole.
 
-    Threads: owned by one thread, which alone may call; `wakeup` may be called by any. Callbacks run on the owner, in
-    `poll` or `close`, never in `send`; each is called once.
+    Threads: owned by one thread, which alone may call; `wakeup` is for any. Callbacks run on the owner, in `poll` or
+    `close`, never in `send`; each is called once.
     """
 
     def __init__(
@@ -52,23 +56,28 @@ class NetworkClient:
         *,
         metadata: MetadataPort | None = None,
         counts: ClientCounts | None = None,
+        on_answer: Callable[[Node, Call, float], None] | None = None,
+        security: Securing | None = None,
+        selector: Selecting | None = None,
         now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
-        """With `metadata` the client keeps these fresh by itself; it counts in `counts`, or in its own.
-
-        Raises OSError: no descriptors are left.
+        """With `metadata` the client keeps them fresh itself; it counts in `counts`, or in its own. `on_answer` hears
+        of each answer before who waits for it: by whom, to what, and when. Raises OSError: no descriptors are left.
         """
         self._settings: Final = settings
-        self._metadata: Final = metadata
+        self._honours_throttling: Final = settings.honours_throttling
+        self._on_answer: Final = on_answer
+        self._security: Final = security
         self._now_ms: Final = now_ms
-        self._is_fetching_metadata = False
+        self._fetching: Final = None if metadata is None else MetadataFetching(metadata, self, now_ms)
         self._links: dict[NodeKey, Link] = {}
         self._first_id = 0
         """The first request's number to a node that is met: above those to any that was forgotten."""
         self._results: deque[tuple[Callback, Any]] = deque()
+        self._upkeep: Final = Upkeep(settings.max_idle_ms)
         self._waker: Final = Waker()
         self._resolver: Final = Resolver(self._waker.wake)
-        self._selector: Final = selectors.DefaultSelector()
+        self._selector: Final[Selecting] = selector or selectors.DefaultSelector()
         self._selector.register(self._waker.receiver, selectors.EVENT_READ)
         self._arena: Final = Arena()
         self._pool: Final = BufferPool(BUFFERS_KEPT_BYTES)
@@ -89,7 +98,7 @@ class NetworkClient:
             now_ms = self._now_ms()
             if now_ms >= link.reconnecting.not_before_ms:
                 self._begin(link, now_ms)
-        return link.takes_another
+        return link.takes_another and (self._fetching is None or not self._fetching.goes_before(node))
 
     def send(
         self,
@@ -99,19 +108,25 @@ class NetworkClient:
         *,
         versions: VersionRange | None = None,
         timeout_ms: float | None = None,
+        is_answered: bool = True,
     ) -> None:
         """Send a request to a node that is `ready`; a later `poll` calls `callback(answer)`, or with a ClientError.
 
         It goes out in the newest version that the broker, `versions` and this library have. The answer's records are
-        views of a buffer that is kept for as long as they are.
-        Raises UnsupportedVersionError or EncodeError: nothing was sent, and nobody is called back.
-        Raises RuntimeError when the node is not ready.
+        views of a buffer that is kept for as long as they are. With `is_answered` False (acks=0) no answer is owed,
+        and `callback(None)` comes when the socket has taken all of the request.
+        Raises UnsupportedVersionError, EncodeError, or RuntimeError for a node that is not ready; nothing was sent.
         """
         link = self._links.get(node.key)
         if link is None or not link.takes_another:
             raise RuntimeError(f"node {node} is not ready")
         allowed_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
-        link.connection.request(Call(request, callback, versions, self._now_ms() + allowed_ms))
+        now_ms = self._now_ms()
+        call = Call(request, callback, versions, now_ms + allowed_ms)
+        link.connection.request(call, is_answered)
+        if not is_answered:
+            link.unanswered = call
+        link.used_ms = call.sent_ms = now_ms
         self.counts.requests += 1
         self._write(link)
 
@@ -121,14 +136,17 @@ class NetworkClient:
         A callback's exception is logged, and the others are called.
         """
         now_ms = self._now_ms()
-        until_metadata_ms = self._update_metadata(now_ms)
-        deadline_ms = self._first_deadline_ms()
-        self._wait(0 if self._results else min(timeout_ms, until_metadata_ms, deadline_ms - now_ms))
+        until_metadata_ms = INFINITY if self._fetching is None else self._fetching.work(now_ms)
+        deadline_ms = min([link.deadline_ms for link in self._links.values()], default=INFINITY)
+        until_ms = min(deadline_ms, self._upkeep.next_ms)
+        self._wait(0 if self._results else min(timeout_ms, until_metadata_ms, until_ms - now_ms))
         for lookup in self._resolver.finished():
             self._resolved(lookup)
         now_ms = self._now_ms()
         if now_ms >= deadline_ms:
             self._close_late(now_ms)
+        if now_ms >= self._upkeep.next_ms:
+            self._close_idle(now_ms)
         self._call_back()
 
     def wakeup(self) -> None:
@@ -136,16 +154,16 @@ class NetworkClient:
         self._waker.wake()
 
     def delay_ms(self, node: Node) -> float:
-        """How long `ready` cannot do anything for this node: what is left of its back-off.
+        """How long `ready` cannot do anything for this node: what is left of its back-off, or of its throttling.
 
         Infinity while it is connected or connects, as `poll` returns when that changes.
         """
         link = self._links.get(node.key)
         if link is None:
             return 0.0
-        if link.stage is not Stage.IDLE:
-            return float("inf")
-        return max(link.reconnecting.not_before_ms - self._now_ms(), 0.0)
+        if link.stage is Stage.IDLE:
+            return max(link.reconnecting.not_before_ms - self._now_ms(), 0.0)
+        return max(link.throttled_until_ms - self._now_ms(), 0.0) if link.is_throttled else INFINITY
 
     def failures(self, node: Node) -> int:
         """How often in a row a connection to the node has ended or could not be made."""
@@ -157,20 +175,18 @@ class NetworkClient:
         link = self._links.get(node.key)
         return link.connection.in_flight if link is not None and link.stage is Stage.OPEN else 0
 
+    def served(self, node: Node) -> BrokerVersions | None:
+        """What the broker can, as it said when the connection opened; None while there is no open connection."""
+        link = self._links.get(node.key)
+        return link.connection.served if link is not None and link.stage is Stage.OPEN else None
+
     def least_loaded(self, nodes: Sequence[Node]) -> Node | None:
         """The node to ask what any can answer; None while each has failed and is not to be tried yet.
 
         A connected one with the fewest requests in flight; else one that is being connected to; else the one that has
         failed longest ago. Which of several that are equal is a matter of chance, so that load spreads.
         """
-        now_ms = self._now_ms()
-        best: tuple[tuple[int, float], Node] | None = None
-        for node in random.sample(nodes, len(nodes)):
-            link = self._links.get(node.key)
-            rank = _rank(link, now_ms)
-            if rank is not None and (best is None or rank < best[0]):
-                best = rank, node
-        return best[1] if best is not None else None
+        return least_loaded_of(self._links, nodes, self._now_ms())
 
     def disconnect(self, node: Node, reason: str = "this side closed it") -> None:
         """Close the node's connection; a later `poll` calls back for its requests. The back-off counts a failure."""
@@ -194,6 +210,15 @@ class NetworkClient:
         self._waker.close()
         self._call_back()
 
+    def let_go(self) -> None:
+        """In a forked child: close this process's copies of the parent's sockets, which stay open there."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+        self._results.clear()
+        self._selector.close()
+        self._waker.let_go()
+
     def _wait(self, timeout_ms: float) -> None:
         wait_s = max(min(timeout_ms, LONGEST_WAIT_MS), 0.0) / 1000
         for key, events in self._selector.select(wait_s):
@@ -203,15 +228,11 @@ class NetworkClient:
             else:
                 self._serve(link, events)
 
-    def _first_deadline_ms(self) -> float:
-        return min([link.deadline_ms for link in self._links.values()], default=float("inf"))
-
     def _begin(self, link: Link, now_ms: float) -> None:
         """A new attempt: the next address of the last lookup, or a new lookup."""
         link.setup_deadline_ms = now_ms + link.reconnecting.setup_timeout_ms()
         node = link.node
-        if not link.addresses:
-            link.addresses = numeric_addresses(node.host, node.port)
+        link.addresses = link.addresses or numeric_addresses(node.host, node.port)
         if link.addresses:
             self._connect(link)
             return
@@ -230,17 +251,8 @@ class NetworkClient:
                 self._end(link, DisconnectedError(f"node {node} cannot be found: {lookup.failure}"))
 
     def _connect(self, link: Link) -> None:
-        settings = self._settings
-        connection = Connection(
-            client_id=settings.client_id,
-            max_in_flight=settings.max_in_flight,
-            max_answer_bytes=settings.max_answer_bytes,
-            discover_versions=settings.discover_versions,
-            pool=self._pool,
-            ids=link.ids,
-        )
         try:
-            link.connect(link.addresses.pop(0), connection, settings)
+            link.connect(link.addresses.pop(0), self._settings, self._pool)
             try:
                 self._selector.register(link.socket, selectors.EVENT_WRITE, link)
             except OSError:
@@ -267,21 +279,35 @@ class NetworkClient:
             self._end(link, BadAnswerError(f"a bad answer of node {link.node}: {failure}"))
 
     def _connected(self, link: Link) -> None:
-        link.connected()
+        link.connected(self._security)
         self._selector.modify(link.socket, selectors.EVENT_READ, link)
         if link.connection.is_open:
-            self._opened(link)
+            self._authenticate(link, None)
             return
         link.stage = Stage.NEGOTIATING
         link.connection.negotiate(link.setup_deadline_ms)
         self._write(link)
 
-    def _opened(self, link: Link) -> None:
+    def _authenticate(self, link: Link, answer: Any) -> bool:
+        """The connection is open as soon as the broker knows who this is, which without security it need not.
+
+        False when it has ended.
+        """
+        try:
+            if not link.authenticated(self._security, answer):
+                return self._write(link)
+        except (KafkaError, EncodeError) as failure:
+            self._end(link, DisconnectedError(f"node {link.node} does not let this client in: {failure}"))
+            if self._fetching is not None:
+                self._fetching.refused(failure)
+            return False
         link.stage = Stage.OPEN
         link.addresses.clear()
         link.reconnecting.opened()
+        self._upkeep.opened(link, self._now_ms())
         self.counts.connections += 1
         log.debug("connected node='%s'", link.node)
+        return True
 
     def _write(self, link: Link) -> bool:
         """Write what the socket takes, and have the selector tell when it takes more. False when it failed."""
@@ -294,6 +320,9 @@ class NetworkClient:
         if link.written != was_written:
             writes = 0 if link.written else selectors.EVENT_WRITE
             self._selector.modify(link.socket, selectors.EVENT_READ | writes, link)
+        if link.unanswered is not None and link.written:
+            self._results.append((link.unanswered.callback, None))
+            link.unanswered = None
         return True
 
     def _read(self, link: Link) -> None:
@@ -304,14 +333,20 @@ class NetworkClient:
             answered = connection.answered(frame)
             if answered is not None:
                 call, answer = answered
+                if link.exchange is not None:
+                    if not self._authenticate(link, answer):
+                        return
+                    continue
                 self.counts.answers += 1
                 self._results.append((call.callback, answer))
-            elif connection.is_open:
-                self._opened(link)
-            else:
-                # Asked once more, in an older version.
-                if not self._write(link):
-                    return
+                now_ms = self._now_ms()
+                if self._honours_throttling:
+                    self._upkeep.heed(link, call, answer, now_ms)
+                if self._on_answer is not None:
+                    self._on_answer(link.node, call, now_ms)
+            elif not (self._authenticate(link, None) if connection.is_open else self._write(link)):
+                # Not to be let in, or not to be asked once more, in an older version.
+                return
 
     def _close_late(self, now_ms: float) -> None:
         for link in list(self._links.values()):
@@ -325,6 +360,13 @@ class NetworkClient:
                 error = DisconnectedError(f"node {link.node} could not be connected to in time")
                 self._end(link, error, setup_timed_out=True)
 
+    def _close_idle(self, now_ms: float) -> None:
+        for link in self._upkeep.idle(self._links.values(), now_ms):
+            log.debug("closed as idle node='%s'", link.node)
+            self.counts.disconnects += 1
+            self._selector.unregister(link.socket)
+            link.close()
+
     def _drop(self, link: Link, reason: str) -> None:
         if link.stage is not Stage.IDLE:
             self._end(link, DisconnectedError(f"the connection to node {link.node}: {reason}"))
@@ -336,13 +378,17 @@ class NetworkClient:
         else:
             self.counts.failed_connects += 1
             if link.reconnecting.failures == 0:
-                log.info("not connected reason=%r", str(error))
+                log.log(logging.INFO if link.node.id >= 0 else logging.WARNING, "not connected reason=%r", str(error))
         if link.has_socket:
             self._selector.unregister(link.socket)
-        connection = link.close()
+        unanswered, connection = link.unanswered, link.close()
         link.reconnecting.failed(self._now_ms(), setup_timed_out=setup_timed_out)
         for call in connection.abandon() if connection is not None else ():
             self._results.append((call.callback, error))
+        if unanswered is not None:
+            self._results.append((unanswered.callback, error))
+        if self._fetching is not None:
+            self._fetching.disconnected()
 
     def _call_back(self) -> None:
         """What callbacks bring about themselves waits for the next time, so that none keeps the others waiting."""
@@ -352,46 +398,3 @@ class NetworkClient:
                 callback(result)
             except Exception:
                 log.exception("an answer came, and who waited for it failed")
-
-    def _update_metadata(self, now_ms: float) -> float:
-        """Fetch the metadata if they are due; how long until something is to be done for them."""
-        metadata = self._metadata
-        if metadata is None or self._is_fetching_metadata:
-            return float("inf")
-        due_in_ms = metadata.due_in_ms(now_ms)
-        if due_in_ms > 0:
-            return due_in_ms
-        nodes = metadata.nodes()
-        node = self.least_loaded(nodes)
-        if node is None:
-            return min(map(self.delay_ms, nodes), default=float("inf"))
-        if not self.ready(node):
-            return self.delay_ms(node)
-        self._is_fetching_metadata = True
-        try:
-            self.send(node, metadata.request(), self._metadata_answered)
-        except ClientError as failure:
-            self._metadata_answered(failure)
-        return float("inf")
-
-    def _metadata_answered(self, answer: Any) -> None:
-        assert self._metadata is not None
-        self._is_fetching_metadata = False
-        if isinstance(answer, ClientError):
-            self._metadata.failed(answer, self._now_ms())
-        else:
-            self._metadata.updated(answer, self._now_ms())
-
-
-def _rank(link: Link | None, now_ms: float) -> tuple[int, float] | None:
-    """The lower, the rather is a node asked; None for one that is not to be asked now."""
-    if link is None:
-        return 2, 0.0
-    if link.takes_another:
-        return 0, link.connection.in_flight
-    if link.stage is Stage.OPEN:
-        # Full.
-        return None
-    if link.stage is not Stage.IDLE:
-        return 1, 0.0
-    return (2, link.reconnecting.not_before_ms) if now_ms >= link.reconnecting.not_before_ms else None

@@ -10,6 +10,9 @@ class Node(NamedTuple):
 
     Nodes that differ in `lane` only are the same broker over different connections: what waits long for its answer on
     one lane holds up nothing on another. A bootstrap address, whose broker is not known yet, has a negative id.
+
+        for node in admin.describe_cluster().nodes:
+            print(node.id, node.host, node.port, node.rack)
     """
 
     id: int

@@ -23,3 +23,7 @@ class ClientSettings(NamedTuple):
     """SO_SNDBUF; -1: as the operating system has it."""
     receive_buffer_bytes: int = -1
     """SO_RCVBUF; -1: as the operating system has it."""
+    max_idle_ms: float = float("inf")
+    """connections.max.idle.ms: a connection over which nothing was asked for so long is closed."""
+    honours_throttling: bool = False
+    """Leave a broker alone for as long as its answers ask for (KIP-219)."""

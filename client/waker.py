@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from typing import Final
 
 
 class Waker:
@@ -19,7 +18,7 @@ class Waker:
         self.receiver, self._sender = socket.socketpair()
         self.receiver.setblocking(False)
         self._sender.setblocking(False)
-        self._lock: Final = threading.Lock()
+        self._lock = threading.Lock()
         self._is_woken = False
         self._is_closed = False
 
@@ -43,3 +42,8 @@ class Waker:
             self._is_closed = True
             self.receiver.close()
             self._sender.close()
+
+    def let_go(self) -> None:
+        """In a forked child: close this process's copies. The lock may be held by a thread that is not there."""
+        self._lock = threading.Lock()
+        self.close()

@@ -40,6 +40,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Bool: TypeAlias = Annotated[bool, "bool"]
 Int8: TypeAlias = Annotated[int, "int8"]
 Int16: TypeAlias = Annotated[int, "int16"]
+Uint16: TypeAlias = Annotated[int, "uint16"]
 Int32: TypeAlias = Annotated[int, "int32"]
 Int64: TypeAlias = Annotated[int, "int64"]
 Float64: TypeAlias = Annotated[float, "float64"]

@@ -1,12 +1,10 @@
 """Read page visits back, a partition at a time: `python -m examples.page_visits.consume`."""
 
 import argparse
-from contextlib import closing
-
-from kafka import KafkaConsumer, TopicPartition
 
 from examples.page_visits.produce import PARTITIONS, TOPIC
 from examples.page_visits.visits import PageVisit
+from kavka.client import Consumer, TopicPartition
 
 SILENCE_MS = 10_000
 
@@ -16,9 +14,8 @@ def read_visits(bootstrap: str, topic: str = TOPIC) -> dict[int, list[PageVisit]
 
     Raises ValueError for a topic that is not there, or was not made by `produce`.
     """
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=SILENCE_MS)
-    with closing(consumer):
-        found = consumer.partitions_for_topic(topic) or set()
+    with Consumer(bootstrap_servers=bootstrap) as consumer:
+        found = set(consumer.partitions_for(topic))
         if found != set(range(PARTITIONS)):
             raise ValueError(
                 f"{topic} has {len(found)} partitions instead of {PARTITIONS}: run examples.page_visits.produce"
@@ -30,10 +27,13 @@ def read_visits(bootstrap: str, topic: str = TOPIC) -> dict[int, list[PageVisit]
             consumer.beginning_offsets(partitions).values()
         )
         visits: dict[int, list[PageVisit]] = {number: [] for number in range(PARTITIONS)}
-        while remaining:
-            record = next(consumer)
-            visits[record.partition].append(PageVisit.from_bytes(record.value))
-            remaining -= 1
+        while remaining > 0:
+            records = consumer.poll(SILENCE_MS)
+            if not records:
+                raise TimeoutError(f"nothing came for {SILENCE_MS} ms, {remaining} visits are missing")
+            for record in records:
+                visits[record.partition].append(PageVisit.from_bytes(record.value))
+            remaining -= len(records)
         return visits
 
 

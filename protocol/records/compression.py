@@ -5,7 +5,8 @@
     2 snappy  raw, or xerial: "\\x82SNAPPY\\0", version i32,  the size claimed in front of each block, counted before
               compatible version i32, then blocks of         the library allocates by it
               (size i32, raw snappy)
-    3 lz4     LZ4 frame, independent blocks                  `max_length` of lz4, in pieces (it allocates them whole)
+    3 lz4     LZ4 frame, independent blocks                  its size and the best ratio; where that is not enough,
+                                                             `max_length` of lz4, in pieces (it allocates them whole)
     4 zstd    frames back to back                            reading a stream in pieces
 
 Raw snappy comes from librdkafka and others, xerial from Java clients; both are read, xerial is written: all read that.
@@ -57,10 +58,13 @@ def decompress(codec: int, data: BytesLike, *, limit_bytes: int = DECOMPRESSED_L
     what isn't the codec's format, has something behind its end or ends early (the last not with zstd, whose reader
     can't tell: a batch's record count does).
     """
-    _check_codec(codec, magic)
-    if codec == Codec.LZ4 and magic == 0:
-        data = _with_lz4_header_checksum(data, broken=False)
-    return _DECOMPRESSORS[codec](data, limit_bytes)
+    unpack = _DECOMPRESSORS.get(codec)
+    if unpack is None or magic < 2:
+        _check_codec(codec, magic)
+        if codec == Codec.LZ4 and magic == 0:
+            data = _with_lz4_header_checksum(data, broken=False)
+        unpack = _DECOMPRESSORS[codec]
+    return unpack(data, limit_bytes)
 
 
 def _check_codec(codec: int, magic: int) -> None:
@@ -193,6 +197,11 @@ _LZ4_FLAG_CONTENT_SIZE: Final = 0x08
 _LZ4_FLAG_DICTIONARY: Final = 0x01
 _LZ4_KAFKA_DEFAULT_LEVEL: Final = 9
 """Stands for the fast compressor in Kafka (KIP-390); the others are those of lz4's high compression."""
+_LZ4_CONTENT_SIZE_END: Final = 14
+_LZ4_MOST_RATIO: Final = 256
+"""A byte of it cannot stand for more."""
+_LZ4_AT_ONCE_BYTES: Final = 16 * 1024 * 1024
+"""What can be more goes in pieces: unpacked at once, it may take three times its size on the way."""
 _LZ4_FIRST_PIECE_BYTES: Final = 64 * 1024
 _LZ4_PIECE_BYTES: Final = 4 * 1024 * 1024
 
@@ -212,6 +221,29 @@ def _compress_lz4(data: BytesLike, level: int | None, *, broken_checksum: bool) 
 
 
 def _decompress_lz4(data: BytesLike, limit_bytes: int) -> bytes:
+    import lz4.frame
+
+    size_bytes, most_bytes = len(data), min(limit_bytes, _LZ4_AT_ONCE_BYTES)
+    if size_bytes * _LZ4_MOST_RATIO > most_bytes or _lz4_claimed_size(data) > most_bytes:
+        return _decompress_lz4_in_pieces(data, limit_bytes)
+    try:
+        unpacked: bytes
+        unpacked, read_bytes = lz4.frame.decompress(data, return_bytes_read=True)
+    except RuntimeError as error:
+        raise _corrupt("lz4", error) from None
+    if read_bytes != size_bytes:
+        raise _corrupt("lz4", f"{size_bytes - read_bytes} bytes behind its end")
+    return unpacked
+
+
+def _lz4_claimed_size(data: BytesLike) -> int:
+    """What the library allocates before it looks at anything else; 0 where the frame does not say."""
+    if len(data) > _LZ4_CONTENT_SIZE_END and data[4] & _LZ4_FLAG_CONTENT_SIZE:
+        return int.from_bytes(data[6:_LZ4_CONTENT_SIZE_END], "little")
+    return 0
+
+
+def _decompress_lz4_in_pieces(data: BytesLike, limit_bytes: int) -> bytes:
     import lz4.frame
 
     unpacker = lz4.frame.LZ4FrameDecompressor()

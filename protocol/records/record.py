@@ -21,7 +21,7 @@ class PackedHeaders(Sequence[RecordHeader]):
     __slots__ = ("packed",)
 
     def __init__(self, packed: bytes) -> None:
-        """`packed`: their number and what follows it, to the record's end. It must have passed `_headers_end`."""
+        """`packed`: their number and what follows it, to the record's end. It must have passed `headers_end`."""
         self.packed: Final = packed
 
     def __iter__(self) -> Iterator[RecordHeader]:
@@ -92,23 +92,23 @@ def _parse_record(body: bytes, position: int, header: BatchHeader) -> tuple[Reco
     length = body[position]
     position += 1
     if length >= 0x80:
-        length, position = _varint_rest(body, position, length)
+        length, position = varint_rest(body, position, length)
     record_end = position + (length >> 1)
     if length & 1 or record_end > len(body):
-        raise CorruptRecordsError(f"record claims {_zigzag(length)} bytes, {len(body) - position} are left")
+        raise CorruptRecordsError(f"record claims {zigzag(length)} bytes, {len(body) - position} are left")
     timestamp_delta = body[position + 1]
     position += 2
     if timestamp_delta >= 0x80:
-        timestamp_delta, position = _varlong_rest(body, position, timestamp_delta)
+        timestamp_delta, position = varlong_rest(body, position, timestamp_delta)
     offset_delta = body[position]
     position += 1
     if offset_delta >= 0x80:
-        offset_delta, position = _varint_rest(body, position, offset_delta)
+        offset_delta, position = varint_rest(body, position, offset_delta)
 
     size = body[position]
     position += 1
     if size >= 0x80:
-        size, position = _varint_rest(body, position, size)
+        size, position = varint_rest(body, position, size)
     key = None
     if not size & 1:
         start = position
@@ -119,7 +119,7 @@ def _parse_record(body: bytes, position: int, header: BatchHeader) -> tuple[Reco
     size = body[position]
     position += 1
     if size >= 0x80:
-        size, position = _varint_rest(body, position, size)
+        size, position = varint_rest(body, position, size)
     value = None
     if not size & 1:
         start = position
@@ -128,13 +128,13 @@ def _parse_record(body: bytes, position: int, header: BatchHeader) -> tuple[Reco
     headers: Sequence[RecordHeader] = ()
     if position < record_end and body[position]:
         start = position
-        position = _headers_end(body, start, record_end)
+        position = headers_end(body, start, record_end)
         headers = PackedHeaders(body[start:position])
     else:
         position += 1
     if position != record_end:
         raise CorruptRecordsError(f"record's fields end at {position}, the record at {record_end}")
-    offset, timestamp_ms = _place(header, _zigzag(offset_delta), _zigzag(timestamp_delta))
+    offset, timestamp_ms = _place(header, zigzag(offset_delta), zigzag(timestamp_delta))
     return _new_tuple(Record, (offset, timestamp_ms, key, value, headers)), position
 
 
@@ -147,16 +147,16 @@ def _place(header: BatchHeader, offset_delta: int, timestamp_delta: int) -> tupl
     return header[_BASE_OFFSET] + offset_delta, wrap_i64(header[_BASE_TIMESTAMP] + timestamp_delta)
 
 
-def _headers_end(body: bytes, position: int, end: int) -> int:
+def headers_end(body: bytes, position: int, end: int) -> int:
     """Where the headers end whose number stands at `position`. Builds none of them: there may be millions."""
     count, position = _varint(body, position)
     if count & 1 or count >> 1 > end - position:
-        raise CorruptRecordsError(f"record claims {_zigzag(count)} headers")
+        raise CorruptRecordsError(f"record claims {zigzag(count)} headers")
     for _ in range(count >> 1):
         size = body[position]
         position += 1
         if size >= 0x80:
-            size, position = _varint_rest(body, position, size)
+            size, position = varint_rest(body, position, size)
         if size & 1:
             raise CorruptRecordsError("header without a key")
         position += size >> 1
@@ -165,7 +165,7 @@ def _headers_end(body: bytes, position: int, end: int) -> int:
         size = body[position]
         position += 1
         if size >= 0x80:
-            size, position = _varint_rest(body, position, size)
+            size, position = varint_rest(body, position, size)
         if not size & 1:
             position += size >> 1
         if position > end:
@@ -182,17 +182,18 @@ def _nullable_bytes(packed: bytes, position: int) -> tuple[bytes | None, int]:
     return packed[position:end], end
 
 
-def _zigzag(value: int) -> int:
+def zigzag(value: int) -> int:
+    """The signed value of an unsigned one."""
     return (value >> 1) ^ -(value & 1)
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
     """The unsigned value of a varint, and the position behind it."""
     first = body[position]
-    return (first, position + 1) if first < 0x80 else _varint_rest(body, position + 1, first)
+    return (first, position + 1) if first < 0x80 else varint_rest(body, position + 1, first)
 
 
-def _varint_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
+def varint_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
     """The unsigned value of a varint of more than one byte, whose first is `first`, and the position behind it."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
@@ -206,7 +207,8 @@ def _varint_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
     raise CorruptRecordsError("varint of more than 32 bits")
 
 
-def _varlong_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
+def varlong_rest(body: bytes, position: int, first: int) -> tuple[int, int]:
+    """As `varint_rest`, of up to 64 bits."""
     value = first & 0x7F
     for shift in range(7, 70, 7):
         byte = body[position]

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kavka.protocol.records.batch import Record, iter_records, read_header, verify_crc
+from kavka.protocol.records.columns import BATCH_LIMIT_BYTES, Batches, ParseLimits, find_batches, parsed
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.protocol.records.header import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD_BYTES, claimed_size_bytes
 from kavka.protocol.records.legacy import build_message_set
 from kavka.storage.cleaner.cleaned_segment import CleanedSegment
-from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, ParseLimits, find_batches, parsed
 from kavka.storage.cleaner.grouping import SegmentSizes, group_segments
 from kavka.storage.cleaner.jobs import CleanedGroup, CleanedLog, CleanJob
 from kavka.storage.cleaner.kept_records import KeepRules, fingerprints_of, follow_transactions
@@ -129,7 +129,7 @@ class LogRound:
             passed_over = aborted | batches.is_control
             chosen = np.flatnonzero((records.key_sizes >= 0) & (records.offsets >= start) & ~passed_over[records.batch])
             if len(chosen):
-                keys = self._hash.of_keys(records.body, records.key_starts[chosen], records.key_sizes[chosen])
+                keys = self._hash.of_keys(bytes(records.body), records.key_starts[chosen], records.key_sizes[chosen])
                 if self._map.put(keys, records.offsets[chosen]) < len(chosen):
                     return False
             last_offset = int(batches.last_offsets.max())

@@ -13,10 +13,10 @@ import numpy as np
 
 from kavka.protocol.records.batch import Record
 from kavka.protocol.records.builder import CONTROL_KEY
-from kavka.storage.cleaner.columns import Batches, Records
+from kavka.protocol.records.columns import Batches, Records
+from kavka.protocol.records.record_lengths import PADDING_BYTES, Flags, Integers
 from kavka.storage.cleaner.key_hash import Fingerprints, KeyHash
 from kavka.storage.cleaner.offset_map import OffsetMap
-from kavka.storage.cleaner.record_lengths import PADDING_BYTES, Flags, Integers
 from kavka.storage.cleaner.transactions import CleanedTransactions
 
 _NEVER: Final = (1 << 63) - 1
@@ -94,7 +94,7 @@ class KeepRules:
         self.keyless += int(np.count_nonzero(~keyed & ~keep & ~decided))
         asked = np.flatnonzero(~keep & ~decided & keyed & (records.has_value | tombstones_stay))
         if len(asked):
-            keys = self._hash.of_keys(records.body, records.key_starts[asked], records.key_sizes[asked])
+            keys = self._hash.of_keys(bytes(records.body), records.key_starts[asked], records.key_sizes[asked])
             keep[asked] = records.offsets[asked] >= self._map.find(keys)
         return keep
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kavka.storage.cleaner.record_lengths import Integers
+from kavka.protocol.records.record_lengths import Integers
 
 Fingerprints = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 """The two halves."""

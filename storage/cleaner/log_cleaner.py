@@ -282,8 +282,7 @@ class LogCleaner:
                 waits = failures is not None and failures.waits(self._config, now_s)
                 if waits or key in self._in_progress or self._uncleanable.get(key) is log:
                     continue
-            found = self._look(log)
-            if found is not None:
+            if (found := self._look(log)) is not None:
                 yield found
 
     def _forget_deleted(self) -> None:
@@ -295,10 +294,11 @@ class LogCleaner:
                 del self._uncleanable[key]
 
     def _look(self, log: PartitionLog) -> CleanableLog | None:
+        folder = log.folder  # of a log that moves meanwhile nobody can tell whose disk it was
         try:
             return look_at(log, self._now_ms())
         except (OSError, CorruptIndexError) as error:
-            if not isinstance(error, FileNotFoundError):
+            if not isinstance(error, FileNotFoundError) and log.folder == folder:
                 reason = log.disk_failed("reading failed", error) if isinstance(error, OSError) else error
                 _log.warning("a log can't be looked at for compaction partition=%s error=%s", log, reason)
             return None

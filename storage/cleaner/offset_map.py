@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from kavka.protocol.records.record_lengths import Integers
 from kavka.storage.cleaner.key_hash import Fingerprints
-from kavka.storage.cleaner.record_lengths import Integers
 
 SLOT_BYTES: Final = 24
 _EMPTY: Final = -1

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kavka.protocol.records.batch import build_batch, iter_records, read_header
+from kavka.protocol.records.columns import BATCH_LIMIT_BYTES, Batches, Records
 from kavka.protocol.records.compression import Codec, compress
 from kavka.protocol.records.crc import crc32c
 from kavka.protocol.records.header import (
@@ -27,9 +28,8 @@ from kavka.protocol.records.header import (
     MAX_TIMESTAMP_POSITION,
     NO_TIMESTAMP,
 )
-from kavka.storage.cleaner.columns import BATCH_LIMIT_BYTES, Batches, Records
+from kavka.protocol.records.record_lengths import Flags, Integers
 from kavka.storage.cleaner.kept_records import Kept
-from kavka.storage.cleaner.record_lengths import Flags, Integers
 
 
 class KeptBatch(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
@@ -95,7 +96,7 @@ def clean(found: CleanableLog, worker: Worker, config: BrokerConfig, now_ms: int
             else:
                 return _ended(found, job, reply)
     except OSError as failure:
-        raise log.disk_failed("compaction failed", failure) from failure
+        raise log.disk_failed("compaction failed", failure, Path(job.folder)) from failure
     finally:
         with log.lock:
             log.abort_cleaning = None
@@ -125,7 +126,8 @@ def _ended(found: CleanableLog, job: CleanJob, failure: CleaningFailed) -> Round
         return _GONE
     if failure.cause == DISK:
         error = OSError(failure.errno, failure.reason)
-        raise log.disk_failed("compaction failed", error) from error
+        # Of where the worker read and wrote: the log may have moved off a disk that breaks.
+        raise log.disk_failed("compaction failed", error, Path(job.folder)) from error
     if log.truncations != found.truncations:
         # What the worker read was cut while it read: that says nothing of the log as it is now.
         return Round(Outcome.PASSED, reason=failure.reason)

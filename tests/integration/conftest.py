@@ -14,8 +14,17 @@ from tests.support.kavka_process import KavkaProcess
 from tests.support.server import RunningServer
 
 TESTED = {"kavka": KavkaProcess, "kafka-4.3": KRaftKafka, "kafka-3.9": ZooKeeperKafka}
-PROMPT = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
-"""Kafka else looks every ten seconds for transactions that have timed out."""
+PROMPT = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "10000",
+}
+"""Kafka else looks every ten seconds for transactions that have timed out, lets members hear news every five, and
+takes them for dead after 45."""
+_SHARED = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
+"""One broker's share groups."""
 _numbers = count(1)
 
 
@@ -54,7 +63,7 @@ def kafka39(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperKafka
 def kafka43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KRaftKafka]:
     """Apache Kafka 4.3 in KRaft mode: the oracle for what newer clients see."""
     maven.classpath("kafka-4.3")
-    with KRaftKafka(tmp_path_factory.mktemp("kafka43"), PROMPT) as process:
+    with KRaftKafka(tmp_path_factory.mktemp("kafka43"), {**PROMPT, **_SHARED}) as process:
         yield process
 
 

@@ -33,10 +33,20 @@ def test_visits_are_read_back_complete_and_in_order(broker: RunningServer, topic
     if acks != 0:
         assert read_visits(broker.bootstrap, topic) == expected
         return
-    # With acks=0 nobody says what arrives, or when: kafka-python closes its connection on what it has not sent yet.
+    # With acks=0 nobody says what arrives, or when.
     wait_until(lambda: any(read_visits(broker.bootstrap, topic).values()), 60, "no visit arrived")
     for number, visits in read_visits(broker.bootstrap, topic).items():
         assert visits == expected[number][: len(visits)]
+
+
+def test_visits_to_a_site_are_together_if_asked_for(broker: RunningServer, topic: str) -> None:
+    sent = list(generate_visits(200, seed=15))
+    create_topic(broker.bootstrap, topic)
+    produce_visits(broker.bootstrap, sent, "all", topic, by="site")
+    found = read_visits(broker.bootstrap, topic)
+    for site in {visit.site for visit in sent}:
+        (together,) = [visits for visits in found.values() if site in {visit.site for visit in visits}]
+        assert [visit for visit in together if visit.site == site] == [visit for visit in sent if visit.site == site]
 
 
 def test_visits_are_too_young_for_retention() -> None:

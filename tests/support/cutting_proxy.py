@@ -32,6 +32,10 @@ class CuttingProxy:
         host, port = self._listener.getsockname()
         return f"{host}:{port}"
 
+    def lead_to(self, host: str, port: int) -> None:
+        """From now on who connects comes there."""
+        self._server = host, port
+
     def cut(self) -> None:
         """Close all connections there are."""
         with self._lock:

@@ -1,10 +1,11 @@
-"""The consumers of confluent-kafka, kafka-python and aiokafka, as `group_member` drives them.
+"""The consumers of confluent-kafka, kafka-python, aiokafka and Kavka, as `group_member` drives them.
 
 Settings come by Kafka's names; each class translates what its library calls otherwise. Imports are local, so that a
 member process loads its own library alone.
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
@@ -229,6 +230,67 @@ class Aiokafka:
         return {self._partition(*split_partition(name)): offset for name, offset in offsets.items()}
 
 
+class Kavka:
+    """Our own consumer."""
+
+    def __init__(self, settings: dict[str, str], topics: list[str], pattern: str | None, journal: Journal) -> None:
+        from kavka.client.consumer.consumer import Consumer
+        from kavka.client.consumer.group.port import RebalanceListener
+
+        class Listener(RebalanceListener):
+            def on_revoked(self, partitions: Iterable[Any]) -> None:
+                journal.revoked(_named(partitions))
+
+            def on_assigned(self, partitions: Iterable[Any]) -> None:
+                journal.assigned(_named(partitions))
+
+            def on_lost(self, partitions: Iterable[Any]) -> None:
+                journal.lost(_named(partitions))
+
+        self._consumer = Consumer(settings)
+        journal.generation_of = lambda: self.generation
+        self._consumer.subscribe(re.compile(pattern) if pattern else topics, Listener())
+
+    @property
+    def generation(self) -> int | None:
+        return self._consumer.group_metadata().generation_id
+
+    def poll(self, report: Report) -> dict[str, int]:
+        records = self._consumer.poll(POLL_S * 1000)
+        return report((f"{record.topic}-{record.partition}", record.offset) for record in records)
+
+    def commit(self, offsets: Offsets) -> None:
+        self._consumer.commit_sync(self._asked(offsets))
+
+    def commit_async(self, offsets: Offsets, done: Callable[[Exception | None], None]) -> None:
+        self._consumer.commit_async(self._asked(offsets), lambda _, error: done(error))
+
+    def pause(self) -> None:
+        self._consumer.pause(self._consumer.assignment())
+
+    def resume(self) -> None:
+        self._consumer.resume(self._consumer.assignment())
+
+    def seek(self, partition: str, offset: int) -> None:
+        self._consumer.seek(self._partition(partition), offset)
+
+    def unsubscribe(self) -> None:
+        self._consumer.unsubscribe()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _partition(self, name: str) -> Any:
+        from kavka.client.topic_partition import TopicPartition
+
+        return TopicPartition(*split_partition(name))
+
+    def _asked(self, offsets: Offsets) -> dict[Any, Any]:
+        from kavka.client.consumer.group.port import OffsetAndMetadata
+
+        return {self._partition(name): OffsetAndMetadata(offset) for name, offset in offsets.items()}
+
+
 def _named(partitions: Iterable[Any]) -> list[str]:
     return [f"{each.topic}-{each.partition}" for each in partitions]
 
@@ -259,4 +321,5 @@ LIBRARIES: dict[str, Callable[[dict[str, str], list[str], str | None, Journal], 
     "confluent": Confluent,
     "kafka-python": KafkaPython,
     "aiokafka": Aiokafka,
+    "kavka": Kavka,
 }

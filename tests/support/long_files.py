@@ -10,8 +10,11 @@ from typing import Final
 
 SECONDS: Final = {
     "tests/integration/cluster/test_chaos.py": 200,
+    "tests/integration/client/test_shared_groups.py": 170,
+    "tests/integration/client/test_groups.py": 140,
     "tests/integration/cluster/test_mixed_cluster.py": 70,
     "tests/integration/transactions/test_exactly_once.py": 60,
+    "tests/integration/client/cluster/test_faults.py": 60,
     "tests/integration/cluster/test_kafka_tools.py": 50,
     "tests/integration/cluster/test_moving_coordinators.py": 45,
     "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
@@ -20,6 +23,7 @@ SECONDS: Final = {
     "tests/integration/groups/test_members_come_and_go.py": 40,
     "tests/integration/robustness/test_kill_under_load.py": 35,
     "tests/integration/groups/test_broker_restarts.py": 35,
+    "tests/integration/client/cluster/test_leaders_and_controllers.py": 35,
     "tests/integration/cluster/test_unclean_elections.py": 30,
     "tests/integration/cluster/test_zookeeper_gone.py": 30,
     "tests/integration/cluster/test_zombie_leaders.py": 25,

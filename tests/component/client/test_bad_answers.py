@@ -1,17 +1,23 @@
 """What a broker may do wrong: it costs the connection, and no more."""
 
+import contextlib
+import socket
 import struct
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from kavka.client import (
+    AnswerTimeoutError,
     BadAnswerError,
     DisconnectedError,
 )
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.client_line import SETTINGS, Line
+from tests.support.client_line import SETTINGS, Clock, Line
 from tests.support.scripted_broker import Visitor, framed, versions_response
+
+FLOOD_BYTES = 16 * 1024 * 1024
 
 
 def wrong_correlation_id(visitor: Visitor) -> None:
@@ -115,3 +121,23 @@ def test_lying_versions_close_the_connection(negotiating: Line) -> None:
     negotiating.until(lambda: negotiating.client.counts.bad_answers == 1)
     assert visitor.closed_by_peer()
     assert negotiating.client.counts.connections == 0
+
+
+def test_an_answer_without_end_is_read_until_its_time_is_over(timed: Line, clock: Clock) -> None:
+    visitor = timed.connect()
+    timed.send()
+    visitor.asked()
+    visitor.socket.sendall(struct.pack(">i", SETTINGS.max_answer_bytes))
+    flood = threading.Thread(target=_pour, args=(visitor.socket,))
+    flood.start()
+    timed.until(lambda: timed.client.counts.received_bytes > FLOOD_BYTES // 2)
+    clock.now_ms += SETTINGS.request_timeout_ms + 1
+    assert isinstance(timed.one_answer(), AnswerTimeoutError)
+    flood.join()
+    assert visitor.closed_by_peer()
+
+
+def _pour(receiver: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        for _ in range(FLOOD_BYTES // 65_536):
+            receiver.sendall(bytes(65_536))

@@ -1,5 +1,6 @@
 """Names, addresses, versions, back-off: what comes before the first request."""
 
+import socket
 import threading
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from kavka.client import (
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.support.client_line import HEARTBEAT, TIMEOUT_S, Clock, Line
+from tests.support.processes import free_port
 from tests.support.scripted_broker import ScriptedBroker
 
 
@@ -120,6 +122,32 @@ def test_a_name_that_is_none_fails_like_a_refused_connection(line: Line) -> None
     odd = line.node._replace(id=8, host="x" * 70 + ".invalid")
     assert not line.client.ready(odd)
     line.until(lambda: line.client.failures(odd))
+
+
+@pytest.mark.parametrize("dead", [1, 3])
+def test_all_addresses_of_a_name_are_tried(line: Line, monkeypatch: pytest.MonkeyPatch, dead: int) -> None:
+    """Where nothing listens on the first, the next one is taken; what was looked up is not looked up again for it."""
+    look_up = socket.getaddrinfo
+    lookups: list[str] = []
+
+    def several(host: str, port: int, *arguments: Any, **options: Any) -> Any:
+        if host != "cluster.example":
+            return look_up(host, port, *arguments, **options)
+        if options.get("flags"):
+            raise socket.gaierror("no number")
+        lookups.append(host)
+        gone = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port()))
+        return [gone] * dead + look_up("127.0.0.1", port, *arguments, **options)
+
+    monkeypatch.setattr("socket.getaddrinfo", several)
+    named = line.node._replace(id=7, host="cluster.example")
+    line.until(lambda: line.client.ready(named))
+    assert line.client.counts.failed_connects == dead
+    assert lookups == ["cluster.example"]
+    line.broker.accept().socket.close()
+    line.until(lambda: line.client.counts.disconnects == 1)
+    line.until(lambda: line.client.ready(named))
+    assert len(lookups) == 2, "the name may mean others by now"
 
 
 def test_a_forgotten_node_leaves_nothing_behind(line: Line) -> None:

@@ -256,6 +256,12 @@ class KnownNodes:
     def due_in_ms(self, _now_ms: float) -> float:
         return self.wait_ms
 
+    def unreachable(self, _now_ms: float) -> bool:
+        return False
+
+    def request_update(self) -> None:
+        """They are due anyway."""
+
     def request(self) -> MetadataRequest:
         return MetadataRequest(topics=None)
 

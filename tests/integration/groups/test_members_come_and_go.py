@@ -112,5 +112,13 @@ def test_unwaited_commits_stand_after_a_clean_close(new_group: NewGroup, java: s
         group.wait_until_done(after)
         assert min(event["first"] for event in second.of("delivered")) == 100
 
-    modes = ["kafka-python.async", "aiokafka.async", f"{java}.async", "confluent.auto", "kafka-python.auto"]
+    modes = [
+        "kavka.async",
+        "kavka.auto",
+        "kafka-python.async",
+        "aiokafka.async",
+        f"{java}.async",
+        "confluent.auto",
+        "kafka-python.auto",
+    ]
     each_at_once([*modes, "aiokafka.auto"], story)

@@ -32,7 +32,7 @@ def test_who_processes_longer_than_the_poll_interval_is_out_and_cannot_commit(ne
         ends = _feed_until_delivered(group, slow)
         _check_replaced(group, slow, quick, ends)
 
-    each_at_once(["confluent", "kafka-python", java], story)
+    each_at_once(["confluent", "kafka-python", "kavka", java], story)
 
 
 def test_a_frozen_member_is_replaced_and_its_late_commit_refused(new_group: NewGroup, java: str) -> None:
@@ -50,7 +50,7 @@ def test_a_frozen_member_is_replaced_and_its_late_commit_refused(new_group: NewG
         frozen.thaw()
         _check_replaced(group, frozen, lively, ends)
 
-    each_at_once(["confluent", "kafka-python", "aiokafka", java], story)
+    each_at_once(["confluent", "kafka-python", "aiokafka", "kavka", java], story)
 
 
 def test_a_paused_member_stays_in_the_group_and_a_seek_delivers_again(new_group: NewGroup, java: str) -> None:
@@ -76,7 +76,7 @@ def test_a_paused_member_stays_in_the_group_and_a_seek_delivers_again(new_group:
         assert len(member.of("assigned")) == joined
         assert member.of("lost", "error") == []
 
-    each_at_once(["confluent", "kafka-python", "aiokafka", java], story)
+    each_at_once(["confluent", "kafka-python", "aiokafka", "kavka", java], story)
 
 
 def _feed_until_delivered(group: Group, member: Member) -> dict[str, int]:

@@ -29,7 +29,7 @@ def test_a_static_member_that_restarts_gets_its_own_back_and_nobody_rebalances(n
         group.assert_sound(ends)
 
     # Not kafka-python: its leader, back from a restart, takes the group for changed and asks for a rebalance.
-    each_at_once(["confluent", "aiokafka", java], story)
+    each_at_once(["confluent", "aiokafka", "kavka", java], story)
 
 
 def test_each_of_a_group_of_static_members_is_restarted_in_turn(broker: RunningServer, group: Group) -> None:
@@ -79,7 +79,7 @@ def test_the_second_member_of_a_name_fences_the_first(new_group: NewGroup, java:
         taken_ns = next(event["at_ns"] for event in second.of("assigned") if event["partitions"])
         assert [event for event in first.of("committed") if event["at_ns"] > taken_ns] == []
 
-    each_at_once(["confluent", java], story)
+    each_at_once(["confluent", "kavka", java], story)
 
 
 def _fenced(member: Member) -> bool:

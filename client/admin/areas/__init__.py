@@ -1,0 +1,1 @@
+"""The admin client's methods, by what they are about."""

@@ -1,0 +1,1 @@
+"""Operations: one function for each API that makes one."""

@@ -1,0 +1,1 @@
+"""What administrators name and are told: immutable, and of no thread."""

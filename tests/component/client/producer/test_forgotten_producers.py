@@ -1,0 +1,285 @@
+"""Brokers that delete a producer's records, and with them all they know of it: it goes on (KIP-360)."""
+
+import random
+
+import pytest
+
+from kavka.client.api_errors import AbortableError
+from kavka.client.producer.sequences import LAST_EPOCH, Identity
+from kavka.protocol.api import ApiKey
+from kavka.protocol.errors import ErrorCode
+from tests.component.client.producer.simulated_cluster import SimulatedCluster
+from tests.component.client.producer.simulated_producer import SimulatedProducer
+from tests.component.client.producer.test_simulated_faults import SMALL, run_at_random
+from tests.component.client.producer.test_troubled_transactions import Program
+
+
+def forgetful(seed: int) -> SimulatedCluster:
+    """One that takes no sequence but the first of who is not known."""
+    cluster = SimulatedCluster(random.Random(seed))
+    for log in cluster.logs.values():
+        log.refuses_unknown = True
+    return cluster
+
+
+def idempotent() -> SimulatedProducer:
+    """One whose first two records are in partition 0, each by itself."""
+    producer = SimulatedProducer(forgetful(1), accumulator=SMALL)
+    for _ in range(2):
+        producer.send(0)
+        producer.finish()
+    return producer
+
+
+def identity(producer: SimulatedProducer) -> Identity:
+    assert producer.ids is not None
+    return producer.ids.sequences.identity
+
+
+def errors(producer: SimulatedProducer) -> list[object]:
+    return [error for calls in producer.outcomes.values() for _, error in calls if error is not None]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_deletions_neither_double_nor_reorder(seed: int) -> None:
+    """Nothing is given up here: of that nobody could say whether it comes late."""
+    dice = random.Random(seed)
+    patient = SMALL._replace(delivery_timeout_ms=600_000)
+    producer = SimulatedProducer(forgetful(seed), accumulator=patient)
+
+    def delete() -> None:
+        if dice.random() < 0.02:
+            dice.choice(list(producer.cluster.logs.values())).delete_records()
+
+    run_at_random(producer, dice, also=delete)
+    producer.check_callbacks()
+    producer.check_logs()
+    producer.check_order()
+    # None of them was in vain for good.
+    producer.finish()
+    last = [producer.send(partition) for partition in producer.cluster.logs]
+    producer.finish()
+    assert [producer.outcomes[value][0][1] for value in last] == [None] * len(last)
+
+
+@pytest.mark.parametrize("are_deleted", [True, False], ids=["deleted", "lost"])
+def test_who_is_unknown_goes_on_under_the_next_epoch(are_deleted: bool) -> None:
+    """Records may be gone for their age, or with a broker's disk: without transactions it is all the same."""
+    producer = idempotent()
+    before = identity(producer)
+    log = producer.cluster.logs[0]
+    log.delete_records()
+    if not are_deleted:
+        log.start_offset = 0
+    values = [producer.send(0, 150) for _ in range(3)]
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values[2:] == values
+    assert identity(producer) == Identity(before.id, before.epoch + 1)
+    assert log.producers[before.id].epoch == before.epoch + 1
+
+
+def test_all_that_is_on_its_way_begins_anew_together() -> None:
+    """The first answer moves the epoch; those behind it say the same, and move nothing."""
+    producer = idempotent()
+    before = identity(producer)
+    log = producer.cluster.logs[0]
+    values = []
+    for _ in range(3):
+        values.append(producer.send(0))
+        producer.now_ms += 10
+        producer.work()
+    assert producer.cluster.connections[0].in_flight == 3
+    log.delete_records()
+    for _ in range(3):
+        producer.cluster.run_next(0)
+    producer.cluster.answer_next(0)
+    producer.work()
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values[2:] == values
+    assert identity(producer) == Identity(before.id, before.epoch + 1)
+
+
+def test_who_was_not_known_as_what_came_before_is_late_goes_after_it() -> None:
+    """The first records are on their way to a former leader; the next one does not know the producer yet."""
+    cluster = forgetful(1)
+    producer = SimulatedProducer(cluster, accumulator=SMALL)
+    producer.send(0)
+    producer.finish()
+    producer.accumulator.calm()
+    before = identity(producer)
+    log = cluster.logs[0]
+    values = [producer.send(0)]
+    producer.now_ms += 10
+    producer.work()
+    assert cluster.connections[0].in_flight == 1
+    log.delete_records()
+    cluster.leaders[0], cluster.epochs[0] = 1, 2
+    producer.update()
+    values.append(producer.send(0))
+    producer.now_ms += 10
+    producer.work()
+    assert cluster.connections[1].in_flight == 1
+    cluster.run_next(1)
+    cluster.answer_next(1)
+    producer.work()
+    assert identity(producer) == before, "it may be there at any moment"
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values[1:] == values
+    assert identity(producer) == Identity(before.id, before.epoch + 1)
+
+
+def test_an_answer_that_does_not_say_where_the_log_begins_is_asked_for_again() -> None:
+    producer = idempotent()
+    before = identity(producer)
+    log = producer.cluster.logs[0]
+    log.delete_records()
+    begins, log.start_offset = log.start_offset, -1
+    value = producer.send(0)
+    for _ in range(20):
+        producer.step()
+        producer.now_ms += 50
+    assert producer.outcomes[value] == []
+    assert identity(producer) == before
+    log.start_offset = begins
+    producer.finish()
+    assert errors(producer) == []
+    assert identity(producer).epoch == before.epoch + 1
+
+
+def test_after_the_last_epoch_comes_another_id() -> None:
+    producer = idempotent()
+    assert producer.ids is not None
+    before = identity(producer)
+    producer.ids.sequences.identified(Identity(before.id, LAST_EPOCH))
+    log = producer.cluster.logs[0]
+    producer.send(0)
+    producer.finish()
+    log.delete_records()
+    value = producer.send(0)
+    # Of a partition that nobody has touched.
+    other = producer.send(1)
+    producer.finish()
+    assert errors(producer) == []
+    assert (log.values[-1], producer.cluster.logs[1].values) == (value, [other])
+    assert identity(producer) == Identity(before.id + 1, 0)
+
+
+# Transactions --------------------------------------------------------------------------------------------------------
+
+
+def transactional(*, newest_init: int = 5) -> Program:
+    """A program in the first version of transactions, which has committed one record to partition 0."""
+    program = Program(is_v2=False)
+    oldest, _ = program.cluster.ranges[ApiKey.INIT_PRODUCER_ID]
+    program.cluster.ranges[ApiKey.INIT_PRODUCER_ID] = oldest, newest_init
+    for log in program.cluster.logs.values():
+        log.refuses_unknown = True
+    program.initialize()
+    commit(program)
+    return program
+
+
+def commit(program: Program, records: int = 1) -> list[bytes]:
+    """Send, each in a batch by itself, and commit."""
+    program.transactions.begin()
+    values = [program.producer.send(0, 150) for _ in range(records)]
+    result = program.transactions.commit()
+    program.go_on()
+    result.get()
+    return values
+
+
+def test_a_transaction_outlives_the_deletion_of_earlier_ones() -> None:
+    program = transactional()
+    epoch = program.coordinator.epoch
+    program.cluster.logs[0].delete_records()
+    values = commit(program, 3)
+    assert program.coordinator.committed[0][1:] == values
+    assert program.coordinator.epoch == epoch, "nobody asked for another one"
+    assert commit(program) == program.coordinator.committed[0][4:]
+
+
+def test_batches_that_were_sent_before_are_renumbered_once() -> None:
+    program = transactional()
+    producer, cluster = program.producer, program.cluster
+    program.transactions.begin()
+    values = []
+    for _ in range(3):
+        values.append(producer.send(0, 150))
+        # To the coordinator, to the partition's leader: not further.
+        for _ in range(10):
+            producer.work()
+            if len(cluster.connections[0].requests) and cluster.connections[0].requests[-1].api_key == ApiKey.PRODUCE:
+                break
+            cluster.run_next(0)
+            cluster.answer_next(0)
+        producer.now_ms += 10
+    assert [sent.api_key for sent in cluster.connections[0].requests] == [ApiKey.PRODUCE] * 3
+    cluster.logs[0].delete_records()
+    program.go_on()
+    result = program.transactions.commit()
+    program.go_on()
+    result.get()
+    assert program.coordinator.committed[0][1:] == values
+
+
+@pytest.mark.parametrize("newest_init", [5, 2], ids=["next-epoch", "same-epoch"])
+def test_a_transaction_whose_partition_has_lost_the_producer_is_aborted_and_the_next_goes_on(newest_init: int) -> None:
+    """Not by deletion: records that were acknowledged may be gone, and what was read with them. Older brokers give no
+    next epoch: there the partition begins at sequence 0 of the same one.
+    """
+    program = transactional(newest_init=newest_init)
+    epoch = program.coordinator.epoch
+    log = program.cluster.logs[0]
+    log.producers.clear()
+    program.transactions.begin()
+    lost = [program.producer.send(0, 150) for _ in range(3)]
+    result = program.transactions.commit()
+    program.go_on()
+    with pytest.raises(AbortableError) as caught:
+        result.get()
+    assert caught.value.code == ErrorCode.UNKNOWN_PRODUCER_ID
+    assert all(program.producer.outcomes[value][0][1] is not None for value in lost)
+    aborted = program.transactions.abort()
+    program.go_on()
+    aborted.get()
+    assert program.coordinator.epoch == epoch + (newest_init >= 3)
+    values = commit(program, 2)
+    assert program.coordinator.committed[0][1:] == values
+    assert not set(lost) & set(log.values)
+    program.producer.check_callbacks()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING])
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
+def test_a_coordinator_that_has_forgotten_the_producer_gives_it_another_epoch(code: ErrorCode, commits: bool) -> None:
+    """It answers so at the transaction's end: nothing is left to abort then."""
+    program = transactional()
+    transactions, cluster = program.transactions, program.cluster
+    honest = cluster.handlers[ApiKey.END_TXN]
+    epoch = program.coordinator.epoch
+
+    def forgets(node: int, request: object) -> object:
+        answer = honest(node, request)
+        answer.error_code = code  # type: ignore[attr-defined]  # of any answer to this API
+        return answer
+
+    transactions.begin()
+    program.producer.send(0)
+    program.go_on()
+    program.coordinator.take_over()
+    program.coordinator.epoch = epoch
+    cluster.handlers[ApiKey.END_TXN] = forgets  # type: ignore[assignment]  # what it gives is an answer
+    result = transactions.commit() if commits else transactions.abort()
+    program.go_on()
+    if commits:
+        with pytest.raises(AbortableError):
+            result.get()
+        result = transactions.abort()
+        program.go_on()
+    result.get()
+    cluster.handlers[ApiKey.END_TXN] = honest
+    assert commit(program) == program.coordinator.committed[0][1:]
