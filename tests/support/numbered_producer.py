@@ -2,15 +2,16 @@
 
 It sends `NAME:PARTITION:NUMBER`, numbered from 0 in each partition, with the partition as key, `RATE` messages a second
 in all, and retries for ever. For every acknowledged message it prints a line `PARTITION NUMBER OFFSET`; for every
-failed one `ERROR reason`. At SIGTERM it flushes, prints `END` and how many it sent, and ends.
+failed one, and for those that are still under way at the end, `ERROR reason`. At SIGTERM it flushes, prints `END` and
+how many it sent, and ends.
 """
 
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from tests.support.termination import Termination
 
 PARTITIONS = 6
 GIVE_UP_MS = 600_000
@@ -21,23 +22,23 @@ Report = Callable[[int, int, int], None]
 
 
 def main(library: str, bootstrap: str, topic: str, name: str, rate: int) -> None:
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    termination = Termination()
     send, poll, flush = {"confluent": _confluent, "kafka-python": _kafka_python}[library](bootstrap, topic)
     numbers = [0] * PARTITIONS
     sent = 0
     started_at = time.monotonic()
-    while not stopping.is_set():
+    while not termination.wait(TICK_S):
         due = int((time.monotonic() - started_at) * rate)
-        while sent < due and not stopping.is_set():
+        while sent < due and not termination.wait():
             partition = sent % PARTITIONS
             send(partition, numbers[partition], f"{name}:{partition}:{numbers[partition]}".encode())
             numbers[partition] += 1
             sent += 1
         poll()
         sys.stdout.flush()
-        stopping.wait(TICK_S)
-    flush()
+    undelivered = flush()
+    if undelivered:
+        print(f"ERROR {undelivered} messages undelivered {FLUSH_S} s after the last was sent")
     print(f"END {sent}", flush=True)
 
 

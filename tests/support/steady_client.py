@@ -8,17 +8,16 @@ one line of JSON: requests, failures, and the latencies' p50, p99 and maximum in
 import contextlib
 import json
 import select
-import signal
 import socket
 import struct
 import sys
-import threading
 import time
 from collections import deque
 
 from kavka.protocol.codec import decode
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.messages.produce import ProduceResponse
+from tests.support.termination import Termination
 from tests.support.wire import FETCH_VERSION, PRODUCE_VERSION, batch_of, fetch_request, frame, produce_request
 
 METADATA_VERSION = 5
@@ -27,8 +26,7 @@ LAST_ANSWERS_S = 60.0
 
 
 def main(host: str, port: int, topic: str, rate: int) -> None:
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    termination = Termination()
     batch = batch_of([b"good"], timestamp_ms=time.time_ns() // 1_000_000)
     requests = [
         frame(produce_request(topic, batch), PRODUCE_VERSION),
@@ -39,7 +37,7 @@ def main(host: str, port: int, topic: str, rate: int) -> None:
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setblocking(False)
     print("STARTED", flush=True)
-    print(json.dumps(_Run(client, requests, rate).until(stopping)), flush=True)
+    print(json.dumps(_Run(client, requests, rate).until(termination)), flush=True)
 
 
 class _Run:
@@ -55,10 +53,10 @@ class _Run:
         self._latencies_ms: list[float] = []
         self._failures = 0
 
-    def until(self, stopping: threading.Event) -> dict[str, float]:
+    def until(self, termination: Termination) -> dict[str, float]:
         started_at = time.monotonic()
         asked = 0
-        while not stopping.is_set():
+        while not termination.wait():
             due = int((time.monotonic() - started_at) * self._rate)
             while asked < due:
                 kind = asked % len(self._requests)
