@@ -69,10 +69,10 @@ def test_sticky_is_as_even_as_javas_with_no_more_moves(
 def test_sticky_with_racks_is_as_even_as_javas_and_as_near(
     java: JavaProgram, assignor: PartitionAssignor, has_same_topics: bool
 ) -> None:
-    """In sum: there are many ways, and of a hundred groups one may come out less even than Java's."""
+    """How near, and how much moves, in sum: there are many ways."""
     dice = Random(12)
     less_even = []
-    uneven, far, moved = [0, 0], [0, 0], [0, 0]
+    far, moved = [0, 0], [0, 0]
     for number in range(GROUPS):
         topics = a_cluster(dice, has_racks=True)
         members = a_group(dice, topics, has_racks=True, has_same_topics=has_same_topics)
@@ -86,12 +86,10 @@ def test_sticky_with_racks_is_as_even_as_javas_and_as_near(
         if here[0] > there[0]:
             less_even.append((number, here, there))
         for which, shares in enumerate(both):
-            uneven[which] += judged(changed, shares)[0]
             if here[0] == there[0]:
                 far[which] += distant(topics, changed, shares)
                 moved[which] += judged(changed, shares)[1]
-    assert len(less_even) <= (0 if has_same_topics else GROUPS // 100), less_even
-    assert uneven[0] <= uneven[1], uneven
+    assert less_even == []
     # Where both are as even: near enough to Java's, but that ours takes nothing from a cooperative member for its rack.
     stays = isinstance(assignor, CooperativeStickyAssignor) and not has_same_topics
     assert far[0] <= far[1] * (1.5 if stays else 1.02), far

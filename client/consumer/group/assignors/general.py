@@ -32,8 +32,26 @@ def share_among_different(
 
     `keeps_far`: also what has no replica in their racks.
 
-    Moves that do not make it more even in the end are taken back.
+    Moves that do not make it more even in the end are taken back. Where all have an owner already, the shares change
+    only to be more even, or as even and nearer: so rebalances of a group that stays the same come to rest.
     """
+    shares = _shares_of_different(topics, racks, owned, wanted, former, keeps_far=keeps_far)
+    if racks.of_member and _is_whole(topics, owned, wanted):
+        now, then = ((_unevenness(each), racks.mismatches(each)) for each in (owned, shares))
+        if then >= now:
+            return {member: list(partitions) for member, partitions in owned.items()}
+    return shares
+
+
+def _shares_of_different(
+    topics: TopicRacks,
+    racks: RackMatch,
+    owned: Mapping[str, Sequence[TopicPartition]],
+    wanted: Mapping[str, frozenset[str]],
+    former: Mapping[TopicPartition, Former],
+    *,
+    keeps_far: bool,
+) -> Shares:
     balancing = _Balancing(topics, racks, wanted, former)
     has_dropped = balancing.keep(owned, keeps_far=keeps_far)
     was_empty = not any(balancing.shares.values())
@@ -250,6 +268,15 @@ class _Balancing:
         else:
             del mine[partition]
         insort(self._by_load, (len(mine), rank, member))
+
+
+def _is_whole(
+    topics: TopicRacks, owned: Mapping[str, Sequence[TopicPartition]], wanted: Mapping[str, frozenset[str]]
+) -> bool:
+    """Whether each partition has an owner, who wants it."""
+    return sum(map(len, owned.values())) == sum(map(len, topics.values())) and all(
+        each.topic in wanted[member] for member, partitions in owned.items() for each in partitions
+    )
 
 
 def _unevenness(shares: Mapping[str, Iterable[TopicPartition]]) -> int:

@@ -49,6 +49,10 @@ class RackMatch:
         rack = self.of_member.get(member)
         return rack is not None and rack not in self.of_partition.get(partition, ())
 
+    def mismatches(self, shares: Mapping[str, Iterable[TopicPartition]]) -> int:
+        """How many partitions have no replica in the racks of whose they are."""
+        return sum(self.mismatch(member, each) for member, partitions in shares.items() for each in partitions)
+
     def hardest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """In the order of how many members match; those that are equal stay in their order."""
         return sorted(partitions, key=lambda each: self.consumers_of.get(each, 0)) if self.consumers_of else partitions
