@@ -92,6 +92,8 @@ class Transactions(TransactionCalls):
         self._added: set[TopicPartition] = set()
         self._has_started = False
         """Whether the coordinator knows of a transaction, or may."""
+        self._is_start_in_doubt = False
+        """Whether it is not known, as what would have begun it had no answer that says."""
         self._is_v2 = False
         self._bump_after_end = False
         self._is_hurrying = False
@@ -287,7 +289,7 @@ class Transactions(TransactionCalls):
     def _ended(self, end: TransactionRequest, known: Identity) -> None:
         """Nothing is open any more: who waits for it goes on, with the epoch after `known` if needed."""
         self._error = None
-        self._has_started = False
+        self._has_started = self._is_start_in_doubt = False
         for partitions in (self._seen, self._new, self._added):
             partitions.clear()
         if self._bump_after_end:
@@ -333,6 +335,9 @@ class Transactions(TransactionCalls):
             self._done(request, answer)
             return
         assert error is not None
+        if meaning is Meaning.LOST and isinstance(request, AddPartitions | AddOffsets) and not self._has_started:
+            # It may have reached the coordinator: then the transaction has to be ended, or the next epoch would fence.
+            self._has_started = self._is_start_in_doubt = True
         if meaning in (Meaning.RETRY, Meaning.LOST):
             if self._state in (State.FATAL_ERROR, State.ABORTABLE_ERROR):
                 request.result.done(self._error)
@@ -346,6 +351,10 @@ class Transactions(TransactionCalls):
             self._queue.put(request)
             return
         is_abort = isinstance(request, EndTransaction) and not request.commits
+        if is_abort and self._is_start_in_doubt and isinstance(error, InvalidTxnStateError):
+            # It had not begun.
+            self._ended(request, self.sequences.identity)
+            return
         if is_abort and meaning is Meaning.BUMP and self._queue.can_bump():
             self._forget_transaction(request)
             return
@@ -371,9 +380,9 @@ class Transactions(TransactionCalls):
                 self._state = State.READY
         elif isinstance(request, AddPartitions):
             self._added |= request.partitions
-            self._has_started = True
+            self._has_started, self._is_start_in_doubt = True, False
         elif isinstance(request, AddOffsets):
-            self._has_started = True
+            self._has_started, self._is_start_in_doubt = True, False
             self._queue.put(request.commit)
             return
         elif isinstance(request, EndTransaction):

@@ -125,6 +125,10 @@ class SimulatedCoordinator:
             code = ErrorCode.PRODUCER_FENCED
         if code:
             return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+        if self.is_ongoing and request.producer_id >= 0:
+            # As Kafka's: it takes that for another producer of the same id, and the next try meets the epoch after it.
+            self.take_over()
+            return InitProducerIdResponse(error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_epoch=-1)
         if self.is_ongoing:
             self._decide(commits=False)
         if not is_again:

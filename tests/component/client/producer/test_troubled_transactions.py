@@ -6,11 +6,14 @@ import threading
 import pytest
 
 from kavka.client.api_errors import AbortableError, KafkaError
+from kavka.client.consumer.group.port import ConsumerGroupMetadata, OffsetAndMetadata
 from kavka.client.producer.delivery import RecordMetadata
 from kavka.client.producer.transactions import Transactions
+from kavka.client.topic_partition import TopicPartition
+from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
 from tests.component.client.producer.simulated_cluster import SimulatedCluster
-from tests.component.client.producer.simulated_coordinator import SimulatedCoordinator
+from tests.component.client.producer.simulated_coordinator import GROUP, SimulatedCoordinator
 from tests.component.client.producer.simulated_producer import SimulatedProducer
 from tests.component.client.producer.test_simulated_faults import SMALL
 
@@ -105,6 +108,45 @@ def test_a_batch_that_expires_while_its_transaction_is_aborted_does_not_harm_the
     assert producer.outcomes[lost][0][1] is not None
     transactions.begin()
     kept = producer.send(0)
+    committed = transactions.commit()
+    program.go_on()
+    committed.get()
+    assert program.coordinator.committed[0] == [kept]
+
+
+@pytest.mark.parametrize("joins", ["partitions", "offsets"])
+@pytest.mark.parametrize("has_arrived", [True, False], ids=["arrived", "lost"])
+def test_an_abort_ends_what_may_have_begun(joins: str, has_arrived: bool) -> None:
+    """The request that begins it has no answer, and an error comes before it is sent again. Were the coordinator's left
+    open, the epoch after the abort would fence the producer.
+    """
+    program = Program(is_v2=False)
+    program.initialize()
+    transactions, cluster = program.transactions, program.cluster
+    epoch = program.coordinator.epoch
+    transactions.begin()
+    begins: int = ApiKey.ADD_PARTITIONS_TO_TXN
+    if joins == "partitions":
+        program.producer.send(0)
+    else:
+        begins = ApiKey.ADD_OFFSETS_TO_TXN
+        offsets = {TopicPartition("sources", 0): OffsetAndMetadata(3)}
+        transactions.send_offsets(offsets, ConsumerGroupMetadata(GROUP))
+    program.producer.work()
+    coordinator = cluster.connections[program.coordinator.node]
+    assert [sent.api_key for sent in coordinator.requests] == [begins]
+    if has_arrived:
+        cluster.run_next(program.coordinator.node)
+    assert program.coordinator.is_ongoing == has_arrived
+    transactions.batch_failed(AbortableError("a record was refused"))
+    cluster.cut(program.coordinator.node)
+    aborted = transactions.abort()
+    program.go_on()
+    aborted.get()
+    assert not program.coordinator.is_ongoing
+    assert program.coordinator.epoch == epoch + 1
+    transactions.begin()
+    kept = program.producer.send(0)
     committed = transactions.commit()
     program.go_on()
     committed.get()
