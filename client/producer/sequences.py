@@ -65,6 +65,10 @@ class PartitionSequences:
         """Whether it follows the last acknowledged one."""
         return (self.last_acked_sequence + 1) & _SEQUENCES == sequence
 
+    def is_behind(self, sequence: int) -> bool:
+        """Whether something after it was acknowledged: then nothing before it can be missing."""
+        return self.last_acked_sequence != NO_SEQUENCE and _is_later(self.last_acked_sequence, sequence)
+
     def restart(self, identity: Identity) -> None:
         """Begin at 0 again, and give what is on its way sequences from there."""
         self.identity = identity
@@ -193,9 +197,10 @@ class Sequences:
     def can_retry(self, batch: ProducerBatch, *, is_out_of_order: bool, log_start_offset: int) -> bool:
         """Whether a batch that was refused for its sequence, or as of an unknown producer, is to be tried again.
 
-        Out of order, and not the next one: what is before it comes first. Out of order though it is the next, or
-        unknown: records of this producer were lost or deleted. Without a transaction the epoch goes up and the
-        sequence begins anew; in one only deleted records are no reason to abort.
+        Out of order, and not the next one: what is before it comes first. Out of order though it is the next, or one
+        without an answer from before what was acknowledged last, or unknown: records of this producer were lost or
+        deleted. Without a transaction the epoch goes up and the sequence begins anew; in one only deleted records are
+        no reason to abort.
         """
         partition = batch.topic_partition
         sequences = self.of(partition)
@@ -204,7 +209,9 @@ class Sequences:
             expected = self._unresolved.get(partition)
             # In a transaction the answer may be of before it was reset; without one another epoch does no harm then.
             is_excused = batch.was_reset and (self._is_transactional or not is_first)
-            if expected is None and (is_excused or not sequences.is_next(batch.base_sequence)):
+            is_behind = is_first and not self._is_transactional and sequences.is_behind(batch.base_sequence)
+            is_early = not is_behind and not sequences.is_next(batch.base_sequence)
+            if expected is None and (is_excused or is_early):
                 return True
             if self._is_transactional:
                 return False

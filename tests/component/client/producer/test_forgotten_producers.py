@@ -8,7 +8,7 @@ from kavka.client.api_errors import AbortableError
 from kavka.client.producer.sequences import LAST_EPOCH, Identity
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
-from tests.component.client.producer.simulated_cluster import SimulatedCluster
+from tests.component.client.producer.simulated_cluster import ProducerState, SimulatedCluster
 from tests.component.client.producer.simulated_producer import SimulatedProducer
 from tests.component.client.producer.test_simulated_faults import SMALL, run_at_random
 from tests.component.client.producer.test_troubled_transactions import Program
@@ -128,6 +128,33 @@ def test_who_was_not_known_as_what_came_before_is_late_goes_after_it() -> None:
     producer.finish()
     assert errors(producer) == []
     assert log.values[1:] == values
+    assert identity(producer) == Identity(before.id, before.epoch + 1)
+
+
+def test_a_late_request_of_an_earlier_epoch_makes_nobody_wait_for_what_came_before() -> None:
+    """Records after it are acknowledged, then all are deleted; what the partition knows of the producer after that is
+    of a request that was late. The one without an answer is out of order there for good.
+    """
+    producer = idempotent()
+    before = identity(producer)
+    log = producer.cluster.logs[0]
+    producer.accumulator.calm()
+    codes = [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+    producer.cluster.refuse_after = lambda _: codes.pop() if codes else ErrorCode.NONE
+    values = []
+    for _ in range(2):
+        values.append(producer.send(0))
+        producer.now_ms += 10
+        producer.work()
+    assert producer.cluster.connections[0].in_flight == 2
+    for _ in range(2):
+        producer.cluster.run_next(0)
+        producer.cluster.answer_next(0)
+    log.delete_records()
+    log.producers[before.id] = ProducerState(before.epoch - 1)
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values[2:] == [*values, values[0]]
     assert identity(producer) == Identity(before.id, before.epoch + 1)
 
 
