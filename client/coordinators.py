@@ -59,17 +59,12 @@ class Coordinators:
         metadata: Metadata,
         backoff: ExponentialBackoff,
         *,
-        lane: str = "",
         on_found: Callable[[CoordinatorKind, str], None] | None = None,
     ) -> None:
-        """`lane` names a connection of the coordinators' own, so that what waits long elsewhere holds up nothing here.
-
-        `on_found` is called, from a callback, when a key's coordinator or its failure is known.
-        """
+        """`on_found` is called, from a callback, when a key's coordinator or its failure is known."""
         self._network: Final = network
         self._metadata: Final = metadata
         self._backoff: Final = backoff
-        self._lane: Final = lane
         self._on_found: Final = on_found
         self._found: Final[dict[_Key, _Found]] = {}
         self._failed: Final[dict[_Key, KafkaError]] = {}
@@ -169,7 +164,7 @@ class Coordinators:
                 self._fail(key, error_of(row.error_code, row.error_message or None))
             elif key in self._out:
                 del self._out[key]
-                node = Node(row.node_id, row.host, row.port, lane=self._lane)
+                node = Node(row.node_id, row.host, row.port)
                 self._found[key] = _Found(node, self._metadata.cluster.version)
                 log.debug("coordinator found kind=%s key='%s' node='%s'", key[0].name, key[1], node)
                 self._tell(key)

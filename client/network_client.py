@@ -5,7 +5,7 @@
             client.send(node, request, on_answer)
         client.poll(timeout_ms)
 
-Nothing here waits but `poll`. It does all input and output, closes what is late or lies, and calls back.
+Nothing waits but `poll`, and `close` for lookups. `poll` does all input and output, closes what lies, and calls back.
 """
 
 import logging
@@ -206,6 +206,7 @@ class NetworkClient:
         for link in self._links.values():
             self._drop(link, "the client was closed")
         self._links.clear()
+        self._resolver.close()
         self._selector.close()
         self._waker.close()
         self._call_back()
@@ -220,8 +221,7 @@ class NetworkClient:
         self._waker.let_go()
 
     def _wait(self, timeout_ms: float) -> None:
-        wait_s = max(min(timeout_ms, LONGEST_WAIT_MS), 0.0) / 1000
-        for key, events in self._selector.select(wait_s):
+        for key, events in self._selector.select(max(min(timeout_ms, LONGEST_WAIT_MS), 0.0) / 1000):
             link: Link | None = key.data
             if link is None:
                 self._waker.rest()

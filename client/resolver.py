@@ -4,11 +4,18 @@ A resolver that does not answer takes tens of seconds to say so: a thread that s
 so long because one of them has a name that cannot be looked up.
 """
 
+import logging
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+
+CLOSING_S: Final = 0.5
+"""How long a client's end waits for the system's resolver, which mostly answers much sooner."""
+
+log = logging.getLogger(__name__)
 
 
 class Address(NamedTuple):
@@ -38,28 +45,33 @@ def numeric_addresses(host: str, port: int) -> list[Address]:
 class Resolver:
     """Looks names up, each on a thread of its own that ends with it; one that is being looked up is not begun again.
 
-    Threads: `look_up` and `finished` by the client's owner, whose `_going_on` is; `_found` is filled by the lookups'
-    threads (a deque's append is atomic). A lookup cannot be broken off: one that is still going on when the client is
-    closed ends by itself, as a daemon, when the system's resolver gives up, and its result is dropped.
+    Threads: all by the client's owner, whose `_going_on` and `_threads` are; `_found` is filled by the lookups' threads
+    (a deque's append is atomic). A lookup cannot be broken off: one that outlasts the wait of `close` ends by itself,
+    as a daemon, when the system's resolver gives up, and its result is dropped.
     """
 
-    __slots__ = ("_found", "_going_on", "_on_found")
+    __slots__ = ("_found", "_going_on", "_on_found", "_threads")
 
     def __init__(self, on_found: Callable[[], None]) -> None:
         """`on_found` is called on a lookup's thread when there is something for `finished`."""
         self._on_found: Final = on_found
         self._found: Final[deque[Lookup]] = deque()
         self._going_on: Final[set[tuple[str, int]]] = set()
+        self._threads: list[threading.Thread] = []
+        """Those that may not have ended."""
 
     def look_up(self, host: str, port: int) -> None:
         """Begin, unless it has begun; the result comes by `finished`."""
         if (host, port) in self._going_on:
             return
         self._going_on.add((host, port))
+        thread = threading.Thread(target=self._run, args=(host, port), name=f"lookup-{host}", daemon=True)
         try:
-            threading.Thread(target=self._run, args=(host, port), name=f"lookup-{host}", daemon=True).start()
+            thread.start()
         except RuntimeError as failure:
             self._end(Lookup(host, port, [], OSError(str(failure))))
+            return
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
 
     def finished(self) -> list[Lookup]:
         """The lookups that have ended since the last call."""
@@ -69,6 +81,14 @@ class Resolver:
         ended = [found.popleft() for _ in range(len(found))]
         self._going_on.difference_update((each.host, each.port) for each in ended)
         return ended
+
+    def close(self) -> None:
+        """Wait for the lookups that are going on, for CLOSING_S at most; nothing is asked of this after."""
+        deadline = time.monotonic() + CLOSING_S
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+            if thread.is_alive():
+                log.info("a lookup goes on that nobody waits for any more thread='%s'", thread.name)
 
     def _run(self, host: str, port: int) -> None:
         try:

@@ -7,17 +7,23 @@ from typing import Any, Final
 
 import uvloop
 
-_LOOK_S: Final = 0.1
-
 
 class LoopThread:
-    """A uvloop loop on a thread of its own. Threads: `call` and `start` may be called by any, `_begin` runs on it."""
+    """A uvloop loop on a thread of its own.
+
+    Threads: `call` and `start` may be called by any, `_begin` runs on it. `_waiting_lock` guards `_waiting` and
+    `_has_ended`.
+    """
 
     def __init__(self, name: str, on_death: Callable[[BaseException], None]) -> None:
         """`on_death` is told, on the thread, what ended it that should not have."""
         self._on_death: Final = on_death
         self._loop = uvloop.new_event_loop()
         self._fatal: BaseException | None = None
+        self._waiting_lock: Final = threading.Lock()
+        self._waiting: Final[set[threading.Event]] = set()
+        """Who waits for what they called, or for the thread's end."""
+        self._has_ended = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -50,10 +56,14 @@ class LoopThread:
             finally:
                 done.set()
 
-        self.call(run)
-        while not done.wait(_LOOK_S):
-            if not self._thread.is_alive():
+        with self._waiting_lock:
+            if self._has_ended or not self._thread.is_alive():
                 return
+            self._waiting.add(done)
+        self.call(run)
+        done.wait()
+        with self._waiting_lock:
+            self._waiting.discard(done)
 
     def _begin(self) -> None:
         """What the thread does before its loop runs."""
@@ -69,6 +79,11 @@ class LoopThread:
         except BaseException as failure:
             self._on_death(failure)
             raise
+        finally:
+            with self._waiting_lock:
+                self._has_ended = True
+                for done in self._waiting:
+                    done.set()
 
     def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The loop hands on what a callback raised and would go on: not with what is meant to end a thread."""

@@ -309,5 +309,5 @@ def _group_of(core: ConsumerCore, host: Host) -> GroupPort | None:
     from kavka.client.consumer.group.group_settings import group_settings
 
     network, metadata, _ = core.opened
-    coordinators = Coordinators(network, metadata, retry_backoff(settings), lane="coordinator")
+    coordinators = Coordinators(network, metadata, retry_backoff(settings))
     return Group(group_settings(settings), network, metadata, coordinators, core.member_metrics, host)

@@ -52,7 +52,7 @@ class Group:
         metrics: GroupMetrics,
         host: GroupHost,
     ) -> None:
-        """`coordinators` need a lane that is not the group's: it is asked for by `work`."""
+        """`coordinators` are the group's own: `work` lets them look."""
         self._settings: Final = settings
         self._metadata: Final = metadata
         self._host: Final = host

@@ -115,6 +115,38 @@ def test_a_name_is_looked_up_without_making_the_owner_wait(line: Line, monkeypat
     line.until(lambda: line.client.ready(named))
 
 
+def test_a_close_waits_for_names_that_are_being_looked_up(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not for a resolver that hangs: that cannot be broken off."""
+    begun, closes, hangs = threading.Event(), threading.Event(), threading.Event()
+
+    def slowly(host: str, *_: Any, **options: Any) -> Any:
+        if not options.get("flags"):
+            if host == "hangs.example":
+                hangs.wait(TIMEOUT_S)
+            begun.set()
+            closes.wait(TIMEOUT_S)
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr("socket.getaddrinfo", slowly)
+    join = threading.Thread.join
+
+    def joined(thread: threading.Thread, timeout: float | None = None) -> None:
+        closes.set()
+        # A busy machine may not run the thread at once.
+        join(thread, TIMEOUT_S if thread.name == "lookup-slow.example" else timeout)
+
+    others = set(threading.enumerate())
+    for number, host in enumerate(("slow.example", "hangs.example")):
+        line.client.ready(line.node._replace(id=7 + number, host=host))
+    assert begun.wait(TIMEOUT_S)
+    slow, hanging = sorted(set(threading.enumerate()) - others, key=lambda thread: thread.name, reverse=True)
+    monkeypatch.setattr("threading.Thread.join", joined)
+    line.client.close()
+    assert (slow.is_alive(), hanging.is_alive()) == (False, True)
+    hangs.set()
+    join(hanging, TIMEOUT_S)
+
+
 def test_a_name_that_is_none_fails_like_a_refused_connection(line: Line) -> None:
     unknown = line.node._replace(host="no-such-host.invalid")
     assert not line.client.ready(unknown)

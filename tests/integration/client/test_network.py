@@ -25,7 +25,7 @@ class Alone:
     """A machine with coordinators only."""
 
     def __init__(self, opened: Opened, backoff: Any) -> None:
-        self.coordinators = Coordinators(opened.network, opened.metadata, backoff, lane="coordinator")
+        self.coordinators = Coordinators(opened.network, opened.metadata, backoff)
 
     def work(self, now_ms: float) -> float:
         return self.coordinators.work(now_ms)
@@ -129,7 +129,7 @@ def test_coordinators_are_found_and_an_empty_group_is_refused(client: Client, to
     transaction = client.coordinator(CoordinatorKind.TRANSACTION, f"transaction-{topic}")
     assert isinstance(group, Node)
     assert isinstance(transaction, Node)
-    assert (group.id, group.lane) == (transaction.id, "coordinator")
+    assert group == transaction
 
 
 def test_requests_are_measured(client: Client, topic: str) -> None:

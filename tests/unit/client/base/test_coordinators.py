@@ -16,7 +16,7 @@ from tests.support.fake_network import FakeNetwork
 
 GROUP, TRANSACTION = CoordinatorKind.GROUP, CoordinatorKind.TRANSACTION
 INFINITY = float("inf")
-FOUND = Node(7, "seven", 9, lane="coordinator")
+FOUND = Node(7, "seven", 9)
 
 
 class Stage:
@@ -29,7 +29,6 @@ class Stage:
             self.network,
             self.metadata,
             ExponentialBackoff(100, 1_000, lambda: 0.5),
-            lane="coordinator",
             on_found=lambda kind, key: self.told.append((kind, key)),
         )
 
