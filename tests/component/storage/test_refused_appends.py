@@ -144,3 +144,21 @@ def test_batches_under_way_behind_one_that_a_full_disk_refused_wait_for_it(
     assert again == [(end + 2 * number, end + 2 * number + 1) for number in range(3)]
     # No gap is the disk's any more.
     assert outcome(log, sequenced(first + 60)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_batch_behind_several_refused_ones_waits_although_the_first_came_in_over_another_connection(
+    tmp_path: Path,
+) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
+    files.fail("pwrite", ".log", errno.ENOSPC)
+    assert outcome(log, sequenced(0)) == ErrorCode.KAFKA_STORAGE_ERROR
+    files.heal()
+    assert outcome(log, sequenced(2)) == ErrorCode.KAFKA_STORAGE_ERROR
+    # From a connection that its producer has given up, and then sent all of them again.
+    assert outcome(log, sequenced(0)) == (0, 1)
+
+    assert outcome(log, sequenced(4)) == ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert [outcome(log, sequenced(2 * number)) for number in range(3)] == [(0, 1), (2, 3), (4, 5)]
+    assert outcome(log, sequenced(60)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
