@@ -346,7 +346,12 @@ def _warn(old: Cluster, topics: Iterable[Any]) -> None:
     for each in topics:
         before = old.topics.get(each.name)
         is_news = before is None or before.error_code != each.error_code
-        if each.error_code and is_news and each.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
+        if not is_news or each.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
+            continue
+        if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # What a producer's first record brings into being is not there at the first answer either.
+            log.warning("not there, or not there yet; asked for again topic='%s'", each.name)
+        else:
             log.warning("no metadata of topic='%s' error=%r", each.name, str(error_of(each.error_code)))
 
 

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 import threading
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +18,8 @@ from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.client_line import SETTINGS, Clock, Line
 from tests.support.scripted_broker import Visitor, framed, versions_response
 
-FLOOD_BYTES = 16 * 1024 * 1024
+MIB = 1024 * 1024
+FLOOD_BYTES = 16 * MIB
 
 
 def wrong_correlation_id(visitor: Visitor) -> None:
@@ -93,6 +95,23 @@ def test_a_lying_size_within_the_limit_costs_only_what_has_come(line: Line) -> N
     buffer = link.connection.reader.buffer
     assert buffer is not None
     assert len(buffer) <= 64 * 1024
+
+
+def test_a_frame_that_claims_100_mib_costs_what_has_come_and_its_connection(timed: Line, clock: Clock) -> None:
+    """Just what an answer may be: nobody can say that it lies, until it is late."""
+    visitor = timed.connect()
+    timed.send()
+    visitor.asked()
+    tracemalloc.start()
+    try:
+        visitor.socket.sendall(struct.pack(">i", 100 * MIB) + bytes(1_000))
+        timed.until(lambda: timed.client.counts.received_bytes == 1_004)
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    clock.now_ms += SETTINGS.request_timeout_ms + 1
+    assert isinstance(timed.one_answer(), AnswerTimeoutError)
+    assert visitor.closed_by_peer()
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "cut"])

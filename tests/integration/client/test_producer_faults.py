@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from tests.support.client_brokers import KAVKA, NEWER
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.processes import let_pass, wait_until
 from tests.support.server import RunningServer
+from tests.support.time_limits import within
 
 PARTITIONS = 2
 
@@ -112,9 +112,8 @@ def test_what_expires_fails_in_its_time_and_the_rest_goes_on(broker: RunningServ
         producer.flush()
         with frozen(broker):
             numbered.send(200)
-            began = time.monotonic()
-            producer.flush()
-            assert time.monotonic() - began < 20
+            with within(2_000):
+                producer.flush()
         assert {type(error) for error in numbered.errors.values()} == {KafkaTimeoutError}
         for _ in range(5):
             numbered.send(100)
@@ -153,9 +152,8 @@ def test_exhausted_memory_fails_in_its_time(broker: RunningServer, topic: str) -
         producer.send(topic, b"first").result(TIMEOUT_S)
         with frozen(broker):
             futures = [producer.send(topic, b"x" * 10_000) for _ in range(3)]
-            began = time.monotonic()
-            refused = producer.send(topic, b"x" * 10_000)
-            assert 0.4 < time.monotonic() - began < 20
+            with within(500, least_ms=400):
+                refused = producer.send(topic, b"x" * 10_000)
             assert isinstance(refused.exception(0), BufferExhaustedError)
         assert all(future.result(TIMEOUT_S).offset >= 0 for future in futures[:2])
 
@@ -191,9 +189,8 @@ def test_close_is_over_in_time_and_says_what_it_left(broker: RunningServer, topi
     producer.send(topic, b"first").result(TIMEOUT_S)
     with frozen(broker):
         future = producer.send(topic, b"left")
-        began = time.monotonic()
-        producer.close(500)
-        assert time.monotonic() - began < 10
+        with within(500):
+            producer.close(500)
     assert isinstance(future.exception(0), ClientClosedError)
     with pytest.raises(ClientClosedError):
         producer.send(topic, b"")
@@ -270,9 +267,8 @@ def test_what_is_sent_to_a_topic_that_was_deleted_expires(own_broker: Any, topic
         producer.send(topic, b"").result(TIMEOUT_S)
         admin.delete_topics([topic])
         wait_until(lambda: topic not in admin.list_topics(), TIMEOUT_S, "it is not gone")
-        began = time.monotonic()
-        assert isinstance(producer.send(topic, b"").exception(TIMEOUT_S), KafkaTimeoutError)
-        assert time.monotonic() - began < 30
+        with within(3_000):
+            assert isinstance(producer.send(topic, b"").exception(TIMEOUT_S), KafkaTimeoutError)
 
 
 def test_calls_for_transactions_time_out_and_may_be_repeated(broker: RunningServer, topic: str) -> None:

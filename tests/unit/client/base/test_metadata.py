@@ -163,6 +163,18 @@ def test_an_unknown_topic_is_asked_for_again_and_ever_later_while_nothing_change
     assert stage.due() > 100_000
 
 
+def test_a_topic_that_may_only_be_new_is_warned_of_as_that_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    stage.metadata.want(["new", "secret"])
+    rows = topic("new", code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), topic("secret", code=29)
+    for _ in range(3):
+        stage.round(*rows)
+    assert [each.getMessage().partition(" error=")[0] for each in caplog.records if each.levelname == "WARNING"] == [
+        "not there, or not there yet; asked for again topic='new'",
+        "no metadata of topic='secret'",
+    ]
+
+
 def test_an_error_that_stays_is_not_asked_about_again() -> None:
     stage = Stage()
     stage.metadata.want(["t"])
