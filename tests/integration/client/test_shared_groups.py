@@ -33,6 +33,34 @@ def test_we_share_groups_with_java(broker: RunningServer, group: Group, way: dic
     _share(broker, group, way, ["kafka-4.3", "kavka", "kavka"])
 
 
+@pytest.mark.parametrize(
+    ("broker", "library", "way"),
+    [
+        pytest.param(*KAVKA.values, "kafka-python", RANGE, id="kavka-kafka-python-range"),
+        pytest.param(*KAVKA.values, "confluent", NEW, id="kavka-confluent-consumer"),
+    ],
+    indirect=["broker"],
+)
+def test_a_group_is_rolled_from_another_library_to_ours_and_back(
+    broker: RunningServer, group: Group, library: str, way: dict[str, str]
+) -> None:
+    """One member after the other is replaced, while records flow: both kinds are in the group in between."""
+    group.create_topic(PARTITIONS)
+    with Feeder(broker, group.topic, PARTITIONS) as feeder:
+        members = [group.join(library, way) for _ in range(2)]
+        group.wait_until_shared(members, PARTITIONS)
+        for successor in ("kavka", library):
+            for index in range(len(members)):
+                members[index].close()
+                members[index] = group.join(successor, way)
+                group.wait_until_shared(members, PARTITIONS)
+        ends = feeder.stop()
+    group.wait_until_done(ends)
+    for member in members:
+        member.close()
+    group.assert_sound(ends)
+
+
 def _share(broker: RunningServer, group: Group, way: dict[str, str], libraries: list[str]) -> None:
     """They come one after the other, the first one leaves, and one of ours is killed or leaves too."""
     group.create_topic(PARTITIONS)
