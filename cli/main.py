@@ -1,110 +1,104 @@
-"""`kavka`: one file in `cli/verbs/` is one command.
+"""`kavka`: runs the one command that is named, and imports no other (`kavka.cli.tree`).
 
-A verb's module has
-
-    HELP                  one line for `kavka --help`
-    add_arguments(parser)
-    run(args) -> int      the exit code
-
-and the command is its file's name, words parted by underscores: `storage_dump.py` is `kavka storage dump`. Verbs import
-what they need inside `run`: `kavka broker` must not pay for the other commands.
+A verb imports what it needs inside `run`: `kavka broker` must not pay for the other commands.
 """
 
-import argparse
-import importlib
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Final
 
 from kavka import __version__
-from kavka.cli.output import READER_LEFT, OutputError, complain, emit, flush, give_up_output
+from kavka.cli.failing import expected_errors, reported
+from kavka.cli.output import READER_LEFT, OutputError, complain, flush, give_up_output
+from kavka.cli.parsing import Parser
+from kavka.cli.tree import Command, commands, help_of, verb_of
 
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
-
-class Verb(Protocol):
-    """What each module in `cli/verbs/` offers."""
-
-    HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, args: argparse.Namespace) -> int: ...
+DESCRIPTION: Final = "A broker that speaks Kafka's protocol, and all that its operators need."
 
 
 def main(argv: Sequence[str] | None = None, *, on_ready: Callable[[], object] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 141 nobody reads.
+    """Run one command and return its exit code, as cli/README.md lists them.
 
     `on_ready` is called just before the command does anything. Raises KeyboardInterrupt.
     """
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        args = _parsed(argv)
+        return _run(arguments, on_ready)
     except OutputError as error:
-        return _without_output(error)
+        give_up_output()
+        # Whose reader left (`kavka storage dump ... | head`) has nobody to tell.
+        return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
+    except SystemExit as done:
+        # Of argparse: after `--help`, or after it said what is wrong.
+        return done.code if isinstance(done.code, int) else 0
+
+
+def _run(arguments: list[str], on_ready: Callable[[], object] | None) -> int:
+    """Raises OutputError, SystemExit."""
+    command = named(arguments, commands())
+    if command is None:
+        parser, rest = overview(arguments)
+        try:
+            parser.parse_args(rest)
+        finally:
+            flush()  # `--help` and `--version` have printed
+        raise AssertionError(f"{arguments} names a command after all")
+    verb = verb_of(command)
+    prog = " ".join(("kavka", *command.words))
+    parser = Parser(prog, verb.HELP, verb.EXAMPLE)
+    verb.add_arguments(parser)
+    try:
+        args = parser.parse_args(arguments[len(command.words) :])
+    finally:
+        flush()
     if not sys.platform.startswith("linux"):
         # What the commands import needs Linux's system calls, so this comes first.
         return complain("kavka", f"Linux is required, and this is {sys.platform}; a Linux container or VM will do")
+    if on_ready is not None:
+        on_ready()
     try:
-        if on_ready is not None:
-            on_ready()
-        code = cast(Verb, args.verb).run(args)
-        flush()
-    except OutputError as error:
-        return _without_output(error)
+        code = verb.run(args)
+    except OutputError:
+        raise
+    except expected_errors() as error:
+        code = reported(prog, error)
+    flush()
     return code
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    try:
-        return build_parser().parse_args(argv)
-    except SystemExit as done:
-        if not done.code:
-            flush()  # `--help` and `--version` have printed
-        raise
+def named(arguments: Sequence[str], tree: Sequence[Command]) -> Command | None:
+    """The command that the arguments begin with."""
+    for command in tree:
+        if tuple(arguments[: len(command.words)]) == command.words:
+            return command
+    return None
 
 
-def _without_output(error: OutputError) -> int:
-    give_up_output()
-    # Whose reader left (`kavka storage dump ... | head`) has nobody to tell.
-    return error.exit_code if error.exit_code == READER_LEFT else complain("kavka", error)
+def overview(arguments: list[str]) -> tuple[Parser, list[str]]:
+    """For arguments that name no command: a parser that helps and complains, and what it is to be given."""
+    tree = commands()
+    noun = arguments[0] if arguments else None
+    below = [command for command in tree if len(command.words) > 1 and command.words[0] == noun]
+    if below:
+        parser = Parser(f"kavka {noun}", f"Commands about {noun}.")
+        rows = {command.words[1]: help_of(command) for command in below}
+    else:
+        parser = Parser("kavka", DESCRIPTION)
+        parser.add_argument("--version", action="version", version=f"kavka {__version__}")
+        rows = _nouns(tree)
+    children = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for word, text in rows.items():
+        children.add_parser(word, help=text, description="")
+    return parser, arguments[1:] if below else arguments
 
 
-class _Parser(argparse.ArgumentParser):
-    """Python's own hides that `--help` and `--version` cannot be written, and writes them elsewhere."""
-
-    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        """Raises OutputError."""
-        if file is not None and file is sys.stderr:
-            super()._print_message(message, file)
-        elif message:
-            emit(message.removesuffix("\n"))
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = _Parser(prog="kavka", description="A broker that speaks Kafka's protocol.")
-    parser.add_argument("--version", action="version", version=f"kavka {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
-    for name in verb_names():
-        verb = cast(Verb, importlib.import_module(f"kavka.cli.verbs.{name}"))
-        group, _, word = name.partition("_")
-        if not word:
-            parent, word = commands, group
-        elif group in groups:
-            parent = groups[group]
+def _nouns(tree: Sequence[Command]) -> dict[str, str]:
+    """What stands first in commands, and in a line what it can do."""
+    rows: dict[str, str] = {}
+    for command in tree:
+        noun, *verbs = command.words
+        if not verbs:
+            rows[noun] = help_of(command)
         else:
-            group_parser = commands.add_parser(group, help=f"commands about {group}; see kavka {group} --help")
-            parent = groups[group] = group_parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        verb_parser = parent.add_parser(word, help=verb.HELP, description=verb.HELP)
-        verb.add_arguments(verb_parser)
-        verb_parser.set_defaults(verb=verb)
-    return parser
-
-
-def verb_names() -> list[str]:
-    """The verbs' module names, in order."""
-    folder = Path(__file__).with_name("verbs")
-    return sorted(path.stem for path in folder.glob("[a-z]*.py"))
+            rows[noun] = f"{rows[noun]}, {verbs[0]}" if noun in rows else verbs[0]
+    return rows

@@ -3,6 +3,7 @@
 import argparse
 
 HELP = "run a broker"
+EXAMPLE = "kavka broker server.properties --override log.dirs=/var/lib/kavka"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

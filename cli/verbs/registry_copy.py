@@ -7,6 +7,7 @@ other brokers can join it, or back.
 import argparse
 
 HELP = "copy a stopped broker's cluster state from its file into ZooKeeper, or back"
+EXAMPLE = "kavka registry copy --to-zookeeper server.properties"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

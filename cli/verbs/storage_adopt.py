@@ -6,6 +6,7 @@ Before the first start on a stopped Kafka's directories: gives its topics the co
 import argparse
 
 HELP = "take over a stopped Kafka's directories, with its topics' configurations"
+EXAMPLE = "kavka storage adopt server.properties --config orders:cleanup.policy=compact"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HELP = "print segments, indexes, producer snapshots and checkpoints as text"
+EXAMPLE = "kavka storage dump --print-data-log /var/lib/kavka/orders-0/00000000000000000000.log"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 HELP = "show what lies in the log directories"
+EXAMPLE = "kavka storage info --log-dirs /var/lib/kavka"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ line, so that one that keeps the broker from starting (an address that is gone) 
 import argparse
 
 HELP = "show, or delete, the settings that a stopped broker keeps since they were changed while it ran"
+EXAMPLE = "kavka storage settings server.properties --delete log.retention.ms"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,6 @@
 """The `kavka` command: finding verbs, exit codes, and what it costs to start."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -8,47 +9,72 @@ from pathlib import Path
 import pytest
 
 from kavka import __version__
-from kavka.cli.main import build_parser, main, verb_names
+from kavka.cli.main import main
+from kavka.cli.tree import commands, help_of, verb_of
+from kavka.cli.verbs import broker
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(["--version"])
-    assert exit_.value.code == 0
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"kavka {__version__}\n"
 
 
-def test_every_verb_file_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    names = verb_names()
-    assert {"broker", "storage_dump", "storage_info"} <= set(names)
-    for name in names:
-        with pytest.raises(SystemExit) as exit_:
-            main([*name.split("_", 1), "--help"])
-        assert exit_.value.code == 0
-        assert f"usage: kavka {name.replace('_', ' ')}" in capsys.readouterr().out
+def test_every_verb_file_is_a_command_with_a_help_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = commands()
+    assert {("broker",), ("storage", "dump"), ("topics", "list")} <= {command.words for command in tree}
+    for command in tree:
+        assert main([*command.words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        line = " ".join(("kavka", *command.words))
+        assert shown.startswith(f"usage: {line} ")
+        assert f"\nexample:\n  {line} " in shown
+        assert help_of(command) == verb_of(command).HELP
 
 
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["storage"], ["storage", "nothing"], ["storage", "dump"]])
-def test_a_wrong_command_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 2
-    assert "usage: kavka" in capsys.readouterr().err
+def test_the_help_above_the_verbs_tells_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "run a broker" in capsys.readouterr().out
+    assert main(["topics", "--help"]) == 0
+    assert "list the topics' names" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "kavka: the following arguments are required: COMMAND; see kavka --help"),
+        (["storage"], "kavka storage: the following arguments are required: COMMAND; see kavka storage --help"),
+        (["nothing"], "kavka: argument COMMAND: invalid choice: 'nothing' (choose from"),
+        (["storage", "nothing"], "kavka storage: argument COMMAND: invalid choice: 'nothing' (choose from"),
+        (["storage", "dump"], "kavka storage dump: the following arguments are required: FILE; see"),
+        (["topics", "list", "--topics"], "kavka topics list: unrecognized arguments: --topics; see"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(said)
 
 
 def test_broker_takes_a_file_and_overrides_in_order() -> None:
-    args = build_parser().parse_args(["broker", "server.properties", "--override", "a=1", "--override", "b=2=3"])
+    parser = argparse.ArgumentParser()
+    broker.add_arguments(parser)
+    args = parser.parse_args(["server.properties", "--override", "a=1", "--override", "b=2=3"])
     assert args.config == "server.properties"
     assert args.override == ["a=1", "b=2=3"]
 
 
-def test_the_command_starts_without_the_rooms() -> None:
+@pytest.mark.parametrize("arguments", [["--help"], ["topics", "--help"], ["topics", "list", "--help"]])
+def test_a_help_is_shown_without_the_rooms_and_without_another_verb(arguments: list[str]) -> None:
     code = (
-        "import sys; from kavka.cli.main import build_parser; build_parser();"
-        "print(*sorted(m for m in sys.modules if m.startswith('kavka.')))"
+        f"import sys; from kavka.cli.main import main; main({arguments!r});"
+        "print(*sorted(m for m in sys.modules if m.startswith('kavka.')), file=sys.stderr)"
     )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
     assert [name for name in loaded if not name.startswith("kavka.cli")] == []
+    verbs = [name for name in loaded if name.startswith("kavka.cli.verbs.")]
+    assert verbs == (["kavka.cli.verbs.topics_list"] if "list" in arguments else [])
 
 
 def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
@@ -145,7 +171,7 @@ import kavka.__main__
 
 @pytest.mark.parametrize(
     "module",
-    ["signal", "kavka.cli.main", "typing", "argparse", "kavka.cli.verbs.storage_settings", "kavka.broker.main"],
+    ["signal", "kavka.cli.main", "typing", "argparse", "kavka.cli.verbs.broker", "kavka.broker.main"],
 )
 def test_an_interruption_while_the_command_loads_is_quiet(module: str) -> None:
     """Two at once, as `timeout` sends them: to the process and then to its group."""

@@ -1,0 +1,116 @@
+"""How commands fail: one line on standard error for each thing that went wrong, and an exit code for scripts.
+
+Verbs let the client's errors rise, or raise `Failure`; `kavka.cli.main` shows them as `reported` says.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kavka.cli.output import FAILED, complain
+from kavka.cli.parsing import WRONG_USAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kavka.client.admin.item_errors import ItemErrors
+
+Result = TypeVar("Result")
+
+UNREACHABLE: Final = 3
+UNAUTHORISED: Final = 4
+
+_CLIENT_ERRORS: Final = "kavka.client.kafka_error"
+_ITEM_ERRORS: Final = "kavka.client.admin.item_errors"
+_CONFIG_ERRORS: Final = "kavka.config.errors"
+_UNREACHABLE_HINT: Final = "is a broker listening there? name one with --bootstrap-server"
+_HINTS: Final = {
+    "AuthorizationError": "the principal may not do this: an ACL has to allow it (kavka acls)",
+    "AuthenticationError": "check the credentials in --command-config",
+    "UnsupportedVersionError": "the broker does not serve this",
+}
+
+
+class Failure(Exception):  # noqa: N818  # the end of a command, which need be nobody's error
+    """A command cannot do what it was asked for: `message` says what, `hint` what to do about it."""
+
+    def __init__(self, message: str, hint: str = "", exit_code: int = FAILED) -> None:
+        self.exit_code = exit_code
+        super().__init__(f"{message}; {hint}" if hint else message)
+
+
+def expected_errors() -> tuple[type[BaseException], ...]:
+    """What commands may fail by: all else is a mistake in this program. Imports nothing: what was raised is loaded."""
+    named = (_CLIENT_ERRORS, "KafkaError"), (_CONFIG_ERRORS, "ConfigError")
+    loaded = [getattr(sys.modules[module], name) for module, name in named if module in sys.modules]
+    return Failure, OSError, *loaded
+
+
+def reported(command: str, error: BaseException) -> int:
+    """Say what went wrong, in a line for each item that failed; gives the exit code."""
+    items = _item_errors(error)
+    if items is None:
+        complain(command, _with_hint(error))
+        return exit_code_of(error)
+    for item, failure in items.items():
+        complain(command, f"{_item_text(item)}: {_with_hint(failure)}")
+    codes = {exit_code_of(failure) for failure in items.values()}
+    return codes.pop() if len(codes) == 1 else FAILED
+
+
+def tried(call: Callable[[], dict[Any, Result]]) -> "tuple[dict[Any, Result], ItemErrors | None]":
+    """What came of a call on many items, and the error to be raised once that has been shown.
+
+    done, failure = tried(lambda: admin.delete_topics(names))
+    ...
+    if failure is not None:
+        raise failure
+    """
+    from kavka.client.admin.item_errors import ItemErrors
+
+    try:
+        return call(), None
+    except ItemErrors as failure:
+        return dict(failure.results), failure
+
+
+def exit_code_of(error: BaseException) -> int:
+    """1 failed, 2 wrong usage, 3 no broker was reached or none answered in time, 4 not authorised."""
+    if isinstance(error, Failure):
+        return error.exit_code
+    kinds = _kinds(error)
+    if "ConfigError" in kinds:
+        return WRONG_USAGE
+    if "AuthorizationError" in kinds or "AuthenticationError" in kinds:
+        return UNAUTHORISED
+    return UNREACHABLE if kinds & {"KafkaTimeoutError", "DisconnectedError"} else FAILED
+
+
+def _with_hint(error: BaseException) -> BaseException | str:
+    if "KafkaError" not in _kinds(error):
+        return error
+    hint = next((text for name, text in _HINTS.items() if name in _kinds(error)), "")
+    if not hint and exit_code_of(error) == UNREACHABLE:
+        hint = _UNREACHABLE_HINT
+    return f"{str(error).rstrip('.')}; {hint}" if hint else str(error)
+
+
+def _kinds(error: BaseException) -> set[str]:
+    """The names of the error's classes, by which nothing need be imported."""
+    return {base.__name__ for base in type(error).__mro__}
+
+
+def _item_errors(error: BaseException) -> "dict[Any, BaseException] | None":
+    """None: the error is not one of several items."""
+    module = sys.modules.get(_ITEM_ERRORS)
+    if module is None or not isinstance(error, module.ItemErrors):
+        return None
+    return dict(error.errors)
+
+
+def _item_text(item: Any) -> str:
+    """As users name it: `orders-0`, `topic orders`, `broker 1`."""
+    fields: Iterable[str] = getattr(item, "_fields", ())
+    if "partition" in fields:
+        return f"{item.topic}-{item.partition}"
+    return "-".join(str(each) for each in item) if isinstance(item, tuple) else str(item)
