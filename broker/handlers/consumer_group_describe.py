@@ -5,6 +5,7 @@ Behaviour
   member is subscribed to, what it has, and what it shall have.
 - A group that doesn't exist, or is of the classic protocol, is answered GROUP_ID_NOT_FOUND.
 - A group with topics that the client may not describe is answered TOPIC_AUTHORIZATION_FAILED, without members.
+- Who asks for it by a tagged field of Kavka's own is told what happened to a group lately, by the same right.
 - Not done: nothing.
 
 Versions
@@ -57,10 +58,12 @@ def consumer_group_describe(
                     each.authorized_operations = context.authorized_operations(group(each.group_id))
         return ConsumerGroupDescribeResponse(groups=denied + shown)
 
-    return gather([_describe(each, services) for each in allowed], respond, effects_complete=True)
+    return gather(
+        [_describe(each, request.include_history, services) for each in allowed], respond, effects_complete=True
+    )
 
 
-def _describe(group_id: str, services: "Services") -> Promise[DescribedGroup]:
+def _describe(group_id: str, include_history: bool, services: "Services") -> Promise[DescribedGroup]:
     described: Promise[DescribedGroup] = Promise()
 
     def answer(groups: list[DescribedGroup]) -> None:
@@ -70,7 +73,11 @@ def _describe(group_id: str, services: "Services") -> Promise[DescribedGroup]:
         described.complete(_error(group_id, error.code, error.message))
 
     if group_id:
-        services.groups.run(group_id, lambda shard: shard.consumer.describe([group_id], answer), refused)
+        services.groups.run(
+            group_id,
+            lambda shard: shard.consumer.describe([group_id], answer, include_history=include_history),
+            refused,
+        )
     else:
         refused(BrokerError(ErrorCode.INVALID_GROUP_ID))
     return described

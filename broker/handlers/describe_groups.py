@@ -4,6 +4,7 @@ Behaviour
 - State, protocol and members of classic groups, each as its own coordinator knows it. Metadata and assignments are told
   of Stable groups only, as in Kafka.
 - A group that doesn't exist is Dead, and so is one of the consumer protocol: ConsumerGroupDescribe tells of those.
+- Who asks for it by a tagged field of Kavka's own is told what happened to a group lately, by the same right.
 - Not done: nothing.
 
 Versions
@@ -45,11 +46,11 @@ def describe_groups(
                     each.authorized_operations = context.authorized_operations(group(each.group_id))
         return DescribeGroupsResponse(groups=denied + groups)
 
-    described = [_describe(each, context.api_version, services) for each in allowed]
+    described = [_describe(each, context.api_version, request.include_history, services) for each in allowed]
     return gather(described, respond, effects_complete=True)
 
 
-def _describe(group_id: str, api_version: int, services: "Services") -> Promise[DescribedGroup]:
+def _describe(group_id: str, api_version: int, include_history: bool, services: "Services") -> Promise[DescribedGroup]:
     described: Promise[DescribedGroup] = Promise()
 
     def answer(groups: list[DescribedGroup]) -> None:
@@ -58,7 +59,11 @@ def _describe(group_id: str, api_version: int, services: "Services") -> Promise[
     def refused(error: BrokerError) -> None:
         described.complete(_error(group_id, error.code))
 
-    services.groups.run(group_id, lambda shard: shard.describe_groups([group_id], api_version, answer), refused)
+    services.groups.run(
+        group_id,
+        lambda shard: shard.describe_groups([group_id], api_version, answer, include_history=include_history),
+        refused,
+    )
     return described
 
 

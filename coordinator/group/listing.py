@@ -50,7 +50,9 @@ class GroupListing:
         ]
         return Result((), ((reply, listed),), reads_committed=True)
 
-    def describe_groups(self, group_ids: Sequence[str], api_version: int, reply: Reply) -> Result:
+    def describe_groups(
+        self, group_ids: Sequence[str], api_version: int, reply: Reply, *, include_history: bool = False
+    ) -> Result:
         """What members classic groups have, as `list[DescribedGroup]`.
 
         Others are Dead: from v6 on with GROUP_ID_NOT_FOUND and a message that says what is the matter (KIP-1043).
@@ -59,7 +61,10 @@ class GroupListing:
         for group_id in group_ids:
             group = self._table.get(group_id)
             if isinstance(group, ClassicGroup):
-                described.append(self._classic.describe(group))
+                answer = self._classic.describe(group)
+                if include_history:
+                    answer.history = group.history.described()
+                described.append(answer)
             else:
                 missing = "not found" if group is None else "is not a classic group"
                 described.append(_dead(group_id, api_version, f"Group {group_id} {missing}."))

@@ -1,8 +1,10 @@
 """ConsumerGroupDescribe (key 69): state and members of groups of the new protocol (KIP-848).
 
 v0 is flexible already · v1 member types (KIP-1099)
+The tagged fields from 10000 on are Kavka's own: what happened to a group lately, for those who ask.
 """
 
+from kavka.protocol.messages.describe_groups import HISTORY_TAG, GroupTransition
 from kavka.protocol.schema import (
     Bool,
     Int8,
@@ -21,6 +23,7 @@ from kavka.protocol.schema import (
 class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
     group_ids: list[String]
     include_authorized_operations: Bool
+    include_history: Bool = since(0, tag=HISTORY_TAG)
 
 
 class TopicPartitions(Struct):
@@ -57,6 +60,7 @@ class DescribedGroup(Struct):
     assignor_name: String
     members: list[Member]
     authorized_operations: Int32 = -(2**31)
+    history: list[GroupTransition] = since(0, tag=HISTORY_TAG)
 
 
 class ConsumerGroupDescribeResponse(Response, key=69, versions="0-1", flexible="0+"):

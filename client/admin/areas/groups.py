@@ -50,21 +50,23 @@ class GroupsArea(Area):
         group_ids: Iterable[str],
         *,
         include_authorized_operations: bool = False,
+        include_history: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[str, ConsumerGroupDescription]:
         """Groups of consumers, with their members and what these are assigned.
 
         Each is asked of its coordinator: by KIP-848's description first, and by the classic one where it has none.
+        `include_history`: also why and when they rebalanced lately, which Kavka's coordinators tell.
         Raises GroupIdNotFoundError, GroupAuthorizationError, ...
         """
         deadline_ms = self._deadline(timeout_ms)
         asked = each_of(group_ids)
-        operation = operations.describe_consumer_groups(asked, include_authorized_operations)
+        operation = operations.describe_consumer_groups(asked, include_authorized_operations, include_history)
         results, errors = self._outcomes(operation, deadline_ms)
         classic = [group_id for group_id, error in errors.items() if error.code in _CLASSIC_PERHAPS]
         if classic:
             described = self._outcomes(
-                operations.describe_classic_groups(classic, include_authorized_operations), deadline_ms
+                operations.describe_classic_groups(classic, include_authorized_operations, include_history), deadline_ms
             )
             errors = {**errors, **described.errors}
             for group_id, group in described.results.items():
@@ -81,10 +83,16 @@ class GroupsArea(Area):
         group_ids: Iterable[str],
         *,
         include_authorized_operations: bool = False,
+        include_history: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[str, ClassicGroupDescription]:
-        """Classic groups of any kind, Kafka Connect's workers too, with what their members say as bytes."""
-        operation = operations.describe_classic_groups(each_of(group_ids), include_authorized_operations)
+        """Classic groups of any kind, Kafka Connect's workers too, with what their members say as bytes.
+
+        `include_history`: also why and when they rebalanced lately, which Kavka's coordinators tell.
+        """
+        operation = operations.describe_classic_groups(
+            each_of(group_ids), include_authorized_operations, include_history
+        )
         return self._run(operation, self._deadline(timeout_ms))
 
     def describe_share_groups(
@@ -132,7 +140,9 @@ class GroupsArea(Area):
         if members is not None:
             leaving = each_of(members)
         else:
-            group = self._one(operations.describe_classic_groups([group_id], with_operations=False), deadline_ms)
+            group = self._one(
+                operations.describe_classic_groups([group_id], with_operations=False, with_history=False), deadline_ms
+            )
             leaving = [
                 MemberToRemove(group_instance_id=member.group_instance_id)
                 if member.group_instance_id is not None

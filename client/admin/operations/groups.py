@@ -19,6 +19,7 @@ from kavka.client.admin.types.groups import (
     ConsumerGroupDescription,
     GroupListing,
     GroupState,
+    GroupTransition,
     GroupType,
     MemberDescription,
 )
@@ -93,12 +94,14 @@ def _listing(row: Any) -> GroupListing:
 
 
 def describe_consumer_groups(
-    group_ids: Sequence[str], with_operations: bool
+    group_ids: Sequence[str], with_operations: bool, with_history: bool
 ) -> Operation[str, ConsumerGroupDescription]:
     """Of KIP-848. Classic groups are GROUP_ID_NOT_FOUND to it."""
 
     def request(asked: Sequence[str], _timeout_ms: int) -> Request:
-        return ConsumerGroupDescribeRequest(group_ids=list(asked), include_authorized_operations=with_operations)
+        return ConsumerGroupDescribeRequest(
+            group_ids=list(asked), include_authorized_operations=with_operations, include_history=with_history
+        )
 
     def read(answered: Answered[str]) -> Iterator[tuple[str, Outcome[ConsumerGroupDescription]]]:
         for row in answered.body.groups:
@@ -118,6 +121,22 @@ def _consumer_group(row: Any, node: Node) -> ConsumerGroupDescription:
         authorized_operations(row.authorized_operations),
         row.group_epoch,
         row.assignment_epoch,
+        _history(row),
+    )
+
+
+def _history(row: Any) -> tuple[GroupTransition, ...]:
+    return tuple(
+        GroupTransition(
+            each.timestamp_ms,
+            GroupState(each.old_state),
+            GroupState(each.new_state),
+            each.reason,
+            each.epoch,
+            each.member_count,
+            each.begins_rebalance,
+        )
+        for each in row.history
     )
 
 
@@ -146,9 +165,13 @@ def partitions_of(assignment: Any) -> tuple[TopicPartition, ...]:
     )
 
 
-def describe_classic_groups(group_ids: Sequence[str], with_operations: bool) -> Operation[str, ClassicGroupDescription]:
+def describe_classic_groups(
+    group_ids: Sequence[str], with_operations: bool, with_history: bool
+) -> Operation[str, ClassicGroupDescription]:
     def request(asked: Sequence[str], _timeout_ms: int) -> Request:
-        return DescribeGroupsRequest(groups=list(asked), include_authorized_operations=with_operations)
+        return DescribeGroupsRequest(
+            groups=list(asked), include_authorized_operations=with_operations, include_history=with_history
+        )
 
     def read(answered: Answered[str]) -> Iterator[tuple[str, Outcome[ClassicGroupDescription]]]:
         for row in answered.body.groups:
@@ -190,6 +213,7 @@ def _classic_group(row: Any, node: Node) -> Outcome[ClassicGroupDescription]:
         ),
         node,
         authorized_operations(row.authorized_operations),
+        _history(row),
     )
 
 
@@ -209,6 +233,7 @@ def consumers_of(group: ClassicGroupDescription) -> Outcome[ConsumerGroupDescrip
         members,
         group.coordinator,
         group.authorized_operations,
+        history=group.history,
     )
 
 

@@ -65,6 +65,26 @@ class GroupListing(NamedTuple):
     state: GroupState
 
 
+class GroupTransition(NamedTuple):
+    """What happened to a group at a time, and why, as its coordinator remembers it since it began to be that.
+
+    `epoch` is the generation of a classic group, the epoch of KIP-848's; `member_count` how many members it had then.
+    With one that `begins_rebalance` members get new assignments; others follow it, or tell of who is late.
+
+        billing = admin.describe_consumer_groups(["billing"], include_history=True)["billing"]
+        for each in billing.history:
+            print(each.timestamp_ms, each.old_state, each.new_state, each.reason)
+    """
+
+    timestamp_ms: int
+    old_state: GroupState
+    new_state: GroupState
+    reason: str
+    epoch: int
+    member_count: int
+    begins_rebalance: bool
+
+
 class MemberDescription(NamedTuple):
     """A member of a group of consumers.
 
@@ -91,6 +111,8 @@ class MemberDescription(NamedTuple):
 class ConsumerGroupDescription(NamedTuple):
     """A group of consumers, of the classic protocol or of KIP-848 (then it has epochs).
 
+    `history`, oldest first, is empty unless it was asked for, and of brokers that are not Kavka.
+
     billing = admin.describe_consumer_groups(["billing"])["billing"]
     print(billing.state, billing.assignor, len(billing.members))
     """
@@ -104,6 +126,7 @@ class ConsumerGroupDescription(NamedTuple):
     authorized_operations: frozenset[AclOperation] | None
     group_epoch: int | None = None
     target_assignment_epoch: int | None = None
+    history: tuple[GroupTransition, ...] = ()
 
     @property
     def is_simple(self) -> bool:
@@ -129,6 +152,8 @@ class ClassicMember(NamedTuple):
 class ClassicGroupDescription(NamedTuple):
     """A classic group of any kind: of consumers, Kafka Connect's workers, schema registries.
 
+    `history`, oldest first, is empty unless it was asked for, and of brokers that are not Kavka.
+
     billing = admin.describe_classic_groups(["billing"])["billing"]
     print(billing.protocol_type, billing.state)
     """
@@ -140,6 +165,7 @@ class ClassicGroupDescription(NamedTuple):
     members: tuple[ClassicMember, ...]
     coordinator: Node
     authorized_operations: frozenset[AclOperation] | None
+    history: tuple[GroupTransition, ...] = ()
 
 
 class ShareMemberDescription(NamedTuple):

@@ -12,7 +12,7 @@ from kavka.coordinator.group.classic.member import ClassicMember, Protocols
 from kavka.coordinator.group.classic.states import VALID_PREVIOUS, ClassicState
 from kavka.coordinator.group.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka.coordinator.group.group import SMALL_GROUP_MEMBERS, GroupType, OffsetExpiry
-from kavka.coordinator.group.history import History
+from kavka.coordinator.group.history import History, Transition
 from kavka.coordinator.ports import Clock
 from kavka.coordinator.runtime.result import CoordinatorRecord, Reply
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -281,20 +281,16 @@ class ClassicGroup:
             raise AssertionError(f"{state} may not follow {self.state}")
         self.previous_state, self.state = self.state, state
         self.state_timestamp_ms = self._clock.now_ms()
-        self.history.note(self.state_timestamp_ms, self.previous_state.value, state.value, reason)
+        self._remember(self.state_timestamp_ms, self.previous_state, reason)
         level = logging.DEBUG if state is ClassicState.DEAD else logging.INFO
         if log.isEnabledFor(level):
-            fields = {
-                "group": self.group_id,
-                "generation": self.generation,
-                "members": len(self.members),
-                "reason": reason,
-            }
+            fields = {"group": self.group_id, "generation": self.generation}
+            fields |= {"members": len(self.members), "reason": reason}
             log.log(level, "group goes from %s to %s", self.previous_state.value, state.value, extra={"fields": fields})
 
     def note(self, reason: str) -> None:
         """Remember something that changes no state."""
-        self.history.note(self._clock.now_ms(), self.state.value, self.state.value, reason)
+        self._remember(self._clock.now_ms(), self.state, reason)
 
     def next_generation(self, reason: str) -> None:
         """Count the generation up and let the members vote: CompletingRebalance, or Empty if nobody is there."""
@@ -376,6 +372,13 @@ class ClassicGroup:
             answers.append((member.awaiting_join, response))
             member.awaiting_join = None
             self.awaiting_join_count -= 1
+
+    def _remember(self, timestamp_ms: int, old_state: ClassicState, reason: str) -> None:
+        begins = self.state is ClassicState.PREPARING_REBALANCE and old_state is not self.state
+        now = Transition(
+            timestamp_ms, old_state.value, self.state.value, reason, self.generation, len(self.members), begins
+        )
+        self.history.note(now)
 
     def _remember_subscriptions(self) -> None:
         """Keep what `subscribed_topics` is to be read from, once somebody asks."""

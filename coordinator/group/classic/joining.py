@@ -16,10 +16,10 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 if TYPE_CHECKING:
     from kavka.coordinator.group.classic.rebalance import Emptied, Rebalances
     from kavka.coordinator.group.classic.sessions import Sessions
-    from kavka.coordinator.group.group import Client
+    from kavka.coordinator.group.group import Client, Group
     from kavka.coordinator.group.table import GroupTable
     from kavka.coordinator.ports import ShardContext
-    from kavka.coordinator.runtime.result import CoordinatorRecord, Reply
+    from kavka.coordinator.runtime.result import Reply
     from kavka.protocol.messages.join_group import JoinGroupRequest
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
@@ -81,7 +81,7 @@ class Joining:
                 join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
                 return Result(replies=join.answers)
         elif not isinstance(group, ClassicGroup):
-            return self._take_over(group.tombstones(), join)
+            return self._take_over(group, join)
         member_id = request.member_id
         if group.state is ClassicState.DEAD:
             join.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
@@ -264,14 +264,21 @@ class Joining:
         join.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         return self._rebalances.complete_if_all_joined(group, join.answers)
 
-    def _take_over(self, tombstones: "list[CoordinatorRecord]", join: Join) -> Result:
+    def _take_over(self, former: "Group", join: Join) -> Result:
         """An empty consumer group becomes a classic one: then the request is decided on."""
         request = join.request
         if request.member_id:
             join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return Result(replies=join.answers)
         empty = group_record(ClassicGroup(request.group_id, self._context))
-        return Result([*tombstones, empty], appended=lambda: self.join(request, join.client, join.reply))
+
+        def appended() -> Result:
+            group = self._table.get(request.group_id)
+            if group is not None:
+                group.history.follow(former.history)
+            return self.join(request, join.client, join.reply)
+
+        return Result([*former.tombstones(), empty], appended=appended)
 
 
 def _change_to_others(group: ClassicGroup, old: ClassicMember, new: ClassicMember) -> str:

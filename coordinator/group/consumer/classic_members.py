@@ -15,6 +15,7 @@ from kavka.coordinator.group.consumer.deadlines import NEVER
 from kavka.coordinator.group.consumer.group import CONSUMER_PROTOCOL_TYPE, ConsumerGroup
 from kavka.coordinator.group.consumer.heartbeats import check_static, new_member_id
 from kavka.coordinator.group.consumer.member import ClassicMetadata, Member, MemberState
+from kavka.coordinator.group.consumer.topics import what_changed
 from kavka.coordinator.runtime.result import Reply, Result
 from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import TopicPartitions
@@ -162,7 +163,8 @@ class ClassicMembers:
             code = ErrorCode.REBALANCE_IN_PROGRESS
             self._expect_join(group, member)
         replies = ((reply, HeartbeatResponse(error_code=code)),)
-        return self._decisions.decided(change, replies, "topics have changed", lambda _: None)
+        reason = what_changed(change.before.topics, change.after.topics) if change.records else ""
+        return self._decisions.decided(change, replies, reason, lambda _: None)
 
     def leave(self, request: LeaveGroupRequest, client: "Client", reply: Reply) -> Result:
         """Also removes members of the consumer protocol, for an administrator."""

@@ -13,6 +13,7 @@ from kavka.coordinator.group.consumer.deadlines import NEVER, Deadlines
 from kavka.coordinator.group.consumer.group import ConsumerGroup, Watched
 from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.topics import KnownTopics
+from kavka.coordinator.group.history import REASON_CHARACTERS, Transition
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 RETRY_MS: Final = 500
 """When a member that must go is tried again, after its records could not be appended."""
-REASON_CHARACTERS: Final = 255
-"""Of a reason that is kept: ids in it are the clients', and may be long."""
 REBALANCES: Final = "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count"
 
 log = logging.getLogger(__name__)
@@ -96,12 +95,16 @@ class Decisions:
                 assert followed is None, "what follows a change follows its records"
             return Result(replies=replies, reads_committed=True)
 
+        former = self.table.get(group_id) if first else None
+
         def appended() -> Result | None:
             group = self.table.get(group_id)
             if not isinstance(group, ConsumerGroup):
                 return None
             if change.looked_at_topics:
                 group.known_topics_version = version
+            if former is not None:
+                group.history.follow(former.history)
             self.noted(group, reason)
             return afterwards(group)
 
@@ -114,7 +117,7 @@ class Decisions:
             return
         reason = reason[:REASON_CHARACTERS]
         group.seen = now
-        group.history.note(self.context.now_ms(), seen.state.value, now.state.value, reason)
+        self.remember(group, seen, reason)
         if now.epoch > seen.epoch:
             self.context.count(REBALANCES)
         if log.isEnabledFor(logging.INFO):
@@ -125,6 +128,20 @@ class Decisions:
                 "reason": reason,
             }
             log.info("group goes from %s to %s", seen.state.value, now.state.value, extra={"fields": fields})
+
+    def remember(self, group: ConsumerGroup, before: Watched, reason: str) -> None:
+        """Note in the group's history how it came from there to where it is `seen` now."""
+        seen = group.seen
+        transition = Transition(
+            self.context.now_ms(),
+            before.state.value,
+            seen.state.value,
+            reason,
+            epoch=seen.epoch,
+            member_count=len(group.logged.members),
+            begins_rebalance=seen.epoch > before.epoch,
+        )
+        group.history.note(transition)
 
     def take_out(
         self,
@@ -159,10 +176,13 @@ class Decisions:
     ) -> Result:
         """The group becomes a classic one, of the members that the change leaves, and rebalances. Then `then`."""
         classic = migration.downgraded(change.after, self.known, self.context)
+        former = self.table.get(classic.group_id)
         reason = f"{reason}; only classic members remain"
         log.info("consumer group becomes a classic group", extra={"fields": {"group": classic.group_id}})
 
         def appended() -> Result:
+            if former is not None:
+                classic.history.follow(former.history)
             adopted = self.classic.adopt(classic, reason)
             following = then()
             assert not adopted.records, "members are there, so nothing is written"

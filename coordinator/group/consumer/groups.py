@@ -56,9 +56,10 @@ class ConsumerGroups:
         """ConsumerGroupHeartbeat."""
         return self._heartbeats.heartbeat(request, client, reply)
 
-    def describe(self, group_ids: Sequence[str], reply: Reply) -> Result:
+    def describe(self, group_ids: Sequence[str], reply: Reply, *, include_history: bool = False) -> Result:
         """The groups of ConsumerGroupDescribe, as `list[DescribedGroup]`; GROUP_ID_NOT_FOUND in those that are not."""
-        return Result(replies=((reply, [self._describe(each) for each in group_ids]),), reads_committed=True)
+        found = [self._describe(each, include_history) for each in group_ids]
+        return Result(replies=((reply, found),), reads_committed=True)
 
     def classic_join(self, request: "JoinGroupRequest", client: "Client", reply: Reply) -> Result:
         """JoinGroup to a consumer group; one without members becomes a classic group."""
@@ -104,7 +105,7 @@ class ConsumerGroups:
                 if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                     decisions.expect_revocation(group, member, expected=True)
             group.seen = Watched(group.state, group.logged.epoch)
-            group.history.note(decisions.context.now_ms(), group.state_name, group.state_name, "read from the log")
+            decisions.remember(group, group.seen, "read from the log")
         return NOTHING
 
     def unloaded(self) -> Result:
@@ -115,7 +116,7 @@ class ConsumerGroups:
         """Nothing now: the next heartbeat of a group compares the versions, and looks at its own topics."""
         return NOTHING
 
-    def _describe(self, group_id: str) -> DescribedGroup:
+    def _describe(self, group_id: str, include_history: bool) -> DescribedGroup:
         try:
             group = self._decisions.group(group_id)
         except BrokerError as error:
@@ -129,4 +130,7 @@ class ConsumerGroups:
                 assignor_name="",
                 members=[],
             )
-        return described(group, self._decisions.known, self._decisions.assignors)
+        answer = described(group, self._decisions.known, self._decisions.assignors)
+        if include_history:
+            answer.history = group.history.described()
+        return answer

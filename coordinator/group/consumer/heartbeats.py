@@ -19,6 +19,7 @@ from kavka.coordinator.group.consumer.member import JOINING, LEFT_FOR_A_WHILE, M
 from kavka.coordinator.group.consumer.regex import check_regex
 from kavka.coordinator.group.consumer.requests import check_heartbeat, is_full
 from kavka.coordinator.group.consumer.state import LoggedState
+from kavka.coordinator.group.consumer.topics import what_changed
 from kavka.coordinator.runtime.result import CoordinatorRecord, Reply, Result
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import (
@@ -71,7 +72,7 @@ class Heartbeats:
         after = self._step(change, before, wishes(before, request, client), request.topic_partitions)
         response = self._response(request, change, before, after)
         afterwards = partial(self._afterwards, before, after, entered.replaced)
-        reason = _reason(before, after, entered.replaced)
+        reason = _reason(change, before, after, entered.replaced)
         return self._decisions.decided(change, ((reply, response),), reason, afterwards, first=entered.first)
 
     def _response(
@@ -283,13 +284,17 @@ def _assignment_state(member: Member) -> tuple[Any, ...]:
     return (member.epoch, member.state, member.revoking)
 
 
-def _reason(before: Member, after: Member, replaced: ClassicGroup | None) -> str:
+def _reason(change: "Change", before: Member, after: Member, replaced: ClassicGroup | None) -> str:
     if replaced is not None:
         return f"member {after.member_id} joined a classic group by the consumer protocol"
     if before.epoch == JOINING:
+        if before.instance_id is not None:
+            return f"instance {before.instance_id} is back as member {after.member_id}"
         return f"member {after.member_id} joined"
     if before.wishes != after.wishes:
         return f"member {after.member_id} changed its subscription"
+    if change.after.topics is not change.before.topics:
+        return what_changed(change.before.topics, change.after.topics)
     if before.epoch != after.epoch:
         return f"member {after.member_id} reached epoch {after.epoch}"
     if after.revoking:

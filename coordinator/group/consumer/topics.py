@@ -1,10 +1,13 @@
 """The topics that groups are subscribed to, as the cluster knows them now."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kavka.coordinator.ports import Topics
+
+
+_NAMED_TOPICS: Final = 4
 
 
 class TopicInfo(NamedTuple):
@@ -15,6 +18,27 @@ class TopicInfo(NamedTuple):
     partitions: int
     racks: tuple[tuple[int, frozenset[str]], ...] = ()
     """The racks of the partitions' replicas; partitions without a known rack are left out."""
+
+
+def what_changed(before: Mapping[str, TopicInfo], after: Mapping[str, TopicInfo]) -> str:
+    """How topics differ, for a reason: those that come first in the alphabet, and how many more there are."""
+    changes = [
+        text
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name) and (text := _change(name, before.get(name), after.get(name)))
+    ]
+    more = f" and {len(changes) - _NAMED_TOPICS} more" if len(changes) > _NAMED_TOPICS else ""
+    return f"topics have changed: {', '.join(changes[:_NAMED_TOPICS])}{more}"
+
+
+def _change(name: str, before: TopicInfo | None, after: TopicInfo | None) -> str:
+    if before is None or after is None:
+        return f"{name} is new" if before is None else f"{name} is gone"
+    if before.topic_id != after.topic_id:
+        return f"{name} was created anew"
+    if before.partitions != after.partitions:
+        return f"{name} has {after.partitions} partitions instead of {before.partitions}"
+    return f"{name} has replicas on other racks"
 
 
 class KnownTopics:

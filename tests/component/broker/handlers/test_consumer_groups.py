@@ -123,6 +123,24 @@ def test_operations_are_told_when_asked_for(broker: Broker) -> None:
     assert asked.authorized_operations > 0
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_history_is_told_to_those_alone_who_ask_and_may_describe(broker: Broker, version: int) -> None:
+    broker.ask(join(), version)
+    (plain,) = broker.ask(describe(GROUP), version).groups
+    assert (plain.history, plain.unknown_tagged_fields) == ([], ())
+
+    (asked,) = broker.ask(describe(GROUP, include_history=True), version).groups
+    assert [each.reason for each in asked.history] == ["member a joined"]
+    assert (asked.history[0].epoch, asked.history[0].member_count, asked.history[0].begins_rebalance) == (1, 1, True)
+    asked.history = []
+    assert asked == plain, "the rest is what Kafka's clients see"
+
+    asking = describe(GROUP, include_history=True)
+    for denied in (GROUP, "t"):
+        (hidden,) = broker.ask(asking, version, authorizer=Denying((Operation.DESCRIBE, denied))).groups
+        assert (bool(hidden.error_code), hidden.history) == (True, [])
+
+
 def test_the_protocol_can_be_switched_off() -> None:
     broker = Broker(settings={"group.coordinator.rebalance.protocols": "classic"})
     assert broker.ask(join(), 1).error_code == ErrorCode.UNSUPPORTED_VERSION

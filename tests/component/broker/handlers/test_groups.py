@@ -128,6 +128,22 @@ def test_groups_that_may_not_be_described_come_first_with_an_error(broker: Broke
     ]
 
 
+def test_history_is_told_to_those_alone_who_ask_and_may_describe(broker: Broker) -> None:
+    (plain,) = broker.ask(DescribeGroupsRequest(groups=["offsets-only"]), 6).groups
+    assert (plain.history, plain.unknown_tagged_fields) == ([], ())
+
+    asking = DescribeGroupsRequest(groups=["offsets-only"], include_history=True)
+    (asked,) = broker.ask(asking, 6).groups
+    assert [(each.new_state, each.reason) for each in asked.history] == [
+        ("Empty", "made by a commit without a generation")
+    ]
+    asked.history = []
+    assert asked == plain, "the rest is what Kafka's clients see"
+
+    (hidden,) = broker.ask(asking, 6, authorizer=Denying((Operation.DESCRIBE, "offsets-only"))).groups
+    assert (hidden.error_code, hidden.history) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, [])
+
+
 def test_a_coordinators_refusal_is_told_group_by_group(broker: Broker) -> None:
     groups_of(broker).refuse = BrokerError(ErrorCode.NOT_COORDINATOR)
 

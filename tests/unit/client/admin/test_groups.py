@@ -5,7 +5,7 @@ import pytest
 from kavka.client.admin.areas.group_offsets import GroupOffsetsArea
 from kavka.client.admin.areas.groups import GroupsArea
 from kavka.client.admin.item_errors import ItemErrors
-from kavka.client.admin.types.groups import GroupListing, GroupState, GroupType, MemberToRemove
+from kavka.client.admin.types.groups import GroupListing, GroupState, GroupTransition, GroupType, MemberToRemove
 from kavka.client.api_errors import (
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
@@ -26,6 +26,7 @@ from kavka.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from kavka.protocol.messages.describe_groups import GroupTransition as WireTransition
 from kavka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from kavka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kavka.protocol.messages.offset_commit import (
@@ -183,6 +184,39 @@ def test_groups_of_both_protocols_are_described_with_their_coordinators() -> Non
     assert (new.members[0].assignment, new.members[0].member_epoch, new.members[0].is_upgraded) == ((P1,), 3, True)
     assert (old.type, old.coordinator.id, old.assignor, old.group_epoch) == (GroupType.CLASSIC, 3, "range", None)
     assert (old.members[0].assignment, old.members[0].group_instance_id) == ((P0, P1), "static")
+
+
+def test_history_is_asked_for_in_both_protocols_and_read() -> None:
+    stage = AdminStage()
+    moved = WireTransition(
+        timestamp_ms=5, old_state="Stable", new_state="Odd", reason="r", epoch=7, member_count=2, begins_rebalance=True
+    )
+    asked = []
+
+    def by_new_protocol(_node: Node, request: consumer.ConsumerGroupDescribeRequest) -> Said:
+        asked.append(request.include_history)
+        rows = [new_group(each, 0 if each == "new" else 69) for each in request.group_ids]
+        rows[0].history = [moved] if request.include_history else []
+        return consumer.ConsumerGroupDescribeResponse(groups=rows)
+
+    def by_classic(_node: Node, request: DescribeGroupsRequest) -> Said:
+        asked.append(request.include_history)
+        (row,) = [classic(each) for each in request.groups]
+        row.history = [moved] if request.include_history else []
+        return DescribeGroupsResponse(groups=[row])
+
+    stage.network.answer(consumer.ConsumerGroupDescribeRequest, by_new_protocol)
+    stage.network.answer(DescribeGroupsRequest, by_classic)
+    area = stage.area(GroupsArea)
+
+    told = GroupTransition(5, GroupState.STABLE, GroupState.UNKNOWN, "r", 7, 2, True)
+    with_history = area.describe_consumer_groups(["new", "old"], include_history=True)
+    assert [each.history for each in with_history.values()] == [(told,), (told,)]
+    assert area.describe_classic_groups(["old"], include_history=True)["old"].history == (told,)
+    assert all(asked)
+    asked.clear()
+    assert [each.history for each in area.describe_consumer_groups(["new", "old"]).values()] == [(), ()]
+    assert not any(asked)
 
 
 @pytest.mark.parametrize("is_advertised", [True, False])
