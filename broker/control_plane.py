@@ -75,6 +75,11 @@ class TwoPlanes(SocketServer):
         super().stop_accepting()
         self._control.stop_accepting()
 
+    def cut(self) -> None:
+        """See SocketServer."""
+        super().cut()
+        self._control.cut()
+
     def stop_running(self) -> None:
         """See SocketServer."""
         super().stop_running()

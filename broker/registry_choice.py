@@ -10,6 +10,7 @@ from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import Metrics
     from kavka.cluster.registry.base import Registry
     from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
     from kavka.config.broker_config import BrokerConfig
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
 
 EXPIRY_ALLOWANCE_MS: Final = 3000
 """ZooKeeper ends sessions at its ticks only, and one is two seconds long by default."""
+
+
+OpenRegistry = Callable[["BrokerConfig", "MetaProperties", "Metrics", Callable[[], int]], "Registry"]
+"""Opens a registry for a broker, of which these are the settings, what its directories say, its metrics and its clock.
+
+Whether the registry is one broker's own or a cluster's is said by `zookeeper.connect`, whoever opens it.
+"""
+
+
+def open_registry(
+    config: "BrokerConfig", owner: "MetaProperties", metrics: "Metrics", now_ms: Callable[[], int]
+) -> "Registry":
+    """ZooKeeper with `zookeeper.connect`, else the file. Raises RegistryError, ConfigError, IdentityError."""
+    if not config.zookeeper_connect:
+        return open_embedded(config, now_ms)
+    from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
+
+    registry = open_zookeeper(config, owner)
+    register_zookeeper_gauges(metrics, registry)
+    return registry
 
 
 def open_embedded(config: "BrokerConfig", now_ms: Callable[[], int]) -> EmbeddedRegistry:

@@ -11,13 +11,13 @@ with the mark of a clean stop last.
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.background import schedule_passes
+from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
 from kavka.broker.log_moves.replica_moves import ReplicaMoves
@@ -31,7 +31,7 @@ from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions, registered_ids
-from kavka.broker.registry_choice import open_embedded, open_zookeeper
+from kavka.broker.registry_choice import OpenRegistry, open_registry
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.request_log import RequestLog
 from kavka.broker.services import Services
@@ -46,12 +46,10 @@ from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
 from kavka.cluster.entity_configs import read_config, read_configs
-from kavka.cluster.registry.base import Registry
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.promises import check_promises
 from kavka.config.topic_config import UNREADABLE
-from kavka.protocol import api
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
 from kavka.storage.log_manager import LogManager
@@ -82,25 +80,27 @@ class Broker:
         *,
         on_fatal: Callable[[], None] | None = None,
         files: Files | None = None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Clock = SYSTEM_CLOCK,
+        open_registry: OpenRegistry = open_registry,
     ) -> None:
         self._static_config = config
         self._on_fatal = on_fatal
         self._files = files if files is not None else Files()
-        self._now_ms = now_ms
+        self._clock = clock
+        self._open_registry = open_registry
         self._fatal_lock = threading.Lock()
         self.fatal_reason: str | None = None
         self.broker_id = -1
         self.metrics: Final = Metrics()
         self.services: Final = Services()
-        self._timer: Final = Timer(self._thread_died)
+        self._timer: Final = Timer(self._thread_died, clock.monotonic_ns)
         self._scheduler: Final = Scheduler(self._timer, config.background_threads, self._thread_died)
         self._operations: Final = Scheduler(self._timer, COORDINATOR_THREADS, self._thread_died, "coordinator")
         self._early_failures: list[Path] | None = []
         """Directories that failed before there was a controller to tell, under `_fatal_lock`; None since there is."""
-        self._membership: Final = Membership(self.services, self._scheduler, self._now_ms, self._die)
+        self._membership: Final = Membership(self.services, self._scheduler, clock.now_ms, self._die)
         self._links: ClusterLinks | None = None
-        self._is_serving = False
+        self._is_serving = self._is_abandoned = False
         self._kept_names: Collection[str] = ()
         """Of the settings that were changed while the broker ran before."""
         self._metrics_port: int | None = None
@@ -126,6 +126,17 @@ class Broker:
             registry.stop_waiting()
         self._take_back()
 
+    def abandon(self) -> None:
+        """As `stop`, but as if killed: nothing is answered, handed over, flushed or marked; the next start recovers."""
+        self._is_abandoned = True
+        self._die("abandoned")
+        self._sockets.cut()
+        self.stop()
+
+    def time_moved(self) -> None:
+        """The clock that this broker was given has jumped ahead: what is due by now on the timer runs at once."""
+        self._timer.look()
+
     def endpoints_text(self) -> str:
         """The listeners with the ports that were bound, as in `listeners`."""
         listeners = self.services.config.current.listeners
@@ -142,14 +153,14 @@ class Broker:
         self._timer.start()
         self._undo.append(self._timer.stop)
         services = self.services
-        services.now_ms = self._now_ms
+        services.now_ms = self._clock.now_ms
         services.metrics = self.metrics
         services.purgatory = Purgatory(self._timer)
         services.fetch_sessions = FetchSessions(static.max_incremental_fetch_session_cache_slots)
         logs = services.logs = self._log_manager(static)
         owner = logs.lock_directories()
-        self._undo.append(lambda: logs.close(broker_epoch=self._membership.epoch))
-        self._open_registry(static, owner)
+        self._undo.append(lambda: logs.close(clean=not self._is_abandoned, broker_epoch=self._membership.epoch))
+        self._enter_cluster(static, owner)
         self._take_addresses()
         self._load()
         self._prepare_membership()
@@ -169,39 +180,30 @@ class Broker:
             static,
             lambda topic: self.services.config.topic_overrides(topic),  # noqa: PLW0108 - it is made later
             files=self._files,
-            now_ms=self._now_ms,
+            now_ms=self._clock.now_ms,
             run_in_background=self._scheduler.soon,
             on_directory_failure=self._directory_failed,
         )
 
-    def _open_registry(self, static: BrokerConfig, owner: MetaProperties) -> None:
+    def _enter_cluster(self, static: BrokerConfig, owner: MetaProperties) -> None:
         """The registry, who this broker is, and the settings that are kept there."""
         services = self.services
         directories = services.logs.directories
-        registry: Registry
-        if static.zookeeper_connect:
-            from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
-
-            registry = services.registry = shared = open_zookeeper(static, owner)
-            self._undo.append(registry.close)
-            register_zookeeper_gauges(self.metrics, shared)
-            prepare_tree(registry)
-            self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
-        else:
-            if (failure := directories.all[0].failure) is not None:
-                raise StartError(f"the first of log.dirs cannot be used, where the registry lies: {failure}")
-            registry = services.registry = open_embedded(static, self._now_ms)
-            self._undo.append(registry.close)
-            prepare_tree(registry)
-            # Where there are other brokers nobody can tell whose topics those in the directories are.
-            adopted = find_topics(directories, self._files, registry)
-            self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+        if not static.zookeeper_connect and (failure := directories.all[0].failure) is not None:
+            raise StartError(f"the first of log.dirs cannot be used, where the registry lies: {failure}")
+        registry = services.registry = self._open_registry(static, owner, self.metrics, self._clock.now_ms)
+        self._undo.append(registry.close)
+        prepare_tree(registry)
+        # Where there are other brokers nobody can tell whose topics those in the directories are.
+        adopted = None if static.zookeeper_connect else find_topics(directories, self._files, registry)
+        self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
+        if adopted is not None:
             enter_topics(registry, self.broker_id, adopted)
         services.broker_id = self.broker_id
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         notifications = self._config_notifications = ConfigNotificationListener(
-            registry, config.topic_changed, config.broker_changed, self._now_ms, self._other_config_changed
+            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, self._other_config_changed
         )
         notifications.start()
         self._undo.append(notifications.stop)
@@ -225,7 +227,7 @@ class Broker:
         config = services.config.current
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
-        services.cleaner = LogCleaner(services.logs, config, now_ms=self._now_ms, on_death=self._thread_died)
+        services.cleaner = LogCleaner(services.logs, config, now_ms=self._clock.now_ms, on_death=self._thread_died)
         handlers = load_handlers(in_cluster=bool(config.zookeeper_connect))
         services.served_versions = shown_versions(handlers)
         sockets: type[SocketServer] = SocketServer
@@ -259,7 +261,7 @@ class Broker:
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(config), controller_epoch=heard)
         services.metadata.on_change(self._metadata_changed)
         workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
-        coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died)
+        coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died, self._clock)
         services.metadata.on_change(coordinators.metadata_changed)
         self._undo.append(coordinators.stop)
         links = self._links = self._link() if config.zookeeper_connect else None
@@ -316,14 +318,12 @@ class Broker:
             raise refused_listening(failure, self._metrics_port, ports) from failure
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
-        from kavka.broker.metrics.exposition import Exposition
-        from kavka.broker.metrics.http_server import MetricsServer
+        from kavka.broker.metrics.page import metrics_server
 
-        exposition = Exposition(self.metrics, {key: api.spec(key).name for key in self.services.served_versions})
-        server = MetricsServer(
-            config.metrics_host,
-            config.metrics_port,
-            render=exposition.render,
+        server = metrics_server(
+            config,
+            self.metrics,
+            self.services.served_versions,
             failure=lambda: self.fatal_reason,
             is_ready=lambda: self._is_serving and self._membership.is_settled(),
         )

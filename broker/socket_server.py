@@ -129,6 +129,12 @@ class SocketServer:
             acceptor.stop()
         self.acceptors.clear()
 
+    def cut(self) -> None:
+        """Let no new connection in and close those there are: nobody is answered any more. `stop` it later."""
+        self.stop_accepting()
+        for thread in (*self.network_threads, *self._retired):
+            thread.call_and_wait(thread.close_all)
+
     def stop_running(self) -> None:
         """Run what was read, and nothing more: the I/O threads end, the network threads only write answers."""
         for thread in (*self.network_threads, *self._retired):

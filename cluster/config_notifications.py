@@ -31,6 +31,7 @@ from kavka.cluster.registry.base import (
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.config.errors import ConfigError
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ class ConfigNotificationListener:
         self._wake = threading.Semaphore(0)
         self._is_stopped = False
         self._sessions = self._sessions_read = 0
-        self._thread = threading.Thread(target=self._run, name="kavka-config-changes", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name("kavka-config-changes"), daemon=True)
 
     def start(self) -> None:
         """Watch from here on: what was written before is for the caller to read, after this returns."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
+from kavka.config.thread_names import thread_name
 from kavka.storage import partition_metadata
 from kavka.storage.files import Files
 from kavka.storage.found_folders import FoundFolders
@@ -198,6 +199,6 @@ def run_all(work: Callable[[_Item], object], items: Sequence[_Item], threads: in
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="kavka-logs") as executor:
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix=thread_name("kavka-logs")) as executor:
         for future in [executor.submit(work, item) for item in items]:
             future.result()

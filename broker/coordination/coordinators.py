@@ -1,9 +1,9 @@
 """Both coordinators of a broker, and what they hear of: leaderships, topics, the end."""
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.coordination.groups import GroupCoordination
 from kavka.broker.coordination.topics import KnownTopics
 from kavka.broker.coordination.transactions import TransactionCoordination
@@ -30,11 +30,13 @@ class Coordinators:
         timer: "Timer",
         workers: Workers,
         thread_died: Callable[[BaseException], None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._services = services
         self._timer = timer
         self._workers = workers
         self._thread_died = thread_died
+        self._clock = clock
         self._topics = KnownTopics(services.metadata)
         services.groups = GroupCoordination(services, self._surroundings, workers)
         services.transactions = TransactionCoordination(services, services.groups, self._surroundings, workers)
@@ -63,9 +65,10 @@ class Coordinators:
         from kavka.coordinator.ports import Surroundings
 
         services = self._services
+        monotonic_ns = self._clock.monotonic_ns
         return Surroundings(
             now_ms=services.now_ms,
-            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+            monotonic_ms=lambda: monotonic_ns() // 1_000_000,
             config=lambda: services.config.current,
             group_config=services.config.group_config,
             topics=self._topics,

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from kavka.client import ClientSettings, NetworkClient
 from kavka.client.counts import ClientCounts
+from kavka.config.thread_names import thread_name
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class InterBroker:
     def start(self) -> None:
         """Start the thread. Raises OSError: no descriptors are left."""
         client = self._client = NetworkClient(self._settings, counts=self.counts, now_ms=self.now_ms)
-        self._thread = threading.Thread(target=self._run, args=(client,), name="inter-broker", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(client,), name=thread_name("inter-broker"), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -10,6 +10,7 @@ from kavka.broker.interbroker.control_queue import ControlQueue
 from kavka.broker.interbroker.telling import tell
 from kavka.cluster.ports import BrokerPort, ControlRequest, ControlResponse, OnResponse, call
 from kavka.cluster.promise import Promise
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class OwnOrders:
         self._waiting: deque[tuple[int, Promise[None]]] = deque()
         """Who waits for all orders before one; in order."""
         self._is_closed = False
-        self._thread: Final = threading.Thread(target=self._run, name="kavka-own-orders", daemon=True)
+        self._thread: Final = threading.Thread(target=self._run, name=thread_name("kavka-own-orders"), daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.log_moves.log_copy import LogCopy, Progress
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LogMover:
         self._waiting: dict[tuple[str, int], _Waiting] = {}
         self._has_ended = False
         self._is_stopping = False
-        self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread: Final = threading.Thread(target=self._run, name=thread_name(name), daemon=True)
 
     def start(self) -> None:
         self._thread.start()

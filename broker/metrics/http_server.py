@@ -17,6 +17,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
 
+from kavka.config.thread_names import thread_name
+
 MAX_REQUEST_BYTES: Final = 8 * 1024
 MOST_DRAINED_BYTES: Final = 64 * 1024
 """Of a request that is refused so much is read and dropped, lest the answer be lost with it."""
@@ -57,7 +59,8 @@ class MetricsServer:
         self._open: set[socket.socket] = set()
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, name=f"metrics-{index}", daemon=True) for index in range(WORKERS)
+            threading.Thread(target=self._run, name=thread_name(f"metrics-{index}"), daemon=True)
+            for index in range(WORKERS)
         ]
 
     def start(self) -> int:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.network.addresses import plain_address
+from kavka.config.thread_names import thread_name
 
 if TYPE_CHECKING:
     from kavka.broker.network.limits import ConnectionLimits
@@ -71,7 +72,7 @@ class Acceptor:
         self._spare = _open_spare()
         self._dealt = 0
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"acceptor-{listener_name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name(f"acceptor-{listener_name}"), daemon=True)
 
     def start(self) -> None:
         """Accept from now on. Raises OSError if another process listens there, or there cannot be another thread."""

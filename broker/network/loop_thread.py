@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import uvloop
 
+from kavka.config.thread_names import thread_name
+
 
 class LoopThread:
     """A uvloop loop on a thread of its own.
@@ -24,7 +26,7 @@ class LoopThread:
         self._waiting: Final[set[threading.Event]] = set()
         """Who waits for what they called, or for the thread's end."""
         self._has_ended = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name(name), daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -109,7 +109,7 @@ class NetworkThread(LoopThread):
             self.call(self._shut_down)
             self._thread.join()
         # What a thread that died has left.
-        self._close_all()
+        self.close_all()
         self._loop.close()
         self._hang_ups.close()
 
@@ -188,10 +188,11 @@ class NetworkThread(LoopThread):
         self._loop.call_soon(self._expiry.close_idle)
 
     def _shut_down(self) -> None:
-        self._close_all()
+        self.close_all()
         self._loop.stop()
 
-    def _close_all(self) -> None:
+    def close_all(self) -> None:
+        """Close every connection, whatever it still has to be answered."""
         for connection in list(self.connections.values()):
             self._close_or_log(connection)
 

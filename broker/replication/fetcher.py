@@ -14,6 +14,7 @@ from kavka.broker.replication.followed_partitions import FetchPlan, Followed, Fo
 from kavka.broker.replication.leader_port import EARLIEST, LATEST, LeaderPort, LeaderUnreachableError, known_code
 from kavka.broker.replication.proving import Proofs
 from kavka.broker.replication.recurrence import Recurrence
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchResponse, PartitionData
 from kavka.protocol.schema import ZERO_UUID
@@ -75,7 +76,7 @@ class Fetcher:
         self._refusals: Final = Recurrence()
         self._is_refused = False
         """Whether the leader refused the last fetch whole."""
-        self._thread: Final = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread: Final = threading.Thread(target=self._run, name=thread_name(name), daemon=True)
 
     def start(self) -> None:
         self._thread.start()

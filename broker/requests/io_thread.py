@@ -6,6 +6,7 @@ from time import monotonic_ns as now_ns
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.request_runner import RequestRunner
+from kavka.config.thread_names import thread_name
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import Metrics
@@ -28,7 +29,7 @@ class IoThread(RequestRunner):
         super().__init__(queue, dispatcher)
         self._metrics = metrics
         self._on_death = on_death
-        self._thread = threading.Thread(target=self._run, name=f"{plane}io-{index}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name(f"{plane}io-{index}"), daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

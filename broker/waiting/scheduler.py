@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from kavka.broker.waiting.timer import Timer, TimerEntry
+from kavka.config.thread_names import thread_name
 
 RETRY_MS: Final = 5_000
 
@@ -172,7 +173,7 @@ class Scheduler:
                 self._submit(_nothing)
 
     def _pool(self, threads: int) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._name)
+        return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=thread_name(self._name))
 
 
 def _most_flushing(threads: int) -> int:

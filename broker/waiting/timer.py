@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from kavka.config.thread_names import thread_name
+
 TICK_MS: Final = 10
 SPARE_TICKS: Final = 1024
 LONGEST_SLEEP_S: Final = 3600.0
@@ -46,7 +48,7 @@ class Timer:
         self._ticks: list[int] = []
         self._sleeping_until: float = float("inf")
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="timer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name("timer"), daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -89,6 +91,11 @@ class Timer:
                     self._ticks = list(self._buckets)
                     heapq.heapify(self._ticks)
             return True
+
+    def look(self) -> None:
+        """The clock has jumped ahead: have the thread look at it now instead of when it was to."""
+        with self._lock:
+            self._wake.notify()
 
     def left_ms(self, entry: TimerEntry) -> float:
         """How long it is until an entry is due; nothing is left of one that has run."""

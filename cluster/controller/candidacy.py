@@ -40,6 +40,7 @@ from kavka.cluster.registry.base import (
     Watch,
     WatchEvent,
 )
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 MAX_PAUSE: Final = 6
@@ -101,7 +102,7 @@ class Candidacy:
         self._failed_beginnings = self._pause = 0
         """How many calls of `resume` are to come before this broker stands for election again."""
         self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="kavka-controller", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=thread_name("kavka-controller"), daemon=True)
 
     def start(self) -> Promise[None]:
         """Join the election; see `Controller.start`."""

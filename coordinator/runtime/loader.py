@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+from kavka.config.thread_names import thread_name
 from kavka.coordinator.ports import Shard
 from kavka.coordinator.runtime.shard_runner import ShardRunner
 
@@ -46,7 +47,7 @@ class Loader(Generic[S]):
                 return
             self._queue.append(runner)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=f"{self._name}-loader", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=thread_name(f"{self._name}-loader"), daemon=True)
                 self._thread.start()
             self._changed.notify()
 

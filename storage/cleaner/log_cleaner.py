@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import SettingRefusedError
+from kavka.config.thread_names import thread_name
 from kavka.protocol.errors import BrokerError
 from kavka.storage.cleaner.jobs import CleanedLog
 from kavka.storage.cleaner.round_report import tell
@@ -199,10 +200,9 @@ class LogCleaner:
         for number in range(self._most_threads):
             thread = self._threads.get(number)
             if thread is None or not thread.is_alive():
-                name = f"log-cleaner-{number}"
-                thread = threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
+                name = thread_name(f"log-cleaner-{number}")
                 try:
-                    thread.start()
+                    (thread := threading.Thread(target=self._run, args=(number,), name=name, daemon=True)).start()
                 except RuntimeError as failure:
                     reason = f"cleaner thread {number} cannot be started: {failure}"
                     raise SettingRefusedError("log.cleaner.threads", errno.EAGAIN, reason) from failure

@@ -1,4 +1,4 @@
-"""Registries for tests: both kinds, and ZooKeepers that lose connections and sessions."""
+"""Registries for tests: all kinds, and ZooKeepers that lose connections and sessions."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ from kavka.cluster.registry.connect_string import ConnectString
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
 from kavka.cluster.registry.zookeeper_session import SessionSettings
 
-BOTH = ["embedded", pytest.param("zookeeper", marks=[pytest.mark.integration, pytest.mark.java])]
+KINDS = ["embedded", "memory", pytest.param("zookeeper", marks=[pytest.mark.integration, pytest.mark.java])]
 """For the `params` of a fixture: tests then run over each kind."""
 CONNECTION_TIMEOUT_MS = 60_000
 CLOSE_SESSION = -11

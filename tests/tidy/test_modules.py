@@ -46,7 +46,10 @@ def test_every_module_is_imported_by_a_room_or_discovered() -> None:
     dead = [
         relative(path)
         for path, name in modules.items()
-        if name not in needed and name.rpartition(".")[0] not in discovered and f'"{name}:' not in entry
+        if name not in needed
+        and name.rpartition(".")[0] not in discovered
+        and f'"{name}:' not in entry
+        and f'"{name}"' not in entry
     ]
     assert dead == [], "\n".join(dead)
 

@@ -9,12 +9,13 @@ import pytest
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.controller.requests import ElectionType, NewPartitions, NewTopic
 from kavka.cluster.registry.base import Create
+from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from kavka.cluster.znodes.notifications import IsrChange, LogDirEvent
 from kavka.cluster.znodes.topic import PartitionState
 from kavka.protocol.errors import BrokerError
 from tests.support.controller_stage import Stage, wait
 from tests.support.fake_brokers import FakeCluster
-from tests.support.registries import BOTH, new_root, open_zookeeper
+from tests.support.registries import KINDS, Clock, new_root, open_zookeeper
 from tests.support.zookeeper_process import ZooKeeperProcess
 
 MANY_BYTES = 1_000_000
@@ -55,13 +56,17 @@ ODD_BROKERS = ["\u00b2", "01", "-1", "one", "99999999999", "2147483648", "77"]
 FOLDERS = ["/admin/delete_topics", "/isr_change_notification", "/log_dir_event_notification"]
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=KINDS)
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     stage = Stage(tmp_path / "registry.sqlite")
     if request.param == "zookeeper":
         zookeeper: ZooKeeperProcess = request.getfixturevalue("zookeeper")
         stage.registry.close()
         stage.registry = open_zookeeper(zookeeper.bootstrap, new_root())  # type: ignore[assignment]  # a Registry, too
+    elif request.param == "memory":
+        stage.registry.close()
+        stage.registry = MemoryRegistry(MemoryEnsemble(Clock()))  # type: ignore[assignment]  # a Registry, too
+    if request.param != "embedded":
         prepare_tree(stage.registry)
         stage.cluster = FakeCluster(stage.registry)
     stage.brokers(1, 2)

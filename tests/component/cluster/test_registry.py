@@ -1,4 +1,4 @@
-"""What every registry promises of its tree, whoever keeps it: one SQLite file, or ZooKeeper."""
+"""What every registry promises of its tree, whoever keeps it: an SQLite file, a process in its memory, or ZooKeeper."""
 
 import threading
 from collections.abc import Iterator
@@ -28,14 +28,17 @@ from kavka.cluster.registry.base import (
     delete_trees,
 )
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
-from tests.support.registries import BOTH, Clock, open_zookeeper
+from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
+from tests.support.registries import KINDS, Clock, open_zookeeper
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=KINDS)
 def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
     opened: Registry
     if request.param == "embedded":
         opened = EmbeddedRegistry(tmp_path / FILE_NAME, Clock())
+    elif request.param == "memory":
+        opened = MemoryRegistry(MemoryEnsemble(Clock()))
     else:
         opened = open_zookeeper(request.getfixturevalue("zookeeper").bootstrap)
     yield opened

@@ -22,6 +22,7 @@ from kavka.cluster.registry.base import (
     SetData,
 )
 from kavka.cluster.registry.embedded import EmbeddedRegistry
+from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from tests.support.registries import new_root, open_zookeeper
 from tests.support.zookeeper_process import ZooKeeperProcess
 
@@ -162,6 +163,19 @@ class RegistryMachine(RuleBasedStateMachine):
 
 TestRegistryModel = RegistryMachine.TestCase
 TestRegistryModel.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+class MemoryMachine(RegistryMachine):
+    def __init__(self) -> None:
+        self.ensemble = MemoryEnsemble(lambda: 0)
+        super().__init__()
+
+    def open(self) -> Registry:
+        return MemoryRegistry(self.ensemble)
+
+
+TestMemoryModel = MemoryMachine.TestCase
+TestMemoryModel.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 class ZooKeeperMachine(RegistryMachine):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.clock import SYSTEM_CLOCK
 from kavka.broker.server import Broker, StartError
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.sources import load_config
@@ -162,7 +163,7 @@ def use(broker: Broker, topic: str) -> None:
 
 def started(directory: Path, now_ms: Callable[[], int] | None = None) -> Broker:
     config = configured(directory)
-    broker = Broker(config) if now_ms is None else Broker(config, now_ms=now_ms)
+    broker = Broker(config) if now_ms is None else Broker(config, clock=SYSTEM_CLOCK._replace(now_ms=now_ms))
     broker.start()
     return broker
 

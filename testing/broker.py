@@ -1,0 +1,92 @@
+"""A broker for a test: real, over a real socket, in this process's threads."""
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kavka.cluster.registry.memory import MemoryEnsemble
+from kavka.testing.clock import TravelClock
+from kavka.testing.hosted import HostedBroker
+from kavka.testing.served import Served
+
+
+class Broker(Served):
+    """`with Broker() as broker:` has one serving at `broker.bootstrap_servers`; also `async with`.
+
+    Its directory is temporary and goes with it, its port is the system's choice. Nothing of the process is changed,
+    neither signals nor logging, and several can be there at once; nothing of them is left after `close`.
+
+    Threads: one at a time starts, stops, kills and closes it; the rest is for any.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None, *, clock: TravelClock | None = None) -> None:
+        """`settings`: a broker's, by Kafka's names. Raises LinuxRequiredError where brokers cannot be."""
+        super().__init__()
+        self.clock = clock if clock is not None else TravelClock()
+        self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
+        self.hosted: Final = HostedBroker(
+            1, Path(self._directory.name), settings or {}, self.clock, MemoryEnsemble(self.clock.now_ms)
+        )
+        """What is behind it."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """host:port; the same after a restart."""
+        return self.hosted.address
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and not been stopped."""
+        return self.hosted.server is not None
+
+    def check(self) -> None:
+        self.hosted.check()
+
+    def start(self) -> None:
+        """Serve, with what was there before. Raises StartError, ConfigError."""
+        self.hosted.start()
+
+    def stop(self) -> None:
+        """Stop in order, as by SIGTERM; `start` has it come back with what it had."""
+        self.hosted.stop()
+
+    def kill(self) -> None:
+        """End it as by kill -9: nobody is answered, nothing flushed. `start` recovers."""
+        self.hosted.kill()
+
+    def restart(self) -> None:
+        """`stop`, then `start`: at the same address."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop it for good, and remove its directory. May be called twice."""
+        try:
+            self._close_clients()
+            self.hosted.stop()
+        finally:
+            self._directory.cleanup()

@@ -1,0 +1,163 @@
+"""A cluster for a test: brokers in this process's threads, on a registry in its memory."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kavka.cluster.registry.memory import MemoryEnsemble
+from kavka.testing.clock import TravelClock
+from kavka.testing.hosted import HostedBroker
+from kavka.testing.served import Served
+from kavka.testing.waiting import DEFAULT_TIMEOUT_S, wait_until
+
+IN_MEMORY: Final = "in-memory"
+"""`zookeeper.connect`, which says that there are others: their registry is the process's."""
+MOST_INTERNAL_REPLICAS: Final = 3
+
+
+class Cluster(Served):
+    """`with Cluster(3) as cluster:` has brokers 1, 2 and 3 that know another; also `async with`.
+
+    As on ZooKeeper, without one: a session for each broker, an elected controller, internal topics with three replicas
+    where there are as many brokers. The names of a broker's threads, and so its log lines, begin with `broker-ID:`.
+
+    Threads: one at a time starts, stops, kills and closes brokers; the rest is for any.
+    """
+
+    def __init__(
+        self, size: int = 3, settings: Mapping[str, str] | None = None, *, clock: TravelClock | None = None
+    ) -> None:
+        """`settings`: of each broker, by Kafka's names. Raises LinuxRequiredError where brokers cannot be."""
+        if size < 1:
+            raise ValueError(f"a cluster has one broker at least, not {size}")
+        super().__init__()
+        self.clock = clock if clock is not None else TravelClock()
+        self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
+        self._ensemble: Final = MemoryEnsemble(self.clock.now_ms)
+        replicas = str(min(size, MOST_INTERNAL_REPLICAS))
+        common = {
+            "zookeeper.connect": IN_MEMORY,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(size, 2)),
+            "default.replication.factor": replicas,
+            **(settings or {}),
+        }
+        self.hosted: Final = {
+            broker_id: HostedBroker(
+                broker_id,
+                Path(self._directory.name) / str(broker_id),
+                common,
+                self.clock,
+                self._ensemble,
+                is_marked=True,
+            )
+            for broker_id in range(1, size + 1)
+        }
+        """What is behind each broker, by its id."""
+
+    def __enter__(self) -> Self:
+        try:
+            with ThreadPoolExecutor(len(self.hosted), "kavka-testing") as starting:
+                list(starting.map(HostedBroker.start, self.hosted.values()))
+            self.wait_until_known()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers' host:port, also of those that do not run now."""
+        return ",".join(each.address for each in self.hosted.values())
+
+    @property
+    def running(self) -> list[int]:
+        """Ids of the brokers that run."""
+        return [each.broker_id for each in self._running()]
+
+    @property
+    def controller_id(self) -> int:
+        """The broker that is the controller; -1 while none is."""
+        return next(
+            (
+                each.broker_id
+                for each in self._running()
+                if each.server is not None and each.server.services.controller.is_active
+            ),
+            -1,
+        )
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The partition's leader, as the cluster has it; -1 while there is none, or no such partition."""
+        for each in self._running():
+            assert each.server is not None
+            known = each.server.services.metadata.current.partition(topic, partition)
+            if known is not None:
+                return known.leader
+        return -1
+
+    def check(self) -> None:
+        for each in self.hosted.values():
+            each.check()
+
+    def start(self, broker_id: int) -> None:
+        """Start one that was stopped or killed, at its address, and wait until all know it. Raises StartError."""
+        self.hosted[broker_id].start()
+        self.wait_until_known()
+
+    def stop(self, broker_id: int) -> None:
+        """Stop one in order: it hands its leaderships over first."""
+        self.hosted[broker_id].stop()
+
+    def kill(self, broker_id: int) -> None:
+        """End one as by kill -9: its session is lost at once, nobody is answered, nothing handed over or flushed."""
+        self.hosted[broker_id].kill()
+
+    def expire_session(self, broker_id: int) -> None:
+        """End one's session with the registry: it loses what it had there, and comes back under another epoch."""
+        self.hosted[broker_id].expire_session()
+
+    def wait_until_known(self, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Until there is a controller, and every broker that runs knows it and all the others."""
+
+        def is_known() -> bool:
+            self.check()
+            running = set(self.running)
+            views = [each.server.services.metadata.current for each in self._running() if each.server is not None]
+            return self.controller_id in running and all(
+                view.brokers.keys() == running and view.controller_id == self.controller_id for view in views
+            )
+
+        wait_until(is_known, timeout_s, lambda: f"brokers {self.running} do not know each other")
+
+    def close(self) -> None:
+        """Stop all for good, and remove their directories. May be called twice."""
+        with ExitStack() as stack:
+            stack.callback(self._directory.cleanup)
+            for each in self.hosted.values():
+                # There will be nobody to hand anything over to.
+                stack.callback(each.drop)
+            stack.callback(self._ensemble.fall_silent)
+            stack.callback(self._close_clients)
+
+    def _running(self) -> Iterator[HostedBroker]:
+        return (each for each in self.hosted.values() if each.server is not None)
