@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.cli.failing import Failure
+from kavka.cli.settings_text import file_settings
 
 if TYPE_CHECKING:
     from kavka.client import Admin
@@ -16,12 +17,14 @@ _DEFAULT: Final = "localhost:9092"
 _TIMEOUT_MS: Final = 30_000
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags by which a command finds the cluster; `open_admin` and `client_settings` go by them."""
+def add_connection_arguments(parser: argparse.ArgumentParser, *, broker_list_means_ids: bool = False) -> None:
+    """The flags by which a command finds the cluster; `open_admin` and `client_settings` go by them.
+
+    `broker_list_means_ids`: a verb has a --broker-list of its own, as kafka-log-dirs.
+    """
     group = parser.add_argument_group("connection")
     group.add_argument(
-        "--bootstrap-server",
-        "--broker-list",
+        *(("--bootstrap-server",) if broker_list_means_ids else ("--bootstrap-server", "--broker-list")),
         metavar="HOST:PORT[,...]",
         help=f"brokers to ask first; by default the profile's, ${_ENVIRONMENT}, or {_DEFAULT}",
     )
@@ -60,7 +63,7 @@ def client_settings(args: argparse.Namespace) -> dict[str, str]:
     _quiet_logs()
     settings = _profile_settings(args.profile)
     if args.command_config is not None:
-        settings.update(_file_settings(args.command_config))
+        settings.update(file_settings("--command-config", args.command_config))
     if args.bootstrap_server is not None:
         settings[BOOTSTRAP] = args.bootstrap_server
     elif not settings.get(BOOTSTRAP):
@@ -81,17 +84,6 @@ def _quiet_logs() -> None:
     logger = logging.getLogger("kavka")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
-
-
-def _file_settings(path: Path) -> dict[str, str]:
-    from kavka.config.properties import parse_properties
-
-    try:
-        return parse_properties(path.read_bytes())
-    except OSError as error:
-        raise Failure(f"--command-config {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise Failure(f"--command-config {path}: {error}") from error
 
 
 def _profile_settings(name: str | None) -> dict[str, str]:

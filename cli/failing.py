@@ -4,7 +4,7 @@ Verbs let the client's errors rise, or raise `Failure`; `kavka.cli.main` shows t
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka.cli.output import FAILED, complain
@@ -27,7 +27,6 @@ _UNREACHABLE_HINT: Final = "is a broker listening there? name one with --bootstr
 _HINTS: Final = {
     "AuthorizationError": "the principal may not do this: an ACL has to allow it (kavka acls)",
     "AuthenticationError": "check the credentials in --command-config",
-    "UnsupportedVersionError": "the broker does not serve this",
 }
 
 
@@ -37,6 +36,14 @@ class Failure(Exception):  # noqa: N818  # the end of a command, which need be n
     def __init__(self, message: str, hint: str = "", exit_code: int = FAILED) -> None:
         self.exit_code = exit_code
         super().__init__(f"{message}; {hint}" if hint else message)
+
+
+class Failures(Failure):
+    """Several things that went wrong, by what they went wrong with."""
+
+    def __init__(self, errors: Mapping[str, BaseException]) -> None:
+        self.errors = dict(errors)
+        super().__init__("; ".join(f"{name}: {error}" for name, error in errors.items()))
 
 
 def expected_errors() -> tuple[type[BaseException], ...]:
@@ -52,26 +59,51 @@ def reported(command: str, error: BaseException) -> int:
     if items is None:
         complain(command, _with_hint(error))
         return exit_code_of(error)
-    for item, failure in items.items():
-        complain(command, f"{_item_text(item)}: {_with_hint(failure)}")
+    lines = {item: str(_with_hint(failure)) for item, failure in items.items()}
+    if all(exit_code_of(failure) == UNREACHABLE for failure in items.values()):
+        # The same is wrong with all of them.
+        complain(command, next(iter(lines.values())))
+        return UNREACHABLE
+    for item, text in lines.items():
+        complain(command, f"{_item_text(item)}: {text}")
     codes = {exit_code_of(failure) for failure in items.values()}
     return codes.pop() if len(codes) == 1 else FAILED
 
 
-def tried(call: Callable[[], dict[Any, Result]]) -> "tuple[dict[Any, Result], ItemErrors | None]":
+def tried(
+    call: Callable[[], dict[Any, Result]], items: Sequence[Any] = ()
+) -> "tuple[dict[Any, Result], ItemErrors | None]":
     """What came of a call on many items, and the error to be raised once that has been shown.
 
-    done, failure = tried(lambda: admin.delete_topics(names))
-    ...
-    if failure is not None:
-        raise failure
+        done, failure = tried(lambda: admin.delete_topics(names), names)
+        ...
+        if failure is not None:
+            raise failure
+
+    A call on one item raises that item's own error: `items` are for that case, so that it is named.
     """
     from kavka.client.admin.item_errors import ItemErrors
+    from kavka.client.kafka_error import KafkaError
 
     try:
         return call(), None
     except ItemErrors as failure:
         return dict(failure.results), failure
+    except KafkaError as error:
+        if len(items) != 1:
+            raise
+        return {}, ItemErrors("", {items[0]: error}, {})
+
+
+def excused(failure: "ItemErrors | None", kind: str) -> "tuple[list[Any], ItemErrors | None]":
+    """The items that failed by errors of the class with this name, and the failure without them."""
+    from kavka.client.admin.item_errors import ItemErrors
+
+    if failure is None:
+        return [], None
+    left = {item: error for item, error in failure.errors.items() if type(error).__name__ != kind}
+    gone = [item for item in failure.errors if item not in left]
+    return gone, ItemErrors("", left, failure.results) if left else None
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -102,6 +134,8 @@ def _kinds(error: BaseException) -> set[str]:
 
 def _item_errors(error: BaseException) -> "dict[Any, BaseException] | None":
     """None: the error is not one of several items."""
+    if isinstance(error, Failures):
+        return dict(error.errors)
     module = sys.modules.get(_ITEM_ERRORS)
     if module is None or not isinstance(error, module.ItemErrors):
         return None
@@ -113,4 +147,6 @@ def _item_text(item: Any) -> str:
     fields: Iterable[str] = getattr(item, "_fields", ())
     if "partition" in fields:
         return f"{item.topic}-{item.partition}"
+    if "type" in fields and "name" in fields:
+        return f"{item.type.name.lower().replace('_', '-')} {item.name or '<default>'}"
     return "-".join(str(each) for each in item) if isinstance(item, tuple) else str(item)

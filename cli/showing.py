@@ -60,12 +60,17 @@ def show(args: argparse.Namespace, shown: Table | Report) -> None:
 
 
 def table_lines(table: Table) -> list[str]:
-    """The table, aligned: numbers to the right, all else to the left. Control characters are escaped."""
+    """The table, aligned: numbers to the right, all else to the left. Without rows, nothing.
+
+    Control characters are escaped.
+    """
     rows = [list(row) for row in table.rows]
+    if not rows:
+        return []
     texts = [[cell_text(value) for value in row] for row in rows]
     titles = [column.replace("_", "-").upper() for column in table.columns]
     widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
-    is_number = [any(map(_is_number, column)) for column in zip(*rows, strict=True)] or [False] * len(titles)
+    is_number = [all(value is None or _is_number(value) for value in column) for column in zip(*rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         aligned = [

@@ -1,11 +1,38 @@
 """Topics by name, by pattern and by id."""
 
+import argparse
 import base64
+import binascii
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kavka.cli.failing import Failure
 from kavka.cli.parsing import WRONG_USAGE
+
+if TYPE_CHECKING:
+    from kavka.client import Admin
+
+
+def add_topic_arguments(parser: argparse.ArgumentParser, *, which: str) -> None:
+    """Names, and Kafka's `--topic`; `chosen` goes by them. `which` says what becomes of the topics."""
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"a topic to be {which}")
+    parser.add_argument("--topic", metavar="REGEX", help=f"all topics whose whole name matches are {which}")
+
+
+def chosen(
+    admin: "Admin", args: argparse.Namespace, *, default_all: bool = False, exclude_internal: bool = False
+) -> list[str]:
+    """The topics that are meant, in order; names are taken as they are. Raises Failure where nothing matches."""
+    if not args.topics and args.topic is None and not default_all:
+        raise Failure("no topic is named", "name one, or several by --topic REGEX", WRONG_USAGE)
+    names = list(dict.fromkeys(args.topics))
+    if args.topic is not None or not names:
+        listed = matching(args.topic, admin.list_topics(include_internal=not exclude_internal))
+        if args.topic is not None and not listed and not getattr(args, "if_exists", False):
+            raise Failure(f"no topic matches --topic {args.topic}", "kavka topics list shows those there are")
+        names += sorted(set(listed) - set(names))
+    return names
 
 
 def matching(pattern: str | None, names: Iterable[str]) -> list[str]:
@@ -23,3 +50,14 @@ def matching(pattern: str | None, names: Iterable[str]) -> list[str]:
 def uuid_text(uuid: bytes) -> str:
     """An id of sixteen bytes as Kafka shows it: base64 for addresses, unpadded."""
     return base64.urlsafe_b64encode(uuid)[:22].decode()
+
+
+def uuid_of(text: str) -> bytes:
+    """The other way, for argparse: raises ArgumentTypeError."""
+    try:
+        uuid = base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_", validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        uuid = b""
+    if len(uuid) != 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no topic id, which has 22 letters and digits")
+    return uuid

@@ -27,7 +27,7 @@ def test_every_verb_file_is_a_command_with_a_help_and_an_example(capsys: pytest.
         shown = capsys.readouterr().out
         line = " ".join(("kavka", *command.words))
         assert shown.startswith(f"usage: {line} ")
-        assert f"\nexample:\n  {line} " in shown
+        assert f"\nexample:\n  {line}" in shown
         assert help_of(command) == verb_of(command).HELP
 
 

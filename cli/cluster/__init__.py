@@ -1,0 +1,1 @@
+"""What the commands about a cluster and its brokers do."""
