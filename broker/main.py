@@ -14,6 +14,7 @@ from kavka.broker.metrics import log_lines
 from kavka.broker.stop_signals import StopSignals
 
 if TYPE_CHECKING:
+    from kavka.broker.faults.bouncing_broker import BouncingBroker
     from kavka.broker.server import Broker
 
 SWITCH_INTERVAL_S: Final = 0.0005
@@ -60,7 +61,13 @@ def run(config_path: str | None, overrides: list[str]) -> int:
             raise
         return _refused(f"the installation is incomplete: {failure}")
 
-    broker = Broker(loaded.config, on_fatal=signals.request)
+    broker: Broker | BouncingBroker
+    if loaded.config.kavka_faults_enable:
+        from kavka.broker.faults import bouncing_broker
+
+        broker = bouncing_broker.BouncingBroker(loaded.config, on_fatal=signals.request)
+    else:
+        broker = Broker(loaded.config, on_fatal=signals.request)
     try:
         broker.start()
     except StartError as failure:
@@ -87,7 +94,7 @@ def _refused(why: str) -> int:
     return EXIT_FAILED
 
 
-def _wait_and_stop(broker: "Broker", signals: StopSignals) -> int:
+def _wait_and_stop(broker: "Broker | BouncingBroker", signals: StopSignals) -> int:
     signals.wait()
     if broker.fatal_reason is None:
         log.info("stopping signal=%s", signals.received)

@@ -20,6 +20,7 @@ from kavka.broker.background import schedule_passes
 from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
+from kavka.broker.hooks import hooks_of
 from kavka.broker.log_moves.replica_moves import ReplicaMoves
 from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
@@ -56,6 +57,7 @@ from kavka.storage.log_manager import LogManager
 from kavka.storage.meta_properties import MetaProperties
 
 if TYPE_CHECKING:
+    from kavka.broker.faults.control import FaultControl
     from kavka.broker.interbroker.cluster_links import ClusterLinks
 
 COORDINATOR_THREADS: Final = 4
@@ -80,12 +82,12 @@ class Broker:
         *,
         on_fatal: Callable[[], None] | None = None,
         files: Files | None = None,
+        faults: "FaultControl | None" = None,
         clock: Clock = SYSTEM_CLOCK,
         open_registry: OpenRegistry = open_registry,
     ) -> None:
         self._static_config = config
         self._on_fatal = on_fatal
-        self._files = files if files is not None else Files()
         self._clock = clock
         self._open_registry = open_registry
         self._fatal_lock = threading.Lock()
@@ -93,6 +95,7 @@ class Broker:
         self.broker_id = -1
         self.metrics: Final = Metrics()
         self.services: Final = Services()
+        self._hooks: Final = hooks_of(config, faults, self.services, files if files is not None else Files())
         self._timer: Final = Timer(self._thread_died, clock.monotonic_ns)
         self._scheduler: Final = Scheduler(self._timer, config.background_threads, self._thread_died)
         self._operations: Final = Scheduler(self._timer, COORDINATOR_THREADS, self._thread_died, "coordinator")
@@ -103,7 +106,8 @@ class Broker:
         self._is_serving = self._is_abandoned = False
         self._kept_names: Collection[str] = ()
         """Of the settings that were changed while the broker ran before."""
-        self._metrics_port: int | None = None
+        self.metrics_port: int | None = None
+        """Where /metrics is served, if it is."""
         self._undo: list[Callable[[], None]] = []
         """What a failed start, or a stop, has to take back, in reverse order."""
 
@@ -142,11 +146,6 @@ class Broker:
         listeners = self.services.config.current.listeners
         return ",".join(str(listener._replace(port=self._sockets.bound_port(listener.name))) for listener in listeners)
 
-    @property
-    def metrics_port(self) -> int | None:
-        """Where /metrics is served, if it is."""
-        return self._metrics_port
-
     def _start(self) -> None:
         static = self._static_config
         check_promises(static)
@@ -163,7 +162,8 @@ class Broker:
         self._enter_cluster(static, owner)
         self._take_addresses()
         self._load()
-        self._prepare_membership()
+        info = broker_info(self.broker_id, services.config.current, self._sockets.bound_port)
+        self._membership.prepare(info, self._config_notifications, self._links)
         if self._links is None:
             self._join()
             self._serve()
@@ -171,7 +171,8 @@ class Broker:
             # The controller is told of a broker by its registration, and talks to it at once.
             self._serve()
             self._join()
-        self._undo += (self._finish_requests, self._hand_over)
+        self._undo += (self._finish_requests, self._hand_over, self._hooks.stopping)
+        self._hooks.started()
         self._is_serving = True
 
     def _log_manager(self, static: BrokerConfig) -> LogManager:
@@ -179,7 +180,7 @@ class Broker:
             static.log_dirs,
             static,
             lambda topic: self.services.config.topic_overrides(topic),  # noqa: PLW0108 - it is made later
-            files=self._files,
+            files=self._hooks.files,
             now_ms=self._clock.now_ms,
             run_in_background=self._scheduler.soon,
             on_directory_failure=self._directory_failed,
@@ -195,7 +196,7 @@ class Broker:
         self._undo.append(registry.close)
         prepare_tree(registry)
         # Where there are other brokers nobody can tell whose topics those in the directories are.
-        adopted = None if static.zookeeper_connect else find_topics(directories, self._files, registry)
+        adopted = None if static.zookeeper_connect else find_topics(directories, self._hooks.files, registry)
         self.broker_id, services.cluster_id = establish_identity(static, owner, registry)
         if adopted is not None:
             enter_topics(registry, self.broker_id, adopted)
@@ -228,15 +229,16 @@ class Broker:
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._clock.now_ms, on_death=self._thread_died)
-        handlers = load_handlers(in_cluster=bool(config.zookeeper_connect))
+        handlers = self._hooks.handlers(load_handlers(in_cluster=bool(config.zookeeper_connect)))
         services.served_versions = shown_versions(handlers)
         sockets: type[SocketServer] = SocketServer
         if config.control_plane_listener_name is not None:
             from kavka.broker.control_plane import TwoPlanes
 
             sockets = TwoPlanes
+        answered = RequestLog(self.metrics).answered
         self._sockets = sockets(
-            config, handlers, services, self.metrics, RequestLog(self.metrics).answered, self._thread_died
+            config, handlers, services, self.metrics, answered, self._thread_died, self._hooks.new_session
         )
         parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
         services.config.follow(parts)
@@ -288,10 +290,6 @@ class Broker:
 
         return ClusterLinks(self.services, self._membership, self._scheduler, self._timer, self._thread_died)
 
-    def _prepare_membership(self) -> None:
-        info = broker_info(self.broker_id, self.services.config.current, self._sockets.bound_port)
-        self._membership.prepare(info, self._config_notifications, self._links)
-
     def _join(self) -> None:
         """Register, and have the controller elected: a broker that stands alone leads afterwards what it leads."""
         self._membership.join(self._undo.append)
@@ -315,7 +313,7 @@ class Broker:
             self._sockets.listen()
         except OSError as failure:
             ports = [self._sockets.bound_port(listener.name) for listener in config.listeners]
-            raise refused_listening(failure, self._metrics_port, ports) from failure
+            raise refused_listening(failure, self.metrics_port, ports) from failure
 
     def _start_metrics_server(self, config: BrokerConfig) -> None:
         from kavka.broker.metrics.page import metrics_server
@@ -327,9 +325,9 @@ class Broker:
             failure=lambda: self.fatal_reason,
             is_ready=lambda: self._is_serving and self._membership.is_settled(),
         )
-        self._metrics_port = server.start()
+        self.metrics_port = server.start()
         self._undo.append(server.stop)
-        log.info("metrics are served metrics.port=%d", self._metrics_port)
+        log.info("metrics are served metrics.port=%d", self.metrics_port)
 
     def _hand_over(self) -> None:
         if self.fatal_reason is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.addresses import plain_address
-from kavka.broker.network.connection import Connection
+from kavka.broker.network.connection import ClientSession, Connection
 from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
@@ -72,7 +72,9 @@ class SocketServer:
         metrics: "Metrics",
         on_answered: Callable[[list[Context]], None],
         on_death: Callable[[BaseException], None],
+        new_session: Callable[[], ClientSession] | None = None,
     ) -> None:
+        """`new_session` makes that of each connection, if not the usual one."""
         plane = self._plane
         self._config = config
         self._lock = threading.Lock()
@@ -85,7 +87,7 @@ class SocketServer:
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         small = [key for key, handler in handlers.items() if handler.is_small]
-        self._sessions = Sessions(small, services.logs.moves.moving)
+        self._new_session = new_session or Sessions(small, services.logs.moves.moving).new
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []
@@ -267,7 +269,7 @@ class SocketServer:
                 settings,
                 self.limits,
                 InlineRequests(self.queue, self._dispatcher).run,
-                self._sessions.new,
+                self._new_session,
                 self._metrics,
                 self._on_answered,
                 self._rejected,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kavka.config.checks import OneOf, between
 from kavka.config.setting import Settings, setting
-from kavka.config.values import INT, MEDIUM, PASSWORD, STRING, Password
+from kavka.config.values import BOOLEAN, INT, MEDIUM, PASSWORD, STRING, Password
 
 
 class KavkaSettings(Settings):
-    """Metrics over HTTP, how closely records are looked at, and the login at ZooKeeper."""
+    """Metrics over HTTP, how closely records are looked at, faults on demand, and the login at ZooKeeper."""
 
     metrics_port: int = setting(
         "metrics.port",
@@ -28,6 +28,20 @@ class KavkaSettings(Settings):
         "What is checked of a batch that is appended: its header and CRC (header), or each record in it too (all).",
         check=OneOf("header", "all"),
         importance=MEDIUM,
+    )
+    kavka_faults_enable: bool = setting(
+        "kavka.faults.enable",
+        BOOLEAN,
+        False,
+        "Whether faults can be asked for, for tests of clients (docs/testing.md). Never in production: requests go a "
+        "longer way then, and who has the token can do what it likes. The broker prints where, and the token.",
+    )
+    kavka_faults_port: int = setting(
+        "kavka.faults.port",
+        INT,
+        0,
+        "Where faults are asked for over HTTP, on 127.0.0.1 alone, with kavka.faults.enable; 0: any free port.",
+        check=between(0, 65535),
     )
     kavka_zookeeper_digest: Password | None = setting(
         "kavka.zookeeper.digest",

@@ -1,44 +1,28 @@
-"""/metrics, /healthz and /readyz over HTTP, by the standard library's request handler.
+"""/metrics, /healthz and /readyz over HTTP.
 
-    /metrics  what Prometheus scrapes
-    /healthz  200 while the broker lives, 503 with the reason after a fatal error
-    /readyz   200 while it serves clients, 503 before and after
-
-Every answer closes its connection. A request is at most MAX_REQUEST_BYTES of head; one that does not come, or is not
-taken, within DEADLINE_S is dropped. WORKERS connections are served at once, each by a thread that accepts for itself.
+/metrics  what Prometheus scrapes
+/healthz  200 while the broker lives, 503 with the reason after a fatal error
+/readyz   200 while it serves clients, 503 before and after
 """
 
-import io
 import logging
-import socket
-import threading
-import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
+from functools import partial
 from typing import Any, Final, cast
 
-from kavka.config.thread_names import thread_name
+from kavka.broker.network.bounded_http import TEXT, BoundedHandler, BoundedHttpServer
 
-MAX_REQUEST_BYTES: Final = 8 * 1024
-MOST_DRAINED_BYTES: Final = 64 * 1024
-"""Of a request that is refused so much is read and dropped, lest the answer be lost with it."""
 WORKERS: Final = 8
-DEADLINE_S: Final = 10.0
-ACCEPT_PAUSE_S: Final = 1.0
-TEXT: Final = "text/plain; charset=utf-8"
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 log = logging.getLogger(__name__)
 
 
-class MetricsServer:
+class MetricsServer(BoundedHttpServer):
     """Serves one broker's metrics and health.
 
     `render()` gives the exposition; `failure()` the reason why the broker is not healthy, or None; `is_ready()`
-    whether it serves.
-
-    Threads: `start` and `stop` by the broker's owner; those three are called by the server's own threads, which `stop`
-    joins. `_lock` guards `_open` and `_stopping`.
+    whether it serves. Threads: as BoundedHttpServer, whose threads call those three.
     """
 
     def __init__(
@@ -50,77 +34,10 @@ class MetricsServer:
         failure: Callable[[], str | None],
         is_ready: Callable[[], bool],
     ) -> None:
-        self._host = host
-        self._wanted_port = port
+        super().__init__("metrics", host, port, WORKERS, partial(_Handler, page=self._page))
         self._render = render
         self._failure = failure
         self._is_ready = is_ready
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, name=thread_name(f"metrics-{index}"), daemon=True)
-            for index in range(WORKERS)
-        ]
-
-    def start(self) -> int:
-        """Listen and serve; the port. Raises OSError, which names the settings, where the address cannot be had."""
-        try:
-            self._listener = self._listening_socket()
-        except OSError as error:
-            address = f"metrics.host={self._host} metrics.port={self._wanted_port}"
-            # What Python adds to it is the same address again.
-            reason = (error.strerror or str(error)).partition(" (while")[0]
-            raise OSError(error.errno, f"metrics cannot be served at {address}: {reason}") from error
-        for thread in self._threads:
-            thread.start()
-        return int(self._listener.getsockname()[1])
-
-    def _listening_socket(self) -> socket.socket:
-        if self._host:
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            return socket.create_server((self._host, self._wanted_port), family=family)
-        if socket.has_dualstack_ipv6():
-            return socket.create_server(("", self._wanted_port), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server(("", self._wanted_port))
-
-    def stop(self) -> None:
-        """Close all connections and join the threads."""
-        with self._lock:
-            self._stopping.set()
-            for connection in (self._listener, *self._open):
-                _shut_down(connection)
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                connection, address = self._listener.accept()
-            except OSError as error:
-                if not self._stopping.is_set():
-                    # Out of descriptors, mostly. The connection stays in the backlog, so asking at once would spin.
-                    log.warning("cannot accept a metrics connection error=%s", error)
-                    self._stopping.wait(ACCEPT_PAUSE_S)
-                continue
-            with connection:
-                self._serve(connection, address)
-
-    def _serve(self, connection: socket.socket, address: Any) -> None:
-        with self._lock:
-            if self._stopping.is_set():
-                return
-            self._open.add(connection)
-        try:
-            handler = _Handler(connection, address, cast("Any", self._page))
-            connection.shutdown(socket.SHUT_WR)
-            handler.drain()
-        except OSError as error:
-            log.debug("a metrics connection broke error=%s", error)
-        finally:
-            with self._lock:
-                self._open.discard(connection)
 
     def _page(self, path: str) -> tuple[int, str, bytes]:
         """Status, content type and body."""
@@ -138,104 +55,14 @@ class MetricsServer:
         return 404, TEXT, b"there are /metrics, /healthz and /readyz\n"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """One request; what it is given for a server is the function that gives status, content type and body of a path."""
+class _Handler(BoundedHandler):
+    """One request; `page` gives status, content type and body of a path."""
 
-    protocol_version = "HTTP/1.1"
-    error_message_format = "%(message)s\n"
-    error_content_type = TEXT
+    def __init__(self, connection: Any, address: Any, page: Callable[[str], tuple[int, str, bytes]]) -> None:
+        self._page = page
+        super().__init__(connection, address, cast("Any", None))
 
-    def setup(self) -> None:
-        super().setup()
-        self._is_refused = False
-        self._head = _Head(self.connection, time.monotonic() + DEADLINE_S)
-        self.rfile = io.BufferedReader(self._head)
-
-    def drain(self) -> None:
-        """Read what is left of a request that was refused, until its client closes: all of it once the answer is sent.
-
-        A socket that is closed with bytes unread resets its connection, and the answer may not have been read by then.
-        """
-        if self._is_refused:
-            self._head.drain()
-
-    def parse_request(self) -> bool:
-        self.close_connection = True
-        if not super().parse_request():
-            return False
-        self.close_connection = True
-        self._head.wait_no_longer()
-        if self.request_version == "HTTP/0.9" or self._head.left_bytes <= 0:
-            # The library would answer the one without a head, and leave out what was cut off the other.
-            return self._refuse("not an HTTP request, or too long a one")
-        return True
-
-    def do_GET(self) -> None:
-        page = cast("Callable[[str], tuple[int, str, bytes]]", self.server)
-        status, content_type, body = page(self.path.partition("?")[0])
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+    def do_GET(self) -> None:  # noqa: N802 - the library's name
+        self.answer(*self._page(self.path.partition("?")[0]))
 
     do_HEAD = do_GET  # noqa: N815 - the library's name
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        self._is_refused = True
-        if code == 501:
-            code, message = 405, "only GET and HEAD are served"
-        if self.request_version == "HTTP/0.9":
-            self.request_version = "HTTP/1.0"
-        super().send_error(code, message, explain)
-
-    def version_string(self) -> str:
-        return "kavka"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Scrapes are no events."""
-
-    def _refuse(self, reason: str) -> bool:
-        self.send_error(400, reason)
-        return False
-
-
-class _Head(io.RawIOBase):
-    """A connection's first MAX_REQUEST_BYTES, until the deadline."""
-
-    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
-        self._connection = connection
-        self._deadline_s = deadline_s
-        self.left_bytes = MAX_REQUEST_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self.wait_no_longer()
-        size_bytes = self._connection.recv_into(memoryview(buffer)[: self.left_bytes]) if self.left_bytes > 0 else 0
-        self.left_bytes -= size_bytes
-        return size_bytes
-
-    def drain(self) -> None:
-        """Drop what comes until the end, MOST_DRAINED_BYTES or the deadline. Raises OSError."""
-        left_bytes = MOST_DRAINED_BYTES
-        while left_bytes > 0:
-            self.wait_no_longer()
-            size_bytes = len(self._connection.recv(MAX_REQUEST_BYTES))
-            if size_bytes == 0:
-                return
-            left_bytes -= size_bytes
-
-    def wait_no_longer(self) -> None:
-        """Have the connection's next call end by the deadline, be it reading or writing."""
-        self._connection.settimeout(max(self._deadline_s - time.monotonic(), 0.001))
-
-
-def _shut_down(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        log.debug("a metrics connection was gone already")

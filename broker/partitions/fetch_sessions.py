@@ -216,9 +216,21 @@ class FetchSessions:
         """How many partitions the session has to be read that the request goes on with, if it does."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return 0
-        with self._lock:
-            session = self._sessions.get(request.session_id)
+        session = self.session_of(request)
         return 0 if session is None else session.read_count
+
+    def session_of(self, request: FetchRequest) -> FetchSession | None:
+        """The session that the request names, if there is one."""
+        with self._lock:
+            return self._sessions.get(request.session_id)
+
+    def end(self, request: FetchRequest) -> FetchSession | None:
+        """End the session that the request names: what it was, if there was one."""
+        with self._lock:
+            ended = self._sessions.pop(request.session_id, None)
+        if ended is not None:
+            ended.end()
+        return ended
 
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, changes: Changes
@@ -232,10 +244,7 @@ class FetchSessions:
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
-                with self._lock:
-                    ended = self._sessions.pop(request.session_id, None)
-                if ended is not None:
-                    ended.end()
+                self.end(request)
             return None, list(changes.asked)
         with self._lock:
             session = self._sessions.get(request.session_id)

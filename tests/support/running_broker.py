@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kavka.broker.server import Broker
 from kavka.config.broker_config import BrokerConfig
@@ -15,6 +15,9 @@ from kavka.storage.files import Files
 from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import free_port, wait_until
 from tests.support.wire import BROKER, RawClient
+
+if TYPE_CHECKING:
+    from kavka.broker.faults.control import FaultControl
 
 HOST = "127.0.0.1"
 BROKER_ID = "5"
@@ -27,9 +30,15 @@ class RunningBroker:
     """
 
     def __init__(
-        self, directory: Path, settings: Mapping[str, str] | None = None, *, files: Files | None = None
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        files: Files | None = None,
+        faults: "FaultControl | None" = None,
     ) -> None:
         self.files = files
+        self.faults = faults
         self.port = free_port()
         self.settings = {
             "broker.id": BROKER_ID,
@@ -56,7 +65,7 @@ class RunningBroker:
         self.errors.__exit__(kind, error, trace)
 
     def start(self) -> None:
-        self.broker = Broker(BrokerConfig(self.settings), files=self.files)
+        self.broker = Broker(BrokerConfig(self.settings), files=self.files, faults=self.faults)
         self.broker.start()
 
     def restart(self) -> None:

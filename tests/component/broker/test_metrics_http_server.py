@@ -8,6 +8,7 @@ import pytest
 
 from kavka.broker.metrics import http_server
 from kavka.broker.metrics.http_server import MetricsServer
+from kavka.broker.network import bounded_http
 from tests.support.processes import wait_until
 
 TIMEOUT_S = 60.0
@@ -104,7 +105,7 @@ def test_bad_requests_are_refused(port: int, request_bytes: bytes, status: int) 
 def test_a_client_that_is_refused_may_send_its_request_to_the_end(
     port: int, request_bytes: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "DEADLINE_S", TIMEOUT_S)
+    monkeypatch.setattr(bounded_http, "DEADLINE_S", TIMEOUT_S)
     with connect(port) as client:
         client.sendall(request_bytes)
         assert read_all(client).startswith(b"HTTP/1.1 4")
@@ -131,7 +132,7 @@ def test_a_failing_scrape_is_answered_and_the_server_lives_on(port: int, health:
 def test_a_client_that_says_nothing_does_not_hold_up_others_and_is_dropped(
     health: Health, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "DEADLINE_S", 2.0)
+    monkeypatch.setattr(bounded_http, "DEADLINE_S", 2.0)
     server = MetricsServer("", 0, render=health.render, failure=lambda: None, is_ready=lambda: True)
     port = server.start()
 

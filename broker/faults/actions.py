@@ -1,0 +1,124 @@
+"""What becomes of a request that a fault hits."""
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka.broker.faults.error_answers import failed_fetch, failed_metadata, refusal
+from kavka.broker.faults.held import LONGEST_HOLD_MS, after, swallow
+from kavka.broker.faults.hit import Hit, changed, release_records
+from kavka.broker.faults.parting import PARTED, joined, parted
+from kavka.broker.requests.dispatcher import CloseConnection
+from kavka.cluster.promise import Promise
+from kavka.protocol.api import ApiKey
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.protocol.messages.metadata import MetadataResponse
+
+ACKS_0: Final = 0
+
+
+class Fail:
+    """Answers with an error and does nothing; where partitions fail one by one, those that are not hit are served."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        self._code = code
+        self._message = message
+
+    def run(self, hit: Hit) -> Any:
+        """See Action."""
+        code, request, target = self._code, hit.request, hit.target
+        api_key, version = hit.context.api_key, hit.context.api_version
+        if api_key == ApiKey.METADATA:
+
+            def failed(response: Any) -> "MetadataResponse":
+                return failed_metadata(hit.decoded(response), hit.services, code, target.names, target.partition)
+
+            return changed(hit.serve(), failed)
+        if api_key == ApiKey.FETCH:
+            return failed_fetch(request, version, hit.services, code, target.names)
+        rest = None
+        if target.topic is not None and api_key in PARTED and getattr(request, "acks", None) != ACKS_0:
+            request, rest = parted(request, hit.services.metadata.current.names_by_id, target.names)
+        refused = refusal(hit.handler, request, version, code, self._message)
+        if refused is None:
+            raise CloseConnection(f"a fault made it fail with {code.name}, and no answer can say so")
+        return refused if rest is None else changed(hit.serve(rest), lambda response: joined(response, refused))
+
+
+class Delay:
+    """Runs the request later."""
+
+    def __init__(self, delay_ms: float) -> None:
+        self._delay_ms = delay_ms
+
+    def run(self, hit: Hit) -> Any:
+        """See Action."""
+        return after(self._delay_ms, hit.fault, hit.context, hit.services, hit.serve)
+
+
+class Freeze(Delay):
+    """Runs the request when the fault is cleared."""
+
+    def __init__(self) -> None:
+        super().__init__(LONGEST_HOLD_MS)
+
+
+class Drop:
+    """Does what was asked for, and never answers."""
+
+    def run(self, hit: Hit) -> Any:
+        """See Action."""
+        try:
+            answer = hit.serve()
+        except BrokerError:
+            # That is an answer too.
+            answer = Promise[Any]()
+        if answer is None:
+            # acks=0 has none.
+            return None
+        if isinstance(answer, Promise):
+            answer.watch(lambda response, _: release_records(response))
+        else:
+            release_records(answer)
+        return swallow(hit.fault, hit.context, hit.services)
+
+
+class Cut:
+    """Closes the connection, before the request is done or when it is."""
+
+    def __init__(self, *, after_work: bool) -> None:
+        self._after_work = after_work
+
+    def run(self, hit: Hit) -> Any:
+        """See Action."""
+        if not self._after_work:
+            raise CloseConnection("a fault cut it before the work")
+        return changed(hit.serve(), _cut)
+
+
+class Throttle:
+    """Answers at once that a quota was exceeded, and reads on when the time is up, as Kafka does (KIP-219)."""
+
+    def __init__(self, throttle_time_ms: int) -> None:
+        self._throttle_time_ms = throttle_time_ms
+
+    def run(self, hit: Hit) -> Any:
+        """See Action."""
+
+        def throttled(response: Any) -> Any:
+            if response is None:
+                return None
+            response = hit.decoded(response)
+            if hasattr(response, "throttle_time_ms"):
+                response.throttle_time_ms = self._throttle_time_ms
+            session: Any = hit.context.session
+            session.mute(hit.fault, time.monotonic() + self._throttle_time_ms / 1000)
+            return response
+
+        return changed(hit.serve(), throttled)
+
+
+def _cut(response: Any) -> Any:
+    release_records(response)
+    raise CloseConnection("a fault cut it after the work")
