@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# The first that installs dependency groups (PEP 735); a Python's own is older.
+PIP := pip>=25.1
 RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -66,7 +68,8 @@ clean:
 $(INSTALLED): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Kavka needs Python 3.11 or newer; none found (say which: make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade '$(PIP)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
 # The tests' outside clients. Only root may install; without them those tests skip and say so.

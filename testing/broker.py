@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -22,13 +22,24 @@ class Broker(Served):
     Threads: one at a time starts, stops, kills and closes it; the rest is for any.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, clock: TravelClock | None = None) -> None:
-        """`settings`: a broker's, by Kafka's names. Raises LinuxRequiredError where brokers cannot be."""
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        clock: TravelClock | None = None,
+        on_fatal: Callable[[], None] | None = None,
+    ) -> None:
+        """`settings`: a broker's, by Kafka's names. `on_fatal` is called, by any thread, when it dies by itself."""
         super().__init__()
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
         self.hosted: Final = HostedBroker(
-            1, Path(self._directory.name), settings or {}, self.clock, MemoryEnsemble(self.clock.now_ms)
+            1,
+            Path(self._directory.name),
+            settings or {},
+            self.clock,
+            MemoryEnsemble(self.clock.now_ms),
+            on_fatal=on_fatal,
         )
         """What is behind it."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,9 +30,14 @@ class Cluster(Served):
     """
 
     def __init__(
-        self, size: int = 3, settings: Mapping[str, str] | None = None, *, clock: TravelClock | None = None
+        self,
+        size: int = 3,
+        settings: Mapping[str, str] | None = None,
+        *,
+        clock: TravelClock | None = None,
+        on_fatal: Callable[[], None] | None = None,
     ) -> None:
-        """`settings`: of each broker, by Kafka's names. Raises LinuxRequiredError where brokers cannot be."""
+        """`settings`: of each broker, by Kafka's names. `on_fatal` is called, by any thread, if one dies by itself."""
         if size < 1:
             raise ValueError(f"a cluster has one broker at least, not {size}")
         super().__init__()
@@ -56,6 +61,7 @@ class Cluster(Served):
                 self.clock,
                 self._ensemble,
                 is_marked=True,
+                on_fatal=on_fatal,
             )
             for broker_id in range(1, size + 1)
         }
@@ -158,6 +164,15 @@ class Cluster(Served):
                 stack.callback(each.drop)
             stack.callback(self._ensemble.fall_silent)
             stack.callback(self._close_clients)
+
+    def _wait_for_topics(self, topics: Iterable[str]) -> None:
+        def are_known() -> bool:
+            self.check()
+            views = [each.server.services.metadata.current for each in self._running() if each.server is not None]
+            rows = [view.topics.get(topic) for view in views for topic in topics]
+            return all(row is not None and all(each.leader >= 0 for each in row) for row in rows)
+
+        wait_until(are_known, message=lambda: f"not every broker knows the topics {topics}")
 
     def _running(self) -> Iterator[HostedBroker]:
         return (each for each in self.hosted.values() if each.server is not None)

@@ -49,8 +49,11 @@ class HostedBroker:
         ensemble: MemoryEnsemble,
         *,
         is_marked: bool = False,
+        on_fatal: Callable[[], None] | None = None,
     ) -> None:
-        """`is_marked`: whether the threads' names are to say whose they are."""
+        """`is_marked`: whether the threads' names are to say whose they are. `on_fatal` is called, by any thread, when
+        it has died by itself; it runs on in parts until it is stopped.
+        """
         self.broker_id: Final = broker_id
         self.directory: Final = directory
         self._settings: Final = {
@@ -63,6 +66,9 @@ class HostedBroker:
         self._clock: Final = clock
         self._ensemble: Final = ensemble
         self._is_marked: Final = is_marked
+        self._on_fatal: Final = on_fatal
+        self._is_ended = False
+        """By us, whose doing it is then no death."""
         self.files: Files = UnsyncedFiles()
         """What the next start gives to the broker."""
         self.server: Server | None = None
@@ -108,6 +114,7 @@ class HostedBroker:
             self.registry.expire()
 
     def _start(self) -> None:
+        self._is_ended = False
         server = Server(
             BrokerConfig(self._settings),
             on_fatal=self._died,
@@ -135,6 +142,7 @@ class HostedBroker:
 
     def _drop(self) -> None:
         if self.server is not None:
+            self._is_ended = True
             self._forget_clock()
             self.server.abandon()
             self.server = self.registry = None
@@ -144,7 +152,8 @@ class HostedBroker:
         return self.registry
 
     def _died(self) -> None:
-        """Whoever owns it sees `failure`; the rest of it runs until it is stopped."""
+        if self._on_fatal is not None and not self._is_ended:
+            self._on_fatal()
 
     def _as_its_own(self, step: Callable[[], None]) -> None:
         """Run it on a thread whose name says whose it is: those that it starts have that in their names too."""

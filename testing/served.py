@@ -30,6 +30,10 @@ class Served:
         """For any client's setting of that name."""
         raise NotImplementedError
 
+    def named(self, name: str) -> str:
+        """The name of a topic or a group as the broker has it."""
+        return name
+
     def check(self) -> None:
         """Raises BrokerDiedError, when a broker has ended that nobody has stopped."""
         raise NotImplementedError
@@ -65,21 +69,29 @@ class Served:
         """Create a topic, and give its name back. Raises TopicExistsError and what else a broker refuses it for."""
         from kavka.client import NewTopic
 
-        self.admin.create_topics([NewTopic(name, partitions, replication_factor, configs)])
-        return name
+        topic = self.named(name)
+        self.admin.create_topics([NewTopic(topic, partitions, replication_factor, configs)])
+        self._wait_for_topics([topic])
+        return topic
 
-    def create_topics(self, *names: str, partitions: int = 1, replication_factor: int = -1) -> None:
-        """Create several that are alike."""
+    def create_topics(self, *names: str, partitions: int = 1, replication_factor: int = -1) -> list[str]:
+        """Create several that are alike, as `create_topic` does one."""
         from kavka.client import NewTopic
 
-        self.admin.create_topics([NewTopic(name, partitions, replication_factor) for name in names])
+        topics = [self.named(name) for name in names]
+        self.admin.create_topics([NewTopic(topic, partitions, replication_factor) for topic in topics])
+        self._wait_for_topics(topics)
+        return topics
+
+    def _wait_for_topics(self, topics: Iterable[str]) -> None:
+        """Until whoever is asked knows them; one broker does at once."""
 
     def produce(self, topic: str, rows: Iterable[AnyRow]) -> "list[RecordMetadata]":
         """Put rows into a topic and wait until they are acknowledged: where they lie, in their order.
 
         A row is a value, a pair (key, value), or a `Row`; see there for what they may be. Raises KafkaError.
         """
-        producer = self.producer
+        topic, producer = self.named(topic), self.producer
         futures = []
         for row in map(row_of, rows):
             now_ms = self.clock.now_ms() if row.timestamp_ms is None else row.timestamp_ms
@@ -94,6 +106,7 @@ class Served:
         """
         from kavka.client import Consumer, TopicPartition
 
+        topic = self.named(topic)
         count = len(self.admin.describe_topics([topic])[topic].partitions)
         partitions = [TopicPartition(topic, index) for index in range(count)]
         settings = {
@@ -121,8 +134,8 @@ class Served:
 
         def enough() -> Records | None:
             self.check()
-            self._last = self.records(topic)
-            return self._last if len(self._last) >= count else None
+            records = self.records(topic)
+            return records if len(records) >= count else None
 
         found = wait_until(enough, timeout_s, lambda: f"{count} records are awaited; {self.records(topic).shown()}")
         assert found is not None
@@ -145,13 +158,14 @@ class Served:
         """
         from kavka.client import OffsetSpec, TopicPartition
 
-        named = [
+        group_id = self.named(group_id)
+        asked = [
             TopicPartition(described.name, each.partition)
-            for described in self.admin.describe_topics(list(topics)).values()
+            for described in self.admin.describe_topics(list(map(self.named, topics))).values()
             for each in described.partitions
         ]
-        committed = self.admin.list_group_offsets({group_id: named or None})[group_id]
-        partitions = named or list(committed)
+        committed = self.admin.list_group_offsets({group_id: asked or None})[group_id]
+        partitions = asked or list(committed)
         if not partitions:
             return {}
         ends = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))

@@ -42,7 +42,7 @@ def test_the_page_names_the_versions_of_the_clients_that_the_tests_run() -> None
     for _, client, tested, *_ in table("Clients tested"):
         (name,) = re.findall(r"^`(?:org\.apache\.kafka:)?([^`]+)`", client)
         versions[name] = tested
-    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]["test"]
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["dependency-groups"]["test"]
     expected = {name: text.removeprefix(name) for name in PYTHON_CLIENTS for text in declared if text.startswith(name)}
     expected |= json.loads((CLIENTS / "node" / "package.json").read_text())["dependencies"]
     required = (CLIENTS / "go" / "go.mod").read_text().partition("require (")[2].partition(")")[0]
