@@ -1,6 +1,5 @@
 """One broker among a test's: its server, its directory, and its place in the registry, over starts, stops and kills."""
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,8 +29,6 @@ DEFAULTS: Final = {
     "num.recovery.threads.per.data.dir": "1",
 }
 """Settings of every test's broker, unless it is given others. No environment variable is read."""
-
-log = logging.getLogger(__name__)
 
 
 class HostedBroker:
