@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
 from kavka.testing.clock import TravelClock
 from kavka.testing.hosted import HostedBroker
@@ -31,14 +32,17 @@ class Broker(Served):
     ) -> None:
         """`settings`: a broker's, by Kafka's names. `on_fatal` is called, by any thread, when it dies by itself."""
         super().__init__()
+        self._settings: Final = dict(settings or {})
+        self._faults: Final = FaultControl(bounce=lambda _: self.hosted.bounce())
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
         self.hosted: Final = HostedBroker(
             1,
             Path(self._directory.name),
-            settings or {},
+            self._settings,
             self.clock,
             MemoryEnsemble(self.clock.now_ms),
+            self._faults,
             on_fatal=on_fatal,
         )
         """What is behind it."""
@@ -70,6 +74,10 @@ class Broker(Served):
         return self.hosted.address
 
     @property
+    def faults(self) -> FaultControl:
+        return self._faults
+
+    @property
     def is_running(self) -> bool:
         """Whether it has been started and not been stopped."""
         return self.hosted.server is not None
@@ -79,6 +87,7 @@ class Broker(Served):
 
     def start(self) -> None:
         """Serve, with what was there before. Raises StartError, ConfigError."""
+        self._open_door(self._settings)
         self.hosted.start()
 
     def stop(self) -> None:
@@ -98,6 +107,7 @@ class Broker(Served):
         """Stop it for good, and remove its directory. May be called twice."""
         try:
             self._close_clients()
+            self._end_faults()
             self.hosted.stop()
         finally:
             self._directory.cleanup()

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
 from kavka.testing.clock import TravelClock
 from kavka.testing.hosted import HostedBroker
@@ -41,6 +42,8 @@ class Cluster(Served):
         if size < 1:
             raise ValueError(f"a cluster has one broker at least, not {size}")
         super().__init__()
+        self._settings: Final = dict(settings or {})
+        self._faults: Final = FaultControl(bounce=lambda broker_id: self.hosted[broker_id].bounce())
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
         self._ensemble: Final = MemoryEnsemble(self.clock.now_ms)
@@ -51,7 +54,7 @@ class Cluster(Served):
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(size, 2)),
             "default.replication.factor": replicas,
-            **(settings or {}),
+            **self._settings,
         }
         self.hosted: Final = {
             broker_id: HostedBroker(
@@ -60,6 +63,7 @@ class Cluster(Served):
                 common,
                 self.clock,
                 self._ensemble,
+                self._faults,
                 is_marked=True,
                 on_fatal=on_fatal,
             )
@@ -69,6 +73,7 @@ class Cluster(Served):
 
     def __enter__(self) -> Self:
         try:
+            self._open_door(self._settings)
             with ThreadPoolExecutor(len(self.hosted), "kavka-testing") as starting:
                 list(starting.map(HostedBroker.start, self.hosted.values()))
             self.wait_until_known()
@@ -121,6 +126,11 @@ class Cluster(Served):
                 return known.leader
         return -1
 
+    @property
+    def faults(self) -> FaultControl:
+        """Of all its brokers; each method takes `broker`, to have one of them alone."""
+        return self._faults
+
     def check(self) -> None:
         for each in self.hosted.values():
             each.check()
@@ -163,6 +173,7 @@ class Cluster(Served):
                 # There will be nobody to hand anything over to.
                 stack.callback(each.drop)
             stack.callback(self._ensemble.fall_silent)
+            stack.callback(self._end_faults)
             stack.callback(self._close_clients)
 
     def _wait_for_topics(self, topics: Iterable[str]) -> None:

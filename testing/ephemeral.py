@@ -1,8 +1,9 @@
 """`kavka broker --ephemeral`: a broker for tests in any language, which lives as long as its standard input is open.
 
-It prints one line, {"bootstrap_servers": "127.0.0.1:40123", "pid": 4711}, when it serves. Whoever started it need do
-nothing at the end: when that process is gone, so is the other end of the standard input. Nothing is left of it then,
-unless it was itself killed by SIGKILL; then its directory is, below the system's folder for temporary files.
+It prints one line, {"bootstrap_servers": "127.0.0.1:40123", "pid": 4711}, when it serves; with
+`kavka.faults.enable=true` also where faults are asked for: "faults": {"url": ..., "token": ...}. Whoever started it
+need do nothing at the end: when that process is gone, so is the other end of the standard input. Nothing is left of it
+then, unless it was itself killed by SIGKILL; then its directory is, below the system's folder for temporary files.
 """
 
 import json
@@ -10,10 +11,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metrics import log_lines
 from kavka.broker.stop_signals import StopSignals
+
+if TYPE_CHECKING:
+    from kavka.testing.served import Served
 
 LEVEL_VARIABLE: Final = "KAVKA_LOG_LEVEL"
 EXIT_FAILED: Final = 1
@@ -42,7 +46,7 @@ def run(overrides: Sequence[str], brokers: int = 1) -> int:
             else Cluster(brokers, settings, on_fatal=signals.request)
         )
         with made as served:
-            print(json.dumps({"bootstrap_servers": served.bootstrap_servers, "pid": os.getpid()}), flush=True)
+            print(json.dumps(_described(served)), flush=True)
             signals.wait()
             served.check()
     except AssertionError as died:
@@ -51,6 +55,13 @@ def run(overrides: Sequence[str], brokers: int = 1) -> int:
         return _refused(str(failure))
     signals.stopped()
     return 0
+
+
+def _described(served: "Served") -> dict[str, object]:
+    found: dict[str, object] = {"bootstrap_servers": served.bootstrap_servers, "pid": os.getpid()}
+    if (door := served.faults_door) is not None:
+        found["faults"] = {"url": door.url, "token": door.token}
+    return found
 
 
 def _settings(overrides: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kavka.broker.faults.control import FaultControl
 from kavka.broker.server import Broker as Server
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from kavka.config.broker_config import BrokerConfig
@@ -34,7 +35,8 @@ DEFAULTS: Final = {
 class HostedBroker:
     """Starts, stops, kills and starts a broker again; its port stays the same.
 
-    Threads: one at a time calls; `failure` may be read by any.
+    Threads: one at a time calls, but `bounce` may come from any, as a fault; `_turn` has one step end before the next
+    begins. `failure` may be read by any.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class HostedBroker:
         settings: Mapping[str, str],
         clock: TravelClock,
         ensemble: MemoryEnsemble,
+        faults: FaultControl,
         *,
         is_marked: bool = False,
         on_fatal: Callable[[], None] | None = None,
@@ -62,6 +65,8 @@ class HostedBroker:
         }
         self._clock: Final = clock
         self._ensemble: Final = ensemble
+        self._faults: Final = faults
+        self._turn: Final = threading.Lock()
         self._is_marked: Final = is_marked
         self._on_fatal: Final = on_fatal
         self._is_ended = False
@@ -94,6 +99,10 @@ class HostedBroker:
         """Stop in order: flushed, and marked as such. Nothing happens when it does not run."""
         self._as_its_own(self._stop)
 
+    def bounce(self) -> None:
+        """Stop in order and start again. Raises RuntimeError when it does not run, StartError."""
+        self._as_its_own(self._bounce)
+
     def kill(self) -> None:
         """Lose the session, answer nobody any more, flush nothing: as by kill -9. Nothing happens when it does not run.
 
@@ -116,6 +125,7 @@ class HostedBroker:
             BrokerConfig(self._settings),
             on_fatal=self._died,
             files=self.files,
+            faults=self._faults,
             clock=self._clock.clock,
             open_registry=lambda *_: self._open_registry(),
         )
@@ -125,6 +135,12 @@ class HostedBroker:
         endpoint = server.endpoints_text().split(",")[0]
         self.address = endpoint.rpartition("/")[2]
         self._settings["listeners"] = server.endpoints_text()
+
+    def _bounce(self) -> None:
+        if self.server is None:
+            raise RuntimeError(f"broker {self.broker_id} does not run")
+        self._stop()
+        self._start()
 
     def _stop(self) -> None:
         if self.server is not None:
@@ -154,6 +170,10 @@ class HostedBroker:
 
     def _as_its_own(self, step: Callable[[], None]) -> None:
         """Run it on a thread whose name says whose it is: those that it starts have that in their names too."""
+        with self._turn:
+            self._run_marked(step)
+
+    def _run_marked(self, step: Callable[[], None]) -> None:
         if not self._is_marked:
             step()
             return

@@ -9,6 +9,8 @@ from kavka.testing.rows import AnyRow, Record, Records, outgoing, row_of
 from kavka.testing.waiting import DEFAULT_TIMEOUT_S, wait_until
 
 if TYPE_CHECKING:
+    from kavka.broker.faults.control import FaultControl
+    from kavka.broker.faults.door import FaultDoor
     from kavka.client import Admin, Producer, RecordMetadata, TopicPartition
 
 
@@ -19,6 +21,8 @@ class Served:
     """
 
     clock: TravelClock
+    faults_door: "FaultDoor | None" = None
+    """Where programs in other languages ask for faults, with the setting kavka.faults.enable."""
 
     def __init__(self) -> None:
         self._clients_lock = threading.Lock()
@@ -33,6 +37,11 @@ class Served:
     def named(self, name: str) -> str:
         """The name of a topic or a group as the broker has it."""
         return name
+
+    @property
+    def faults(self) -> "FaultControl":
+        """What can be asked to go wrong; see docs/testing.md."""
+        raise NotImplementedError
 
     def check(self) -> None:
         """Raises BrokerDiedError, when a broker has ended that nobody has stopped."""
@@ -209,6 +218,25 @@ class Served:
         """
         hours += 24 * days
         self.clock.travel(milliseconds + 1000 * (seconds + 60 * (minutes + 60 * hours)))
+
+    def _open_door(self, settings: Mapping[str, str]) -> None:
+        """Let faults be asked for over HTTP, where the settings say so. Raises ConfigError, OSError."""
+        from kavka.config.kavka_settings import KavkaSettings
+
+        rows = KavkaSettings.ROWS
+        if self.faults_door is None and rows["kavka.faults.enable"].parse(settings.get("kavka.faults.enable", "false")):
+            from kavka.broker.faults.door import FaultDoor
+
+            door = FaultDoor(self.faults, rows["kavka.faults.port"].parse(settings.get("kavka.faults.port", "0")))
+            door.start()
+            self.faults_door = door
+
+    def _end_faults(self) -> None:
+        """Nobody asks for any more, and none stands."""
+        door, self.faults_door = self.faults_door, None
+        if door is not None:
+            door.stop()
+        self.faults.clear()
 
     def _close_clients(self) -> None:
         """Without waiting for what they have under way."""

@@ -208,12 +208,13 @@ class FaultControl:
 
         Also what other brokers ask, and what waited before. Its session with the registry stays.
         """
+        first = self._first(broker)
         if duration_ms is not None:
             _duration(duration_ms)
         fault = self._standing.new("freeze", words="" if duration_ms is None else f"for {duration_ms} ms")
         self._standing.freeze(fault, broker)
         if duration_ms is not None:
-            self._first(broker).services.purgatory.timer.schedule(fault.clear, duration_ms)
+            first.services.purgatory.timer.schedule(fault.clear, duration_ms)
         return fault
 
     def fill_disk(self, *, broker: int | None = None) -> Fault:

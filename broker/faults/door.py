@@ -52,7 +52,7 @@ class FaultDoor:
     def start(self) -> None:
         """Serve, and say in the log where, and with which token. Raises OSError where the port cannot be had."""
         self.port = self._server.start()
-        log.warning("faults can be asked for url=%s token=%s", self.url, self.token)
+        log.info("faults can be asked for url=%s token=%s", self.url, self.token)
 
     def stop(self) -> None:
         """Close all connections."""

@@ -65,8 +65,9 @@ def other_leader(broker: Reached, topic: str, index: int, to: int | None) -> int
 
 def move_leader(broker: Reached, topic: str, index: int, to: int) -> None:
     """Have the controller make `to` the leader; returns when this broker knows it. Raises ValueError, TimeoutError."""
-    from kavka.client import Admin, KafkaError, TopicPartition
+    from kavka.client import Admin, TopicPartition
     from kavka.client.admin import ElectionType
+    from kavka.client.kafka_error import KafkaError
 
     known = partition_of(broker, topic, index)
     place = TopicPartition(topic, index)
