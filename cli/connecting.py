@@ -17,10 +17,13 @@ _DEFAULT: Final = "localhost:9092"
 _TIMEOUT_MS: Final = 30_000
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser, *, broker_list_means_ids: bool = False) -> None:
+def add_connection_arguments(
+    parser: argparse.ArgumentParser, *, broker_list_means_ids: bool = False, with_timeout: bool = True
+) -> None:
     """The flags by which a command finds the cluster; `open_admin` and `client_settings` go by them.
 
-    `broker_list_means_ids`: a verb has a --broker-list of its own, as kafka-log-dirs.
+    `broker_list_means_ids`: a verb has a --broker-list of its own, as kafka-log-dirs. `with_timeout` is false where
+    `--timeout-ms` is something else, as to Kafka's console consumer.
     """
     group = parser.add_argument_group("connection")
     group.add_argument(
@@ -32,6 +35,8 @@ def add_connection_arguments(parser: argparse.ArgumentParser, *, broker_list_mea
     group.add_argument(
         "--profile", metavar="NAME", help="settings from ~/.config/kavka/config.toml, by [profiles.NAME]"
     )
+    if not with_timeout:
+        return
     group.add_argument(
         "--timeout-ms", type=_timeout, metavar="MS", help=f"how long each request may take (default {_TIMEOUT_MS})"
     )

@@ -27,6 +27,18 @@ def emit(line: str) -> None:
         raise OutputError(error) from error
 
 
+def emit_bytes(data: bytes) -> None:
+    """Write the bytes behind what was printed, and do not keep them. Raises OutputError."""
+    flush()
+    if sys.stdout is None:
+        raise OutputError(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise OutputError(error) from error
+
+
 def flush() -> None:
     """Write what is buffered, so that a full disk is noticed. Raises OutputError."""
     if sys.stdout is None:

@@ -28,6 +28,14 @@ def document(name: str, text: str) -> list[dict[str, Any]]:
     return found
 
 
+def line_document(name: str, line: str) -> dict[str, Any]:
+    """One of the objects that a command prints a line each, which is as cli/schemas/NAME.json says."""
+    found = json.loads(line)
+    assert list(_problems(json.loads((_SCHEMAS / f"{name}.json").read_text()), found, "$")) == []
+    assert isinstance(found, dict)
+    return found
+
+
 def assert_golden(name: str, text: str) -> None:
     """The document is as its schema says and, to the letter, as it was: programs read it."""
     assert document(name, text), "a golden document with nothing in it shows nothing"

@@ -27,11 +27,18 @@ from kavka.protocol.internal.record_codec import (
     encode_key,
     encode_value,
 )
+from kavka.protocol.internal.share_records import SHARE_GROUP_RECORDS, SHARE_STATE_RECORDS
+from kavka.protocol.internal.streams_records import STREAMS_GROUP_RECORDS
 from kavka.protocol.internal.transaction_records import TRANSACTION_RECORDS, TransactionLogKey, TransactionLogValue
 from kavka.protocol.schema import Record, schema_of
 from tests.support.message_values import STYLES, message_value
 
-KEYS = [(GROUP_RECORDS, number) for number in GROUP_RECORDS if number] + [(TRANSACTION_RECORDS, 0)]
+KEYS = [
+    (types, number)
+    for types in (GROUP_RECORDS, TRANSACTION_RECORDS, SHARE_GROUP_RECORDS, SHARE_STATE_RECORDS, STREAMS_GROUP_RECORDS)
+    for number, (key_class, _) in types.items()
+    if schema_of(key_class).key == number
+]
 VALUES = [
     (value_class, version)
     for types, number in KEYS

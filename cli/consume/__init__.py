@@ -1,0 +1,1 @@
+"""`kavka consume`: where it reads, and how records are shown."""

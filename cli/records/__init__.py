@@ -1,0 +1,1 @@
+"""What the commands about records that lie in partitions do."""

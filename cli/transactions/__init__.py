@@ -1,0 +1,1 @@
+"""What the commands about transactions and their producers do."""
