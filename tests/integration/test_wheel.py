@@ -22,6 +22,66 @@ raise SystemExit(kavka.cli.main.main(["broker", "--help"]))
 """
 
 
+USERS_TESTS = """
+import asyncio
+import pytest
+import client, config, testing
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_names_are_the_users(kavka_shared, number):
+    assert (client.OWNER, config.OWNER, testing.OWNER) == ("user", "user", "user")
+    kavka_shared.create_topic("birds")
+    kavka_shared.produce("birds", [str(number)])
+    kavka_shared.assert_records("birds", [str(number)])
+
+
+def test_kafka_python(kavka_broker):
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=kavka_broker.bootstrap_servers)
+    producer.send("birds", b"x").get(60)
+    producer.close()
+    kavka_broker.assert_records("birds", ["x"])
+
+
+def test_aiokafka(kavka_broker):
+    from aiokafka import AIOKafkaProducer
+
+    async def run():
+        async with AIOKafkaProducer(bootstrap_servers=kavka_broker.bootstrap_servers) as producer:
+            await producer.send_and_wait("birds", b"x")
+
+    asyncio.run(run())
+    kavka_broker.assert_records("birds", ["x"])
+
+
+def test_confluent(kavka_broker):
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": kavka_broker.bootstrap_servers})
+    producer.produce("birds", b"x")
+    assert producer.flush(60) == 0
+    kavka_broker.assert_records("birds", ["x"])
+
+
+def test_own_client(kavka_broker):
+    from kavka.client import Producer
+
+    with Producer(bootstrap_servers=kavka_broker.bootstrap_servers) as producer:
+        producer.send("birds", b"x").result(60)
+    kavka_broker.assert_records("birds", ["x"])
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_cluster(kavka_cluster, size):
+    cluster = kavka_cluster(size)
+    cluster.create_topic("birds", replication_factor=size)
+    cluster.produce("birds", ["x"])
+    cluster.assert_records("birds", ["x"])
+"""
+
+
 def run(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     arguments = list(map(str, command))
     done = subprocess.run(arguments, cwd=cwd, env=env or None, capture_output=True, text=True, timeout=240, check=False)
@@ -81,11 +141,17 @@ class Installed(KavkaProcess):
         return ["env", "-C", str(self.directory.parent), str(self._kavka), *super().command()[1:]]
 
 
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh one that has the wheel and what that asks for."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    run(folder / "bin" / "pip", "install", "-q", "--disable-pip-version-check", wheel, cwd=folder)
+    return folder
+
+
 @pytest.mark.slow
-def test_it_serves_from_a_fresh_environment_beside_a_project(wheel: Path, tmp_path: Path, project: Path) -> None:
-    environment = tmp_path / "environment"
-    run(sys.executable, "-m", "venv", environment, cwd=tmp_path)
-    run(environment / "bin" / "pip", "install", "-q", "--disable-pip-version-check", wheel, cwd=tmp_path)
+def test_it_serves_from_a_fresh_environment_beside_a_project(environment: Path, project: Path) -> None:
     values = [b"one", b"two"]
 
     with Installed(environment, project) as broker:
@@ -100,6 +166,17 @@ def test_it_serves_from_a_fresh_environment_beside_a_project(wheel: Path, tmp_pa
 
     shown = run(environment / "bin" / "kavka", "storage", "info", "--log-dirs", broker.log_dir, cwd=project)
     assert "visits" in shown.stdout
+
+
+@pytest.mark.slow
+def test_its_fixtures_serve_a_projects_tests_under_xdist(wheel: Path, environment: Path, project: Path) -> None:
+    needed = [f"{wheel}[testing]", "pytest-xdist", "kafka-python", "aiokafka", "confluent-kafka"]
+    run(environment / "bin" / "pip", "install", "-q", "--disable-pip-version-check", *needed, cwd=project)
+    (project / "test_birds.py").write_text(USERS_TESTS)
+
+    done = run(environment / "bin" / "python", "-m", "pytest", "-q", "-n4", "-p", "no:cacheprovider", cwd=project)
+
+    assert "12 passed" in done.stdout
 
 
 @pytest.mark.slow
