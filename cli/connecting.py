@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.cli.failing import Failure
@@ -31,7 +30,7 @@ def add_connection_arguments(
         metavar="HOST:PORT[,...]",
         help=f"brokers to ask first; by default the profile's, ${_ENVIRONMENT}, or {_DEFAULT}",
     )
-    group.add_argument("--command-config", type=Path, metavar="FILE", help="a client's settings, as properties")
+    group.add_argument("--command-config", metavar="FILE", help="a client's settings, as properties")
     group.add_argument(
         "--profile", metavar="NAME", help="settings from ~/.config/kavka/config.toml, by [profiles.NAME]"
     )
@@ -93,10 +92,11 @@ def _quiet_logs() -> None:
 
 def _profile_settings(name: str | None) -> dict[str, str]:
     """The named profile's settings; without a name those of `profile = NAME` at the top of the file, if any."""
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    path = folder / "kavka" / "config.toml"
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111  # pathlib loads long
+    path = f"{folder}/kavka/config.toml"
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except FileNotFoundError:
         if name is not None:
             raise Failure(f"there is no profile {name}: {path} is not there") from None

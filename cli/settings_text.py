@@ -1,7 +1,6 @@
 """Settings on the command line and in files: `name=value`, as Kafka's tools take them."""
 
 import argparse
-from pathlib import Path
 
 from kavka.cli.failing import Failure
 from kavka.cli.parsing import WRONG_USAGE
@@ -33,12 +32,13 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def file_settings(flag: str, path: Path) -> dict[str, str]:
+def file_settings(flag: str, path: str) -> dict[str, str]:
     """A file of properties. Raises Failure."""
     from kavka.config.properties import parse_properties
 
     try:
-        return parse_properties(path.read_bytes())
+        with open(path, "rb") as file:
+            return parse_properties(file.read())
     except OSError as error:
         raise Failure(f"{flag} {path}: {error.strerror}") from error
     except ValueError as error:

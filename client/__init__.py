@@ -105,6 +105,9 @@ if TYPE_CHECKING:
         GroupState as GroupState,
     )
     from kavka.client.admin import (
+        GroupTransition as GroupTransition,
+    )
+    from kavka.client.admin import (
         GroupType as GroupType,
     )
     from kavka.client.admin import (
@@ -308,7 +311,8 @@ _PLACES: Final = {
         "AlterConfigOpType ClassicGroupDescription ClassicMember ClientQuotaEntity ClusterDescription "
         "ConfigEntry ConfigResource ConfigResourceType ConfigSource ConfigSynonym ConfigType "
         "ConsumerGroupDescription DelegationToken DeletedAcl ElectionType FeatureMetadata FeatureUpdate "
-        "FencedProducer GroupListing GroupState GroupType IsolationLevel ItemErrors KafkaPrincipal "
+        "FencedProducer GroupListing GroupState GroupTransition GroupType IsolationLevel ItemErrors "
+        "KafkaPrincipal "
         "ListOffsetsResultInfo LogDirDescription MemberDescription MemberToRemove NewPartitions NewTopic "
         "OffsetAndMetadata OffsetSpec PartitionReassignment PatternType ProducerState QuorumInfo QuotaFilter "
         "QuotaMatch RaftVoterEndpoint ReplicaInfo ReplicaLogDirInfo ReplicaState ResourceType "

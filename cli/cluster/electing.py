@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.cli.failing import Failure, excused, tried
@@ -29,11 +28,12 @@ def named_partitions(args: argparse.Namespace) -> list[TopicPartition] | None:
     return [TopicPartition(args.topic, args.partition)] if args.partition is not None else None
 
 
-def file_partitions(flag: str, path: Path) -> list[TopicPartition]:
+def file_partitions(flag: str, path: str) -> list[TopicPartition]:
     """`{"partitions": [{"topic": "orders", "partition": 1}, ...]}`, as Kafka's tools take it. Raises Failure."""
     expected = '{"partitions": [{"topic": "orders", "partition": 1}]} is expected'
     try:
-        rows = json.loads(path.read_bytes())["partitions"]
+        with open(path, "rb") as file:
+            rows = json.load(file)["partitions"]
         partitions = [TopicPartition(row["topic"], row["partition"]) for row in rows]
     except OSError as error:
         raise Failure(f"{flag} {path}: {error.strerror}") from error

@@ -4,7 +4,7 @@ import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.cli.showing import Report, Table, Value, cell_text
-from kavka.cli.topics.naming import uuid_text
+from kavka.protocol.schema import uuid_to_text
 
 if TYPE_CHECKING:
     from kavka.client.admin import QuorumInfo, ReplicaState
@@ -52,7 +52,7 @@ def _member(quorum: "QuorumInfo", state: "ReplicaState") -> dict[str, Any]:
     endpoints = quorum.endpoints.get(state.replica_id, ())
     return {
         "id": state.replica_id,
-        "directory_id": uuid_text(state.directory_id) if any(state.directory_id) else None,
+        "directory_id": uuid_to_text(state.directory_id) if any(state.directory_id) else None,
         "endpoints": [f"{each.name}://{each.host}:{each.port}" for each in endpoints],
     }
 
@@ -77,7 +77,7 @@ def replication(quorum: "QuorumInfo", now_ms: int, *, is_readable: bool) -> Tabl
 def _row(state: "ReplicaState", leader_end: int, role: str) -> list[Value]:
     return [
         state.replica_id,
-        uuid_text(state.directory_id) if any(state.directory_id) else None,
+        uuid_to_text(state.directory_id) if any(state.directory_id) else None,
         state.log_end_offset,
         leader_end - state.log_end_offset,
         _told(state.last_fetch_timestamp_ms),

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kavka.cli.connecting import open_admin
@@ -17,7 +16,7 @@ def add_other_arguments(parser: argparse.ArgumentParser, *, required: bool) -> N
     group = parser.add_argument_group("the other cluster").add_mutually_exclusive_group(required=required)
     group.add_argument("--to-bootstrap-server", metavar="HOST:PORT[,...]", help="its brokers")
     group.add_argument("--to-profile", metavar="NAME", help="its profile")
-    parser.add_argument("--to-command-config", type=Path, metavar="FILE", help="the other cluster's settings")
+    parser.add_argument("--to-command-config", metavar="FILE", help="the other cluster's settings")
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kavka.cli.failing import Failure, excused, tried
 from kavka.cli.parsing import WRONG_USAGE
 from kavka.cli.settings_text import replica_assignment
-from kavka.cli.topics.naming import uuid_text
 from kavka.client.admin.types.topics import NewPartitions, NewTopic
+from kavka.protocol.schema import uuid_to_text
 
 if TYPE_CHECKING:
     from kavka.cli.showing import Value
@@ -54,7 +54,7 @@ def _id_and_size(found: Any) -> "tuple[Value, Value, Value]":
     is_told = any(found.topic_id)
     size = found.num_partitions if found.num_partitions >= 0 else None
     factor = found.replication_factor if found.replication_factor >= 0 else None
-    return uuid_text(found.topic_id) if is_told else None, size, factor
+    return uuid_to_text(found.topic_id) if is_told else None, size, factor
 
 
 def grown(

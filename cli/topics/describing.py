@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kavka.cli.failing import excused, tried
 from kavka.cli.showing import BAD, WARN, Report, Table, Value, escaped, table_lines
-from kavka.cli.topics.naming import chosen, uuid_text
+from kavka.cli.topics.naming import chosen
 from kavka.client.admin.types.configs import ConfigEntry, ConfigResource, ConfigSource
 from kavka.client.admin.types.topics import TopicDescription, TopicPartitionInfo
+from kavka.protocol.schema import uuid_to_text
 
 if TYPE_CHECKING:
     from kavka.client import Admin
@@ -121,7 +122,7 @@ def _object(topic: Topic) -> dict[str, Any]:
     description = topic.description
     return {
         "name": description.name,
-        "topic_id": uuid_text(description.topic_id),
+        "topic_id": uuid_to_text(description.topic_id),
         "is_internal": description.is_internal,
         "partition_count": len(description.partitions),
         "replication_factor": _factor(description),
@@ -154,7 +155,7 @@ def _lines(topics: Iterable[Topic], args: argparse.Namespace) -> Iterator[str]:
         configs = escaped(",".join(f"{name}={value}" for name, value in topic.configs.items()))
         if args.only is None:
             yield (
-                f"{escaped(description.name)}  id {uuid_text(description.topic_id)}"
+                f"{escaped(description.name)}  id {uuid_to_text(description.topic_id)}"
                 f"  partitions {len(description.partitions)}  replication factor {_factor(description)}"
                 f"{'  internal' if description.is_internal else ''}{f'  configs {configs}' if configs else ''}"
             )

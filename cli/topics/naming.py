@@ -1,8 +1,6 @@
-"""Topics by name, by pattern and by id."""
+"""Topics by name, by pattern and by id. Imports no client."""
 
 import argparse
-import base64
-import binascii
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -47,17 +45,11 @@ def matching(pattern: str | None, names: Iterable[str]) -> list[str]:
     return [name for name in names if expression.fullmatch(name)]
 
 
-def uuid_text(uuid: bytes) -> str:
-    """An id of sixteen bytes as Kafka shows it: base64 for addresses, unpadded."""
-    return base64.urlsafe_b64encode(uuid)[:22].decode()
-
-
 def uuid_of(text: str) -> bytes:
-    """The other way, for argparse: raises ArgumentTypeError."""
+    """A topic's id, for argparse: raises ArgumentTypeError."""
+    from kavka.protocol.schema import text_to_uuid
+
     try:
-        uuid = base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_", validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        uuid = b""
-    if len(uuid) != 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no topic id, which has 22 letters and digits")
-    return uuid
+        return text_to_uuid(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no topic id, which has 22 letters and digits") from None

@@ -1,7 +1,6 @@
 """`kavka configs alter`: sets and deletes settings, as kafka-configs --alter."""
 
 import argparse
-from pathlib import Path
 
 from kavka.cli.connecting import add_connection_arguments, open_admin
 from kavka.cli.settings_text import names, pairs
@@ -17,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--add-config", action="append", type=pairs, default=[], metavar="NAME=VALUE,NAME=[VALUE,VALUE]"
     )
-    parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="what to set, as properties")
+    parser.add_argument("--add-config-file", metavar="FILE", help="what to set, as properties")
     parser.add_argument("--delete-config", action="append", type=names, default=[], metavar="NAME,NAME")
     parser.add_argument("--dry-run", action="store_true", help="only say whether it could be done")
     add_entity_arguments(parser)

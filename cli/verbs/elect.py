@@ -1,7 +1,6 @@
 """`kavka elect --election-type preferred|unclean ...`: has leaders elected, as kafka-leader-election."""
 
 import argparse
-from pathlib import Path
 
 from kavka.cli.connecting import add_connection_arguments, open_admin
 from kavka.cli.showing import Table, add_output_arguments, show
@@ -21,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--all-topic-partitions", action="store_true", help="wherever it is needed")
     which.add_argument("--topic", metavar="TOPIC", help="of this topic, with --partition")
-    which.add_argument("--path-to-json-file", type=Path, metavar="FILE", help="of the file's partitions")
+    which.add_argument("--path-to-json-file", metavar="FILE", help="of the file's partitions")
     parser.add_argument("--partition", type=int, metavar="N", help="of --topic; without it, all of them")
     add_connection_arguments(parser)
     add_output_arguments(parser)

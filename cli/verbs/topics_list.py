@@ -17,13 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kavka.cli.topics.naming import matching, uuid_text
+    from kavka.cli.topics.naming import matching
+    from kavka.protocol.schema import uuid_to_text
 
     with open_admin(args) as admin:
         found = admin.list_topics(include_internal=not args.exclude_internal)
     names = sorted(matching(args.topic, found))
     objects = (
-        {"name": name, "topic_id": uuid_text(found[name].topic_id), "is_internal": found[name].is_internal}
+        {"name": name, "topic_id": uuid_to_text(found[name].topic_id), "is_internal": found[name].is_internal}
         for name in names
     )
     show(args, Report("topics-list", objects, lambda: map(escaped, names)))

@@ -10,7 +10,6 @@ from kavka.client.admin.driver import AdminCall
 from kavka.client.admin.item_errors import ItemErrors
 from kavka.client.admin.machine import AdminMachine
 from kavka.client.admin.operation import Item, Operation, Outcome, Result
-from kavka.client.admin.operations.cluster import cluster_by_metadata
 from kavka.client.admin.ports import AdminPorts
 from kavka.client.api_errors import KafkaError
 from kavka.client.client_thread import ClientThread
@@ -78,6 +77,8 @@ class Area:
 
     def _broker_ids(self, deadline_ms: float) -> list[int]:
         """All brokers that there are now."""
+        from kavka.client.admin.operations.cluster import cluster_by_metadata
+
         return [node.id for node in self._one(cluster_by_metadata(with_operations=False), deadline_ms).nodes]
 
 

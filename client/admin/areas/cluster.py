@@ -1,20 +1,28 @@
 """The cluster as a whole: brokers, versions, features, KRaft's quorum."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of
-from kavka.client.admin.operations import cluster as operations
+from kavka.client.admin.areas.later import Later
 from kavka.client.admin.targets import Anywhere, Broker, Target
-from kavka.client.admin.types.cluster import (
-    ClusterDescription,
-    FeatureMetadata,
-    FeatureUpdate,
-    QuorumInfo,
-    RaftVoterEndpoint,
-    VersionSpan,
-)
 from kavka.client.api_errors import UnsupportedVersionError
 from kavka.protocol.schema import Uuid
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import cluster as operations
+    from kavka.client.admin.types.cluster import (
+        ClusterDescription,
+        FeatureMetadata,
+        FeatureUpdate,
+        QuorumInfo,
+        RaftVoterEndpoint,
+        VersionSpan,
+    )
+else:
+    operations = Later("kavka.client.admin.operations.cluster")
 
 ANYBODY = -1
 

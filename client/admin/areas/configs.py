@@ -1,12 +1,21 @@
 """Settings of topics, brokers, groups and clients' metrics; quotas."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of
-from kavka.client.admin.operations import configs as operations
-from kavka.client.admin.operations import quotas
-from kavka.client.admin.types.configs import AlterConfigOp, ConfigEntry, ConfigResource, ConfigResourceType
-from kavka.client.admin.types.quotas import ClientQuotaEntity, QuotaFilter
+from kavka.client.admin.areas.later import Later
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import configs as operations
+    from kavka.client.admin.operations import quotas
+    from kavka.client.admin.types.configs import AlterConfigOp, ConfigEntry, ConfigResource, ConfigResourceType
+    from kavka.client.admin.types.quotas import ClientQuotaEntity, QuotaFilter
+else:
+    operations = Later("kavka.client.admin.operations.configs")
+    quotas = Later("kavka.client.admin.operations.quotas")
 
 
 class ConfigsArea(Area):
@@ -72,6 +81,8 @@ class ConfigsArea(Area):
 
     def list_client_metrics_resources(self, *, timeout_ms: float | None = None) -> list[str]:
         """The names of the subscriptions to clients' metrics (KIP-714); their settings are of CLIENT_METRICS."""
+        from kavka.client.admin.types.configs import ConfigResourceType
+
         resources = self.list_config_resources([ConfigResourceType.CLIENT_METRICS], timeout_ms=timeout_ms)
         return [resource.name for resource in resources]
 

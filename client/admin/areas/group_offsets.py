@@ -1,14 +1,23 @@
 """What groups have committed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of, settled, split
-from kavka.client.admin.operations import group_offsets as operations
-from kavka.client.admin.operations import newer_groups
-from kavka.client.admin.types.groups import SharePartitionOffsetInfo
+from kavka.client.admin.areas.later import Later
 from kavka.client.api_errors import KafkaError
-from kavka.client.consumer.group.port import OffsetAndMetadata
 from kavka.client.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import group_offsets as operations
+    from kavka.client.admin.operations import newer_groups
+    from kavka.client.admin.types.groups import SharePartitionOffsetInfo
+    from kavka.client.consumer.group.port import OffsetAndMetadata
+else:
+    operations = Later("kavka.client.admin.operations.group_offsets")
+    newer_groups = Later("kavka.client.admin.operations.newer_groups")
 
 
 class GroupOffsetsArea(Area):
@@ -44,6 +53,8 @@ class GroupOffsetsArea(Area):
 
         Raises UnknownMemberIdError when the group has members, GroupIdNotFoundError, ...
         """
+        from kavka.client.consumer.group.port import OffsetAndMetadata
+
         wanted = {
             partition: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
             for partition, offset in offsets.items()

@@ -1,23 +1,33 @@
 """Groups: list, describe, delete, remove members."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of, merged, settled
+from kavka.client.admin.areas.later import Later
 from kavka.client.admin.operation import Outcome
-from kavka.client.admin.operations import group_offsets, newer_groups
-from kavka.client.admin.operations import groups as operations
-from kavka.client.admin.types.groups import (
-    ClassicGroupDescription,
-    ConsumerGroupDescription,
-    GroupListing,
-    GroupState,
-    GroupType,
-    MemberToRemove,
-    ShareGroupDescription,
-    StreamsGroupDescription,
-)
 from kavka.client.api_errors import KafkaError
 from kavka.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import group_offsets, newer_groups
+    from kavka.client.admin.operations import groups as operations
+    from kavka.client.admin.types.groups import (
+        ClassicGroupDescription,
+        ConsumerGroupDescription,
+        GroupListing,
+        GroupState,
+        GroupType,
+        MemberToRemove,
+        ShareGroupDescription,
+        StreamsGroupDescription,
+    )
+else:
+    group_offsets = Later("kavka.client.admin.operations.group_offsets")
+    newer_groups = Later("kavka.client.admin.operations.newer_groups")
+    operations = Later("kavka.client.admin.operations.groups")
 
 REASON = "removed by an administrator"
 _CLASSIC_PERHAPS = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
@@ -136,6 +146,8 @@ class GroupsArea(Area):
 
         Raises UnknownMemberIdError, ...; UnsupportedVersionError for brokers before 2.4.
         """
+        from kavka.client.admin.types.groups import MemberToRemove
+
         deadline_ms = self._deadline(timeout_ms)
         if members is not None:
             leaving = each_of(members)

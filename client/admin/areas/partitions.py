@@ -1,20 +1,29 @@
 """Partitions: offsets, deleting records, elections, reassignments, and the directories that replicas are in."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, Outcomes, each_of, settled, split
-from kavka.client.admin.operations import log_dirs
-from kavka.client.admin.operations import partitions as operations
-from kavka.client.admin.types.log_dirs import LogDirDescription, ReplicaLogDirInfo
-from kavka.client.admin.types.topics import (
-    ElectionType,
-    IsolationLevel,
-    ListOffsetsResultInfo,
-    OffsetSpec,
-    PartitionReassignment,
-    TopicPartitionReplica,
-)
+from kavka.client.admin.areas.later import Later
+from kavka.client.admin.types.topics import IsolationLevel
 from kavka.client.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import log_dirs
+    from kavka.client.admin.operations import partitions as operations
+    from kavka.client.admin.types.log_dirs import LogDirDescription, ReplicaLogDirInfo
+    from kavka.client.admin.types.topics import (
+        ElectionType,
+        ListOffsetsResultInfo,
+        OffsetSpec,
+        PartitionReassignment,
+        TopicPartitionReplica,
+    )
+else:
+    log_dirs = Later("kavka.client.admin.operations.log_dirs")
+    operations = Later("kavka.client.admin.operations.partitions")
 
 
 class PartitionsArea(Area):
@@ -123,6 +132,8 @@ class PartitionsArea(Area):
 
 
 def _where(replica: TopicPartitionReplica, dirs: Mapping[str, LogDirDescription]) -> ReplicaLogDirInfo:
+    from kavka.client.admin.types.log_dirs import ReplicaLogDirInfo
+
     found = ReplicaLogDirInfo(None, -1, None, -1)
     for path, log_dir in dirs.items():
         info = log_dir.replicas.get(TopicPartition(replica.topic, replica.partition))

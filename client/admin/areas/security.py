@@ -1,17 +1,27 @@
 """ACLs, SCRAM credentials and delegation tokens."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of, split
-from kavka.client.admin.operations import acls, credentials
-from kavka.client.admin.types.acls import AclBinding, AclBindingFilter, DeletedAcl
-from kavka.client.admin.types.credentials import (
-    DelegationToken,
-    KafkaPrincipal,
-    ScramCredentialInfo,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
+from kavka.client.admin.areas.later import Later
+from kavka.client.admin.types.acls import AclBindingFilter
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import acls, credentials
+    from kavka.client.admin.types.acls import AclBinding, DeletedAcl
+    from kavka.client.admin.types.credentials import (
+        DelegationToken,
+        KafkaPrincipal,
+        ScramCredentialInfo,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
+else:
+    acls = Later("kavka.client.admin.operations.acls")
+    credentials = Later("kavka.client.admin.operations.credentials")
 
 _EVERYTHING = AclBindingFilter()
 

@@ -1,18 +1,14 @@
 """Topics: create, delete, describe, list; more partitions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of, settled
-from kavka.client.admin.operations import topics as operations
+from kavka.client.admin.areas.later import Later
 from kavka.client.admin.types.acls import authorized_operations
-from kavka.client.admin.types.topics import (
-    NewPartitions,
-    NewTopic,
-    TopicDescription,
-    TopicListing,
-    TopicMetadataAndConfig,
-    TopicPartitionInfo,
-)
+from kavka.client.admin.types.topics import NewPartitions, NewTopic, TopicDescription
 from kavka.client.api_errors import (
     KafkaError,
     KafkaTimeoutError,
@@ -20,8 +16,14 @@ from kavka.client.api_errors import (
     UnsupportedVersionError,
     error_of,
 )
-from kavka.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponseTopic
 from kavka.protocol.schema import Uuid
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import topics as operations
+    from kavka.client.admin.types.topics import TopicListing, TopicMetadataAndConfig, TopicPartitionInfo
+    from kavka.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponseTopic
+else:
+    operations = Later("kavka.client.admin.operations.topics")
 
 
 class TopicsArea(Area):
@@ -126,7 +128,7 @@ class TopicsArea(Area):
         outcomes = self._outcomes(operation, deadline_ms)
         return settled(operation.name, {**results, **outcomes.results}, {**errors, **outcomes.errors})
 
-    def _pages(self, names: Sequence[str], deadline_ms: float) -> "dict[str, _PagedTopic]":
+    def _pages(self, names: Sequence[str], deadline_ms: float) -> dict[str, _PagedTopic]:
         """Page after page, until all partitions are there. What is not asked for is left aside."""
         found = {name: _PagedTopic(name) for name in names}
         cursor: tuple[str, int] | None = None

@@ -1,18 +1,26 @@
 """Producers and transactions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kavka.client.admin.areas.area import Area, each_of, merged
-from kavka.client.admin.operations import transactions as operations
-from kavka.client.admin.types.transactions import (
-    AbortTransactionSpec,
-    FencedProducer,
-    ProducerState,
-    TransactionDescription,
-    TransactionListing,
-    TransactionState,
-)
+from kavka.client.admin.areas.later import Later
 from kavka.client.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from kavka.client.admin.operations import transactions as operations
+    from kavka.client.admin.types.transactions import (
+        AbortTransactionSpec,
+        FencedProducer,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+        TransactionState,
+    )
+else:
+    operations = Later("kavka.client.admin.operations.transactions")
 
 
 class TransactionsArea(Area):

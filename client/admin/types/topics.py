@@ -1,12 +1,15 @@
 """Topics, their partitions and where these are."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kavka.client.admin.types.acls import AclOperation
-from kavka.client.admin.types.configs import ConfigEntry
-from kavka.protocol.schema import Uuid
+if TYPE_CHECKING:
+    from kavka.client.admin.types.acls import AclOperation
+    from kavka.client.admin.types.configs import ConfigEntry
+    from kavka.protocol.schema import Uuid
 
 
 class NewTopic(NamedTuple):
