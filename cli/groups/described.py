@@ -53,6 +53,11 @@ class Group(NamedTuple):
         """What the last one began with, if it is remembered."""
         return next((each for each in reversed(self.history) if each.begins_rebalance), None)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way: no rebalance, no member without what it shall have."""
+        return self.state in (GroupState.STABLE, GroupState.EMPTY)
+
 
 def described_groups(admin: "Admin", group_ids: Iterable[str]) -> "tuple[dict[str, Group], dict[str, KafkaError]]":
     """Groups by id in the order asked, and why others could not be described.

@@ -17,6 +17,8 @@ _FETCH_BYTES: Final = 4 * 1024 * 1024
 """Of all partitions of a leader at a time. A batch larger than that is still given, one at a time."""
 _TIMEOUT_MS: Final = 30_000
 _PATIENCE_MS: Final = 500
+NOT_YET: Final = (1 << 63) - 1
+"""The timestamp of a record that is still to come: only marks of transactions lie before the group."""
 
 
 class Unread(NamedTuple):
@@ -38,6 +40,7 @@ class UnreadTimestamps:
         self._timeout_ms = _TIMEOUT_MS if timeout_ms is None else timeout_ms
         self._consumer: Consumer | None = None
         self._known: dict[Unread, int] = {}
+        self._complaint = ""
 
     def look(self, unread: Iterable[Unread]) -> Mapping[Unread, int]:
         """The timestamps of the first records from these offsets on, in milliseconds; fewer if there is no more time.
@@ -45,7 +48,11 @@ class UnreadTimestamps:
         Where it may not read it says so on stderr, and goes on without.
         """
         asked = list(unread)
-        before = {(each.partition, each.offset): timestamp_ms for each, timestamp_ms in self._known.items()}
+        before = {
+            (each.partition, each.offset): timestamp_ms
+            for each, timestamp_ms in self._known.items()
+            if timestamp_ms != NOT_YET
+        }
         self._known = {
             each: before[each.partition, each.offset] for each in asked if (each.partition, each.offset) in before
         }
@@ -58,7 +65,9 @@ class UnreadTimestamps:
                 self._read(at_once, deadline_s)
                 waited = [each for each in waited if at_once.get(each.partition) is not each]
         except KafkaError as error:
-            complain("lag in seconds is not known", error)
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                complain("lag in seconds is not known", error)
         return self._known
 
     def close(self) -> None:
@@ -91,7 +100,7 @@ class UnreadTimestamps:
             if not found:
                 # Behind the last record there may be marks of transactions alone.
                 for partition in [p for p, each in waited.items() if consumer.position(p, left_ms) >= each.end]:
-                    del waited[partition]
+                    self._known[waited.pop(partition)] = NOT_YET
 
     def _opened(self) -> "Consumer":
         if self._consumer is None:

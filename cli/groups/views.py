@@ -7,7 +7,6 @@ from kavka.cli.groups.described import Group, Member
 from kavka.cli.groups.moments import ago_text, moment_text
 from kavka.cli.groups.progress import Progress
 from kavka.cli.showing import Report, Table, escaped, table_lines
-from kavka.client.admin.types.groups import GroupState
 from kavka.client.topic_partition import TopicPartition
 
 OFFSETS: Final = (
@@ -160,8 +159,3 @@ def places_text(partitions: Iterable[TopicPartition]) -> str:
     for topic, number in sorted(partitions):
         by_topic.setdefault(topic, []).append(number)
     return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic.items())
-
-
-def is_unsettled(group: Group) -> bool:
-    """Whether it rebalances now."""
-    return group.state not in (GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD)
