@@ -47,15 +47,15 @@ class UnreadTimestamps:
 
         Where it may not read it says so on stderr, and goes on without.
         """
-        asked = list(unread)
-        before = {
+        asked, known = list(unread), self._known
+        # A record stays the first one when others come behind it; marks do not stay alone.
+        records = {
             (each.partition, each.offset): timestamp_ms
-            for each, timestamp_ms in self._known.items()
+            for each, timestamp_ms in known.items()
             if timestamp_ms != NOT_YET
         }
-        self._known = {
-            each: before[each.partition, each.offset] for each in asked if (each.partition, each.offset) in before
-        }
+        remembered = {each: known.get(each, records.get((each.partition, each.offset))) for each in asked}
+        self._known = {each: found for each, found in remembered.items() if found is not None}
         waited = [each for each in asked if each not in self._known]
         deadline_s = time.monotonic() + self._timeout_ms / 1000
         try:
