@@ -1,6 +1,6 @@
 // What tests/support/faulted_clients.py asks of a client, a line each, with franz-go: `produce TOPIC VALUE`, exactly
-// once however often it takes; `once TOPIC VALUE`, without a second try; `consume TOPIC GROUP COUNT`, as a member that
-// commits. Answers: `ok`, `error CODE` or `read VALUE,VALUE`. Argument: bootstrap.
+// once however often it takes; `once TOPIC VALUE`, told at once what is not to be tried again; `consume TOPIC GROUP
+// COUNT`, as a member that commits. Answers: `ok`, `error CODE` or `read VALUE,VALUE`. Argument: bootstrap.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 		case "produce":
 			fmt.Println(send(producer, words[1], words[2]))
 		case "once":
-			single := client(bootstrap, kgo.DisableIdempotentWrite(), kgo.RecordRetries(0))
+			single := client(bootstrap, kgo.DisableIdempotentWrite())
 			fmt.Println(send(single, words[1], words[2]))
 			single.Close()
 		default:
