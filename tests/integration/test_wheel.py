@@ -84,7 +84,7 @@ def test_cluster(kavka_cluster, size):
 
 def run(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     arguments = list(map(str, command))
-    done = subprocess.run(arguments, cwd=cwd, env=env or None, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(arguments, cwd=cwd, env=env or None, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
