@@ -8,6 +8,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     """Run the command. The exit code is `kavka.cli.main.main`'s, 130 when it was interrupted, however early."""
+    is_interruptible = False
     try:
         import signal
 
@@ -23,6 +24,9 @@ def main() -> int:
 
         return run(on_ready=ready)
     except KeyboardInterrupt:
+        if is_interruptible:
+            # Who interrupts again, while threads end, wants out at once.
+            signal.signal(signal.SIGINT, _leave)
         return INTERRUPTED
 
 
