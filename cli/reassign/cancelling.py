@@ -3,12 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from kavka.cli.counting import counted
 from kavka.cli.failing import Failure
 from kavka.cli.reassign.cluster_view import replicas_now
 from kavka.cli.reassign.executing import finish, start_directories
 from kavka.cli.reassign.following import follow, note
 from kavka.cli.reassign.json_files import Reassignment
-from kavka.cli.reassign.progress import counted
 from kavka.cli.reassign.states import Checked, checked, moving_directories
 
 if TYPE_CHECKING:

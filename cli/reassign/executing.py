@@ -5,12 +5,12 @@ from collections.abc import Mapping, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kavka.cli.counting import counted
 from kavka.cli.failing import Failure
 from kavka.cli.reassign.cluster_view import log_dirs_of, racks_of, replicas_now, sizes_of
 from kavka.cli.reassign.following import follow, note
 from kavka.cli.reassign.json_files import Reassignment
 from kavka.cli.reassign.moves import bytes_to_move, moves
-from kavka.cli.reassign.progress import counted
 from kavka.cli.reassign.states import State, checked
 from kavka.cli.reassign.throttles import clear_throttles, throttle_log_dirs, throttle_moves
 from kavka.client.admin import PartitionReassignment, TopicPartitionReplica

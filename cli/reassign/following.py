@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from kavka.cli.counting import counted
 from kavka.cli.reassign.json_files import Reassignment
-from kavka.cli.reassign.progress import Left, counted, left, size_text
+from kavka.cli.reassign.progress import Left, left, size_text
 
 if TYPE_CHECKING:
     from kavka.client.admin.admin import Admin

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kavka.cli.counting import counted
 from kavka.cli.reassign.placement import Assignment
-from kavka.cli.reassign.progress import counted, size_text
+from kavka.cli.reassign.progress import size_text
 from kavka.cli.reassign.states import Checked, State
 from kavka.cli.showing import BAD, GOOD, WARN, Report, Table, Value, table_lines
 from kavka.client.admin import PartitionReassignment

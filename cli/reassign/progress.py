@@ -74,11 +74,6 @@ def _directories_left(
     return found
 
 
-def counted(count: int, noun: str, others: str = "") -> str:
-    """`1 partition`, `2 partitions`; `others` is the plural where an s does not make it."""
-    return f"{count} {noun if count == 1 else others or f'{noun}s'}"
-
-
 def size_text(size_bytes: int) -> str:
     """For people: `0 B`, `1.5 MiB`."""
     size, unit = float(size_bytes), 0

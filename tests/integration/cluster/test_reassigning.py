@@ -222,6 +222,26 @@ def test_replicas_come_to_the_log_directories_that_the_file_names(
     assert re.search(rf"^r.directories +0 +1 +completed +{path} +{path}$", out, re.MULTILINE)
 
 
+def test_moves_between_log_directories_are_cancelled(
+    cluster: ToolCluster, admin: Admin, reassign: Reassign, tmp_path: Path
+) -> None:
+    topic = "r.stays"
+    cluster.create(topic, "1:2")
+    cluster.fill(topic, 1, 400)
+    here = cluster.directories(topic)
+    other = "b" if here[1][0][0] == "a" else "a"
+    file = written(tmp_path / "plan.json", {0: [1, 2]}, topic, _0=[str(cluster.brokers[1].directory / other), "any"])
+    given = ("--reassignment-json-file", file)
+    assert reassign("execute", *given, "--replica-alter-log-dirs-throttle", SLOW, "--no-wait")[0] == 0
+    assert list(throttles(admin, topic)) == [f"1 {LOG_DIR_RATE}"]
+    code, out, _ = reassign("verify", *given)
+    assert (code, "in progress" in out) == (1, True)
+    code, _, err = reassign("cancel", *given)
+    assert (code, err.splitlines()[0]) == (0, "cancelled: 0 partitions, 1 log directory move")
+    assert throttles(admin, topic) == {}
+    cluster.wait_for_directories(topic, here)
+
+
 def test_what_cannot_be_begun_leaves_no_throttles(
     cluster: ToolCluster, admin: Admin, reassign: Reassign, tmp_path: Path
 ) -> None:

@@ -1,0 +1,1 @@
+"""Passwords that brokers know users by (SCRAM, KIP-554)."""
