@@ -54,7 +54,7 @@ def measure_end_to_end(args: argparse.Namespace) -> int:
                     flush()
         finally:
             if latencies_ms:
-                row = _figures(latencies_ms)
+                row = figures(latencies_ms)
                 show(args, Report("perf-e2e", [row], lambda: _lines(row)))
         if args.print_metrics:
             from kavka.cli.perf.metrics import print_metrics
@@ -87,7 +87,8 @@ def _read(consumer: "Consumer", value: bytes, key: bytes | None) -> None:
         raise Failure("another record came than the one that was sent", "the topic has to be this command's alone")
 
 
-def _figures(latencies_ms: list[float]) -> dict[str, Any]:
+def figures(latencies_ms: list[float]) -> dict[str, Any]:
+    """What programs get."""
     p50, p95, p99, p999 = percentiles(latencies_ms, _PARTS)
     return {
         "records": len(latencies_ms),

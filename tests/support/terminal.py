@@ -59,6 +59,11 @@ class Terminal:
             assert time.monotonic() < deadline, f"no {text!r} in:\n{self.shown}"
             assert self._read(), f"it ended without {text!r}:\n{self.shown}"
 
+    def shows(self, text: str, times: int) -> bool:
+        """Whether it has shown this so often, after a look at what there is to be read."""
+        self._read()
+        return self.shown.count(text) >= times
+
     def wait(self, timeout_s: float) -> int:
         """Until it ends; its exit code."""
         deadline = time.monotonic() + timeout_s

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from kavka.cli.perf.consuming import Stretch
+from kavka.cli.perf.end_to_end import figures
 from kavka.cli.perf.latencies import MAX_SAMPLES, Latencies, percentiles
 from kavka.cli.perf.payloads import file_payloads, numbers, random_payloads, read_payloads
 from kavka.cli.perf.throttle import Throttle
-from tests.support.json_documents import document
+from tests.support.json_documents import assert_golden, document
 
 
 def test_a_window_counts_since_the_last_one_and_the_total_all() -> None:
@@ -56,11 +57,11 @@ def test_who_is_ahead_of_the_rate_waits_and_who_is_late_does_not() -> None:
     clock = [100.0]
     slept: list[float] = []
 
-    def sleep(duration_s: float) -> None:
+    def pause(duration_s: float) -> None:
         slept.append(duration_s)
         clock[0] += duration_s
 
-    throttle = Throttle(100, lambda: clock[0], sleep)
+    throttle = Throttle(100, lambda: clock[0], pause)
     for done in range(1, 201):
         throttle.wait(done)
     assert clock[0] == pytest.approx(102, abs=0.01)
@@ -68,7 +69,7 @@ def test_who_is_ahead_of_the_rate_waits_and_who_is_late_does_not() -> None:
     slept.clear()
     throttle.wait(500)
     assert slept == []
-    assert not Throttle(-1, lambda: 0.0, sleep).is_on
+    assert not Throttle(-1, lambda: 0.0, pause).is_on
 
 
 def test_payloads_are_of_their_size_and_the_same_in_each_run() -> None:
@@ -102,3 +103,11 @@ def test_what_was_consumed_is_a_line_as_kafkas_tool_has_it() -> None:
     assert shown == ["0", "4.0000", "1.0000", "900", "250.0000", *rates]
     document("perf-consume", json.dumps([stretch.row()]))
     assert Stretch(5, 5, 0, 0, 0).row()["n_msg_per_sec"] == 0.0
+
+
+def test_programs_get_documents_that_stay_as_they_are() -> None:
+    latencies = Latencies(2, now_ms=0)
+    latencies.record(5.0, 100)
+    latencies.record(7.5, 100)
+    assert_golden("perf-produce", json.dumps([latencies.total(1_000).row()], indent=2) + "\n")
+    assert_golden("perf-e2e", json.dumps([figures([1.5, 0.25, 0.5])], indent=2) + "\n")
