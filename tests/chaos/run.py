@@ -47,6 +47,7 @@ EXPECTED_OF_BROKEN_DISKS: Final = (
     "no log directory is (left|online)",
     r"cannot host \d+ replicas",
     "may lie in a directory that is offline",
+    "KAFKA_STORAGE_ERROR",
 )
 """What these lead to, in a round in which one broke or was full, and in no other."""
 
