@@ -65,9 +65,15 @@ class PartitionSequences:
         """Whether it follows the last acknowledged one."""
         return (self.last_acked_sequence + 1) & _SEQUENCES == sequence
 
-    def is_behind(self, sequence: int) -> bool:
-        """Whether something after it was acknowledged: then nothing before it can be missing."""
-        return self.last_acked_sequence != NO_SEQUENCE and _is_later(self.last_acked_sequence, sequence)
+    def is_behind_deleted(self, sequence: int, log_start_offset: int) -> bool:
+        """Whether something after it was acknowledged, and all that was is deleted.
+
+        Then it is not in the log, appended or not. While anything after it is there, it may be, too: a broker that was
+        restarted knows of each producer's last batch alone, and takes an earlier one for out of order.
+        """
+        if self.last_acked_sequence == NO_SEQUENCE or not _is_later(self.last_acked_sequence, sequence):
+            return False
+        return NO_OFFSET < self.last_acked_offset < log_start_offset
 
     def restart(self, identity: Identity) -> None:
         """Begin at 0 again, and give what is on its way sequences from there."""
@@ -197,10 +203,9 @@ class Sequences:
     def can_retry(self, batch: ProducerBatch, *, is_out_of_order: bool, log_start_offset: int) -> bool:
         """Whether a batch that was refused for its sequence, or as of an unknown producer, is to be tried again.
 
-        Out of order, and not the next one: what is before it comes first. Out of order though it is the next, or one
-        without an answer from before what was acknowledged last, or unknown: records of this producer were lost or
-        deleted. Without a transaction the epoch goes up and the sequence begins anew; in one only deleted records are
-        no reason to abort.
+        Out of order, and not the next one: what is before it comes first. Out of order though it is the next, or though
+        what was acknowledged after it is deleted, or unknown: records of this producer were lost or deleted. Without a
+        transaction the epoch goes up and the sequence begins anew; in one only deleted records are no reason to abort.
         """
         partition = batch.topic_partition
         sequences = self.of(partition)
@@ -209,8 +214,9 @@ class Sequences:
             expected = self._unresolved.get(partition)
             # In a transaction the answer may be of before it was reset; without one another epoch does no harm then.
             is_excused = batch.was_reset and (self._is_transactional or not is_first)
-            is_behind = is_first and not self._is_transactional and sequences.is_behind(batch.base_sequence)
-            is_early = not is_behind and not sequences.is_next(batch.base_sequence)
+            is_gone = is_first and sequences.is_behind_deleted(batch.base_sequence, log_start_offset)
+            begins_anew = is_gone and not self._is_transactional
+            is_early = not begins_anew and not sequences.is_next(batch.base_sequence)
             if expected is None and (is_excused or is_early):
                 return True
             if self._is_transactional:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kavka.client.api_errors import AbortableError
+from kavka.client.api_errors import AbortableError, KafkaTimeoutError
 from kavka.client.producer.sequences import LAST_EPOCH, Identity
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
@@ -138,6 +138,36 @@ def test_a_late_request_of_an_earlier_epoch_makes_nobody_wait_for_what_came_befo
     producer = idempotent()
     before = identity(producer)
     log = producer.cluster.logs[0]
+    values = append_two_and_hear_of_the_second(producer)
+    log.delete_records()
+    log.producers[before.id] = ProducerState(before.epoch - 1)
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values[2:] == [*values, values[0]]
+    assert identity(producer) == Identity(before.id, before.epoch + 1)
+
+
+def test_what_a_restarted_broker_takes_for_out_of_order_is_not_appended_twice() -> None:
+    """It knows of the last batch alone, as its snapshot has no more. What is before that may be there, and is: its
+    records are given up in their time, and those after them go on.
+    """
+    producer = idempotent()
+    before = identity(producer)
+    log = producer.cluster.logs[0]
+    values = append_two_and_hear_of_the_second(producer)
+    known = log.producers[before.id].batches
+    while len(known) > 1:
+        known.popleft()
+    producer.finish()
+    assert [type(each) for each in errors(producer)] == [KafkaTimeoutError]
+    values.append(producer.send(0))
+    producer.finish()
+    assert log.values[2:] == values
+    assert identity(producer) == before
+
+
+def append_two_and_hear_of_the_second(producer: SimulatedProducer) -> list[bytes]:
+    """Both are on their way at once; what is answered of the first leaves open whether it stays."""
     producer.accumulator.calm()
     codes = [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
     producer.cluster.refuse_after = lambda _: codes.pop() if codes else ErrorCode.NONE
@@ -150,12 +180,7 @@ def test_a_late_request_of_an_earlier_epoch_makes_nobody_wait_for_what_came_befo
     for _ in range(2):
         producer.cluster.run_next(0)
         producer.cluster.answer_next(0)
-    log.delete_records()
-    log.producers[before.id] = ProducerState(before.epoch - 1)
-    producer.finish()
-    assert errors(producer) == []
-    assert log.values[2:] == [*values, values[0]]
-    assert identity(producer) == Identity(before.id, before.epoch + 1)
+    return values
 
 
 def test_an_answer_that_does_not_say_where_the_log_begins_is_asked_for_again() -> None:
