@@ -229,16 +229,18 @@ class ClassicMembership:
             answered, timeout_ms = self._synced, self._settings.request_timeout_ms
 
         def current(answer: Any) -> None:
-            if attempt == self._attempt:
-                self._is_asking = False
+            if attempt != self._attempt:
+                return
+            self._is_asking = False
+            if isinstance(answer, KafkaError):
+                self._metrics.rebalance_failed()
+                self._again(answer)
+            else:
                 answered(answer, node)
 
         self._coordinator.send(node, request, current, timeout_ms=timeout_ms)
 
     def _joined(self, answer: Any, node: Node) -> None:
-        if isinstance(answer, KafkaError):
-            self._again(answer)
-            return
         code = answer.error_code
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             if self.identity.member_id or not answer.member_id:
@@ -274,9 +276,6 @@ class ClassicMembership:
         self.state = State.SYNCING
 
     def _synced(self, answer: Any, node: Node) -> None:
-        if isinstance(answer, KafkaError):
-            self._again(answer)
-            return
         code = answer.error_code
         if not code and (
             answer.protocol_type not in (None, "consumer") or answer.protocol_name not in (None, self._protocol)

@@ -271,6 +271,7 @@ class ConsumerMembership:
         error = error_of(code, message)
         if code in _FENCED:
             log.info("fenced group='%s' error=%r", self._settings.group_id, str(error))
+            self._note_failure()
             self._retrying.stumbled()
             self._reset()
             self._post(Lose())
@@ -285,6 +286,7 @@ class ConsumerMembership:
                 self.error = error
                 self._on_news()
         elif code in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID):
+            self._note_failure()
             self._die(error)
         else:
             self._fail(error if code != ErrorCode.INVALID_REQUEST else InvalidRequestError(message))
@@ -321,11 +323,17 @@ class ConsumerMembership:
 
     def _fail(self, error: KafkaError) -> None:
         """Poll raises it; the next one joins anew."""
+        self._note_failure()
         self._retrying.failed()
         self._reset()
         self.error = error
         self.awaits_poll = True
         self._post(Lose())
+
+    def _note_failure(self) -> None:
+        """A heartbeat came to nothing: with it a rebalance that is under way. What is tried again does not count."""
+        if self.state is State.JOINING or isinstance(self.step, Reconcile):
+            self._metrics.rebalance_failed()
 
     def _die(self, error: KafkaError) -> KafkaError:
         self._reset()

@@ -15,7 +15,9 @@ class GroupMetrics(Protocol):
         """It has an assignment."""
 
     def rebalance_failed(self) -> None:
-        """It has none, and tries again."""
+        """A rebalance came to nothing; in classic groups each JoinGroup and SyncGroup that had an error or no answer,
+        but for the one that only gives a member its id (which Java's consumer counts too).
+        """
 
     def joined(self, took_ms: float) -> None:
         """JoinGroup was answered."""

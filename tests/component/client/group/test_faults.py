@@ -14,6 +14,9 @@ import pytest
 
 from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kavka.protocol.messages.join_group import JoinGroupRequest
+from kavka.protocol.messages.sync_group import SyncGroupRequest
 from tests.support.group_broker import Fate, GroupBroker
 from tests.support.group_players import Player, play, shuffled_round
 
@@ -127,3 +130,40 @@ def go_through_faults(ways: list[dict[str, Any]], seed: int) -> None:
     for player in referee.players:
         assert player.told == set(player.assignments.at)
         assert not player.errors, player.errors
+
+
+def test_each_attempt_to_join_that_fails_is_counted() -> None:
+    """As Java's consumer does, also where the coordinator is only not there yet; what gives an id is no failure."""
+    broker = GroupBroker({"t": 2})
+    player = Player(broker, "a")
+    fates = {
+        JoinGroupRequest: [Fate(code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), Fate(loses_answer=True)],
+        SyncGroupRequest: [Fate(code=ErrorCode.NOT_COORDINATOR), Fate(loses_request=True)],
+    }
+
+    def fate(request: Any) -> Fate:
+        left = fates.get(type(request))
+        return left.pop() if left else Fate()
+
+    player.network.fate = fate
+    play(broker, [player], until=lambda: len(player.told) == 2)
+    assert player.errors == []
+    assert player.metrics["failed-rebalance-total"] == 4
+    assert player.metrics["rebalance-total"] == 1
+
+
+def test_who_is_fenced_as_it_joins_has_failed_and_who_has_to_wait_has_not() -> None:
+    broker = GroupBroker({"t": 2})
+    player = Player(broker, "a", uses_consumer_protocol=True)
+    fates = [
+        Fate(code=ErrorCode.FENCED_MEMBER_EPOCH),
+        Fate(code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        Fate(loses_answer=True),
+    ]
+    player.network.fate = lambda request: (
+        fates.pop() if fates and isinstance(request, ConsumerGroupHeartbeatRequest) else Fate()
+    )
+    play(broker, [player], until=lambda: len(player.told) == 2)
+    assert player.errors == []
+    assert player.metrics["failed-rebalance-total"] == 1
+    assert player.metrics["rebalance-total"] == 1
