@@ -28,7 +28,7 @@ NEW = {"group.protocol": "consumer"}
 @pytest.mark.parametrize(
     ("broker_kind", "way", "version"),
     [
-        pytest.param(*KAFKA_39.values, CLASSIC, 1, id="kafka-3.9", marks=KAFKA_39.marks),
+        pytest.param(*KAFKA_39.values, CLASSIC, 1, id="kafka-3.9", marks=(*KAFKA_39.marks, pytest.mark.soak)),
         pytest.param(*KAFKA_43.values, NEW, 2, id="kafka-4.3", marks=KAFKA_43.marks),
     ],
 )
