@@ -216,7 +216,7 @@ def test_kavka_tells_why_a_group_rebalanced_and_kafka_nothing(
     run: Kavka, admin: Admin, broker: RunningServer, topic: str, protocol: str
 ) -> None:
     if (broker.name, protocol) == ("kafka-3.9", "consumer"):
-        pytest.skip("it has no groups of KIP-848")
+        pytest.skip("a broker of this kind has no groups of KIP-848")
     admin.create_topics([NewTopic(topic, 1, 1)])
     group = f"{topic}.group"
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "group.protocol": protocol}
