@@ -44,7 +44,7 @@ def add_connection_arguments(
 def open_admin(args: argparse.Namespace) -> "Admin":
     """An administrator's client, to be closed: `with open_admin(args) as admin`.
 
-    Raises Failure, ConfigError for settings that cannot be used.
+    Raises Failure, also when all brokers refuse connections; ConfigError for settings that cannot be used.
     """
     settings = client_settings(args)
     timeout_ms = args.timeout_ms
@@ -54,9 +54,16 @@ def open_admin(args: argparse.Namespace) -> "Admin":
         settings["default.api.timeout.ms"] = str(timeout_ms)
         settings["request.timeout.ms"] = str(min(timeout_ms, int(settings.get("request.timeout.ms", timeout_ms))))
 
+    from kavka.cli.reaching import await_broker
     from kavka.client.admin.admin import Admin
 
-    return Admin(settings)
+    admin = Admin(settings)
+    try:
+        await_broker(settings, args.timeout_ms)
+    except BaseException:
+        admin.close()
+        raise
+    return admin
 
 
 def client_settings(args: argparse.Namespace) -> dict[str, str]:

@@ -34,7 +34,10 @@ def consume(args: argparse.Namespace) -> int:
     topics = _topics(args)
     show = _formatter(args)
     settings = _settings(args)
+    from kavka.cli.reaching import await_broker
     from kavka.client.consumer.consumer import Consumer
+
+    await_broker(settings, args.timeout_ms)
 
     until = Until(args.until_offset, args.until_time, args.exit_at_end)
     limits = Limits(args.max_messages, args.timeout_ms)

@@ -97,9 +97,12 @@ def measure_consuming(args: argparse.Namespace) -> int:
         pattern = None if args.include is None else re.compile(args.include)
     except re.error as error:
         raise wrong(f"--include {args.include}: {error}") from None
+    settings = _settings(args)
+    from kavka.cli.reaching import await_broker
     from kavka.client.consumer.consumer import Consumer
 
-    with Consumer(_settings(args)) as consumer:
+    await_broker(settings, args.timeout_ms)
+    with Consumer(settings) as consumer:
         began_ms = _now_ms()
         joining = _Joining(began_ms)
         consumer.subscribe([args.topic] if pattern is None else pattern, joining)
@@ -125,7 +128,7 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
         args,
         {
             "client.id": "perf-consumer-client",
-            "default.api.timeout.ms": TIMEOUT_MS,
+            "default.api.timeout.ms": str(args.timeout_ms or TIMEOUT_MS),
             "receive.buffer.bytes": str(args.socket_buffer_size),
             "max.partition.fetch.bytes": str(args.fetch_size),
             "auto.offset.reset": "latest" if args.from_latest else "earliest",

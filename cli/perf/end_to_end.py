@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kavka.cli.failing import Failure
 from kavka.cli.output import emit, flush
-from kavka.cli.perf.arguments import settings_of
+from kavka.cli.perf.arguments import TIMEOUT_MS, settings_of
 from kavka.cli.perf.latencies import percentiles
 from kavka.cli.perf.payloads import random_payloads
 from kavka.cli.showing import Report, show
@@ -23,18 +23,21 @@ _REPORTED: Final = 1_000
 def measure_end_to_end(args: argparse.Namespace) -> int:
     """Raises Failure, ConfigError, KafkaError."""
     common = settings_of(args, {})
+    timeout_ms = str(args.timeout_ms or TIMEOUT_MS)
     reading = {
-        "default.api.timeout.ms": "30000",
+        "default.api.timeout.ms": timeout_ms,
         **common,
         "enable.auto.commit": "false",
         "fetch.max.wait.ms": "0",
         "allow.auto.create.topics": "false",
     }
     reading.pop("group.id", None)
-    sending = {"max.block.ms": "30000", **common, "linger.ms": "0", "acks": args.producer_acks}
+    sending = {"max.block.ms": timeout_ms, **common, "linger.ms": "0", "acks": args.producer_acks}
+    from kavka.cli.reaching import await_broker
     from kavka.client.consumer.consumer import Consumer
     from kavka.client.producer.producer import Producer
 
+    await_broker(common, args.timeout_ms)
     latencies_ms: list[float] = []
     with Consumer(reading) as consumer, Producer(sending) as producer:
         _seek_to_end(consumer, args.topic)

@@ -34,11 +34,15 @@ def measure_producing(args: argparse.Namespace) -> int:
     payloads = _payloads(args)
     if args.warmup_records >= args.num_records:
         raise wrong("--warmup-records has to be below --num-records")
-    settings = settings_of(args, {"client.id": "perf-producer-client", "max.block.ms": TIMEOUT_MS})
+    settings = settings_of(
+        args, {"client.id": "perf-producer-client", "max.block.ms": str(args.timeout_ms or TIMEOUT_MS)}
+    )
     if args.transactional_id is not None or args.transaction_duration_ms is not None:
         settings["transactional.id"] = args.transactional_id or f"performance-producer-{uuid.uuid4()}"
+    from kavka.cli.reaching import await_broker
     from kavka.client.producer.producer import Producer
 
+    await_broker(settings, args.timeout_ms)
     with Producer(settings) as producer:
         producer.partitions_for(args.topic)
         run = _Run(args, producer, is_transactional="transactional.id" in settings)

@@ -27,8 +27,10 @@ def produce(args: argparse.Namespace) -> int:
     total = size_bytes(args.file)
     settings = _settings(args)
     from kavka.cli.produce.sending import Sending, in_transaction
+    from kavka.cli.reaching import await_broker
     from kavka.client.producer.producer import Producer
 
+    await_broker(settings, args.timeout_ms)
     with (
         progress(f"sending to {topic}", total, is_wanted=_has_no_prompt(args)) as update,
         Producer(settings) as producer,

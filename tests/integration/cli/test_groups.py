@@ -54,7 +54,8 @@ def tools(broker: RunningServer, request: pytest.FixtureRequest) -> JavaTools:
 
 def theirs(tools: JavaTools, broker: RunningServer, *words: str) -> list[list[str]]:
     """The rows of the table that Kafka's tool prints."""
-    lines = tools.run(TOOL, "--bootstrap-server", broker.bootstrap, *words).splitlines()
+    # By itself it waits for five seconds, which is little on a busy machine.
+    lines = tools.run(TOOL, "--bootstrap-server", broker.bootstrap, "--timeout", "120000", *words).splitlines()
     titles = [index for index, line in enumerate(lines) if line.startswith("GROUP ")]
     assert len(titles) == 1, lines
     return sorted(line.split() for line in lines[titles[0] + 1 :] if line.strip())

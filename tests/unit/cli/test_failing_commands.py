@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, create_autospec
 
 import pytest
 
@@ -13,39 +13,15 @@ from kavka.cli.parsing import Parser
 from kavka.cli.tree import commands
 from kavka.client.admin import Admin, ItemErrors
 from kavka.client.api_errors import ClusterAuthorizationError, TopicAuthorizationError, UnknownTopicOrPartitionError
+from kavka.client.consumer.consumer import Consumer
+from kavka.client.producer.producer import Producer
+from tests.unit.cli.asking_commands import ASKING, takes_a_broker, words_of
 
 ALL = [" ".join(command.words) for command in commands()]
-ASKING = {
-    "brokers list": "",
-    "brokers versions": "",
-    "cluster health": "",
-    "cluster id": "",
-    "cluster unregister": "--id 3",
-    "configs alter": "--topic orders --add-config retention.ms=6000",
-    "configs describe": "--topic orders",
-    "diff brokers": "1 2",
-    "diff clusters": "--to-bootstrap-server localhost:1",
-    "diff topics": "orders payments",
-    "elect": "--election-type preferred --all-topic-partitions",
-    "features describe": "",
-    "features disable": "--feature group.version",
-    "features downgrade": "--feature group.version=0",
-    "features upgrade": "--feature group.version=1",
-    "logdirs describe": "",
-    "quorum describe": "--status",
-    "topics alter": "orders --partitions 3",
-    "topics apply": "{file}",
-    "topics create": "orders",
-    "topics delete": "orders",
-    "topics describe": "orders",
-    "topics list": "",
-}
 
 
-def _words(name: str, tmp_path: Path) -> list[str]:
-    file = tmp_path / "topics.toml"
-    file.write_text("[topics.orders]\npartitions = 3\n")
-    return [*name.split(), *ASKING[name].format(file=file).split()]
+def test_each_command_that_asks_a_cluster_is_in_the_table() -> None:
+    assert {" ".join(command.words) for command in commands() if takes_a_broker(command)} == ASKING.keys()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -60,7 +36,7 @@ def test_a_wrong_flag_is_one_line(name: str, capsys: pytest.CaptureFixture[str])
 def test_a_file_of_settings_that_is_not_there_is_one_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*_words(name, tmp_path), "--command-config", "/no/such/file"]) == 1
+    assert main([*words_of(name, tmp_path), "--command-config", "/no/such/file"]) == 1
     assert capsys.readouterr().err == f"kavka {name}: --command-config /no/such/file: No such file or directory\n"
 
 
@@ -77,20 +53,34 @@ def test_an_unreachable_broker_is_one_line(
     name: str, closed_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--bootstrap-server", f"127.0.0.1:{closed_port}", "--timeout-ms", "200"]
-    assert main([*_words(name, tmp_path), *where]) == 3
+    assert main([*words_of(name, tmp_path), *where]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"kavka {name}: ")
     assert line.endswith("; is a broker listening there? name one with --bootstrap-server")
 
 
+def refusing(client: MagicMock, kind: type) -> None:
+    """Whatever is asked of the client, the answer is that one may not."""
+    for method in {each for area in kind.__mro__ for each in vars(area)}:
+        if not method.startswith("_") and method not in ("close", "settings", "metrics"):
+            getattr(client, method).side_effect = ClusterAuthorizationError()
+
+
 @pytest.mark.parametrize("name", sorted(ASKING))
 def test_an_answer_that_one_may_not_is_one_line(
-    name: str, admin: MagicMock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    admin: MagicMock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for method in vars(Admin).keys() | {each for area in Admin.__mro__ for each in vars(area)}:
-        if not method.startswith("_") and method not in ("close", "settings", "metrics"):
-            getattr(admin, method).side_effect = ClusterAuthorizationError()
-    assert main(_words(name, tmp_path)) == 4
+    refusing(admin, Admin)
+    for place, kind in (("consumer.consumer.Consumer", Consumer), ("producer.producer.Producer", Producer)):
+        client = create_autospec(kind, instance=True)
+        client.__enter__.return_value = client
+        refusing(client, kind)
+        monkeypatch.setattr(f"kavka.client.{place}", lambda *_, client=client: client)
+    assert main(words_of(name, tmp_path)) == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"kavka {name}: ")
     assert line.endswith("; the principal may not do this: an ACL has to allow it (kavka acls)")
