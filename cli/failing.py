@@ -4,7 +4,7 @@ Verbs let the client's errors rise, or raise `Failure`; `kavka.cli.main` shows t
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka.cli.output import FAILED, complain
@@ -71,16 +71,16 @@ def reported(command: str, error: BaseException) -> int:
 
 
 def tried(
-    call: Callable[[], dict[Any, Result]], items: Sequence[Any] = ()
+    call: Callable[[], dict[Any, Result]],
 ) -> "tuple[dict[Any, Result], ItemErrors | None]":
     """What came of a call on many items, and the error to be raised once that has been shown.
 
-        done, failure = tried(lambda: admin.delete_topics(names), names)
+        done, failure = tried(lambda: admin.delete_topics(names))
         ...
         if failure is not None:
             raise failure
 
-    A call on one item raises that item's own error: `items` are for that case, so that it is named.
+    A call on one item raises that item's own error, which becomes one of several all the same.
     """
     from kavka.client.admin.item_errors import ItemErrors
     from kavka.client.kafka_error import KafkaError
@@ -90,9 +90,9 @@ def tried(
     except ItemErrors as failure:
         return dict(failure.results), failure
     except KafkaError as error:
-        if len(items) != 1:
+        if error.item is None:
             raise
-        return {}, ItemErrors("", {items[0]: error}, {})
+        return {}, ItemErrors("", {error.item: error}, {})
 
 
 def excused(failure: "ItemErrors | None", kind: str) -> "tuple[list[Any], ItemErrors | None]":
@@ -133,20 +133,25 @@ def _kinds(error: BaseException) -> set[str]:
 
 
 def _item_errors(error: BaseException) -> "dict[Any, BaseException] | None":
-    """None: the error is not one of several items."""
+    """By item, of one too. None: the error is about none."""
     if isinstance(error, Failures):
         return dict(error.errors)
     module = sys.modules.get(_ITEM_ERRORS)
-    if module is None or not isinstance(error, module.ItemErrors):
-        return None
-    return dict(error.errors)
+    if module is not None and isinstance(error, module.ItemErrors):
+        return dict(error.errors)
+    item = getattr(error, "item", None)
+    return None if item is None else {item: error}
 
 
 def _item_text(item: Any) -> str:
-    """As users name it: `orders-0`, `topic orders`, `broker 1`."""
+    """As users name it: `orders-0`, `topic orders`, `user alice`, `TOPIC orders User:alice READ ALLOW * LITERAL`."""
     fields: Iterable[str] = getattr(item, "_fields", ())
     if "partition" in fields:
         return f"{item.topic}-{item.partition}"
     if "type" in fields and "name" in fields:
         return f"{item.type.name.lower().replace('_', '-')} {item.name or '<default>'}"
+    if fields == ("names",):
+        return " ".join(f"{kind} {name or '<default>'}" for kind, name in sorted(item.names))
+    if fields:
+        return " ".join(str(getattr(each, "name", each)) for each in item if each is not None)
     return "-".join(str(each) for each in item) if isinstance(item, tuple) else str(item)

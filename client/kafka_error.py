@@ -9,6 +9,7 @@ KafkaError
   AuthenticationError     nobody knows the principal; fatal
 """
 
+from collections.abc import Hashable
 from typing import Final
 
 from kavka.protocol.errors import ErrorCode
@@ -33,6 +34,8 @@ class KafkaError(Exception):
     """
 
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
+    item: Hashable = None
+    """What it is about, where a call on several items was given this one alone: a topic's name, a partition."""
 
     def __init_subclass__(cls, *, code: ErrorCode | None = None) -> None:
         """`code` makes the class the one of that code."""

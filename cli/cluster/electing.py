@@ -55,7 +55,7 @@ def elected(
         topic = admin.describe_topics([args.topic])[args.topic]
         partitions = [TopicPartition(args.topic, each.partition) for each in topic.partitions]
     asked = partitions
-    done, failure = tried(lambda: admin.elect_leaders(_TYPES[args.election_type], asked), asked or ())
+    done, failure = tried(lambda: admin.elect_leaders(_TYPES[args.election_type], asked))
     needless, failure = excused(failure, "ElectionNotNeededError")
     rows: list[Any] = [(each.topic, each.partition, "elected") for each in sorted(done)]
     if args.topic is not None or asked is not None:

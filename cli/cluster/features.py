@@ -33,7 +33,7 @@ def updated(
 ) -> "tuple[list[Sequence[Value]], ItemErrors | None]":
     """A row for each feature that has its level now, and what failed."""
     updates = {name: FeatureUpdate(level, how) for name, level in levels.items()}
-    done, failure = tried(lambda: admin.update_features(updates, validate_only=dry_run), list(updates))
+    done, failure = tried(lambda: admin.update_features(updates, validate_only=dry_run))
     return [(name, levels[name]) for name in done], failure
 
 

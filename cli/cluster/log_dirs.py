@@ -21,7 +21,7 @@ def describe(admin: "Admin", args: argparse.Namespace) -> "tuple[Report, ItemErr
     if args.broker_list is not None:
         check_brokers(admin, args.broker_list)
     ids = args.broker_list or sorted(node.id for node in admin.describe_cluster().nodes)
-    found, failure = tried(lambda: admin.describe_log_dirs(ids), ids)
+    found, failure = tried(lambda: admin.describe_log_dirs(ids))
     topics = None if args.topic_list is None else set(args.topic_list)
     dirs = [
         _object(broker, path, log_dir, topics)

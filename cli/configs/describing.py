@@ -55,7 +55,7 @@ def describe(admin: "Admin", entities: Sequence[Entity], *, show_all: bool) -> "
     (entity,) = entities
     check_entity(admin, entity)
     resources = [resource_of(entity)] if entity.name is not None else _all_resources(admin, entity.type)
-    found, failure = tried(lambda: admin.describe_configs(resources, include_synonyms=True), resources)
+    found, failure = tried(lambda: admin.describe_configs(resources, include_synonyms=True))
     rows = []
     for resource, entries in found.items():
         for entry in sorted(entries.values(), key=lambda entry: entry.name):

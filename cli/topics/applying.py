@@ -69,13 +69,12 @@ def _run(admin: "Admin", steps: Sequence[Step], *, dry_run: bool) -> dict[str, d
     changes = _config_changes(steps, {topic.name for topic in new})
     failed: dict[str, dict[str, BaseException]] = {}
     if new:
-        names = [topic.name for topic in new]
-        failed[CREATE] = _by_topic(tried(lambda: admin.create_topics(new, validate_only=dry_run), names)[1])
+        failed[CREATE] = _by_topic(tried(lambda: admin.create_topics(new, validate_only=dry_run))[1])
     if grown:
-        done = tried(lambda: admin.create_partitions(grown, validate_only=dry_run), list(grown))
+        done = tried(lambda: admin.create_partitions(grown, validate_only=dry_run))
         failed[ADD_PARTITIONS] = _by_topic(done[1])
     if changes:
-        altered = tried(lambda: admin.incremental_alter_configs(changes, validate_only=dry_run), list(changes))
+        altered = tried(lambda: admin.incremental_alter_configs(changes, validate_only=dry_run))
         failed[SET_CONFIG] = _by_topic(altered[1])
     return failed
 

@@ -39,7 +39,7 @@ def created_rows(
     admin: "Admin", topics: Sequence[NewTopic], *, dry_run: bool, if_not_exists: bool
 ) -> "tuple[list[Sequence[Value]], ItemErrors | None]":
     """A row for each topic that is there now, and what failed."""
-    made, failure = tried(lambda: admin.create_topics(topics, validate_only=dry_run), [topic.name for topic in topics])
+    made, failure = tried(lambda: admin.create_topics(topics, validate_only=dry_run))
     there, failure = excused(failure, EXISTS) if if_not_exists else ([], failure)
     rows: list[Sequence[Value]] = []
     for topic in topics:
@@ -61,7 +61,7 @@ def grown(
     admin: "Admin", names: Sequence[str], partitions: int, assignment: str | None, *, dry_run: bool, if_exists: bool
 ) -> "tuple[list[Sequence[Value]], ItemErrors | None]":
     """Give topics more partitions. A row for each that has them now, and what failed. Raises Failure."""
-    topics, unknown = tried(lambda: dict(admin.describe_topics(names)), names)
+    topics, unknown = tried(lambda: dict(admin.describe_topics(names)))
     if if_exists:
         _, unknown = excused(unknown, UNKNOWN)
     if unknown is not None:
@@ -72,7 +72,7 @@ def grown(
         if partitions < count:
             raise Failure(f"{name} has {count} partitions", "partitions can be added, but never taken away")
         asked[name] = NewPartitions(partitions, _added(assignment, count, partitions))
-    done, failure = tried(lambda: admin.create_partitions(asked, validate_only=dry_run), list(asked))
+    done, failure = tried(lambda: admin.create_partitions(asked, validate_only=dry_run))
     return [(name, len(topics[name].partitions), partitions) for name in done], failure
 
 
@@ -91,7 +91,7 @@ def deleted(
     admin: "Admin", names: Sequence[str], *, if_exists: bool
 ) -> "tuple[list[Sequence[Value]], ItemErrors | None]":
     """A row for each topic that was deleted, and what failed."""
-    done, failure = tried(lambda: dict(admin.delete_topics(names)), names)
+    done, failure = tried(lambda: dict(admin.delete_topics(names)))
     if if_exists:
         _, failure = excused(failure, UNKNOWN)
     return [(name,) for name in done], failure

@@ -74,7 +74,7 @@ def describe(admin: "Admin", args: argparse.Namespace) -> "tuple[Report, ItemErr
 
 def described(admin: "Admin", names: Sequence[Any]) -> "tuple[list[Topic], ItemErrors | None]":
     """Topics by name or id, with all that is asked about them; and what could not be described."""
-    found, failure = tried(lambda: admin.describe_topics(names), names)
+    found, failure = tried(lambda: admin.describe_topics(names))
     if not found:
         return [], failure
     by_name = {topic.name: topic for topic in found.values()}

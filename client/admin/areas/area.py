@@ -73,7 +73,10 @@ class Area:
     def _one(self, operation: Operation[Item, Result], deadline_ms: float) -> Result:
         """Run an operation that has one item."""
         (item,) = operation.items
-        return self._run(operation, deadline_ms)[item]
+        found = self._outcomes(operation, deadline_ms)
+        if item in found.errors:
+            raise found.errors[item]
+        return found.results[item]
 
     def _broker_ids(self, deadline_ms: float) -> list[int]:
         """All brokers that there are now."""
@@ -94,7 +97,9 @@ def settled(name: str, results: dict[Item, Result], errors: Mapping[Item, KafkaE
     if not errors:
         return results
     if len(errors) + len(results) == 1:
-        (error,) = errors.values()
+        ((item, error),) = errors.items()
+        if error.item is None:
+            error.item = item
         raise error
     raise ItemErrors(name, errors, results)
 

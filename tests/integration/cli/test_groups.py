@@ -52,10 +52,14 @@ def tools(broker: RunningServer, request: pytest.FixtureRequest) -> JavaTools:
     return found
 
 
+def text_of_theirs(tools: JavaTools, broker: RunningServer, *words: str) -> str:
+    """What Kafka's tool prints. By itself it waits for five seconds, which is little on a busy machine."""
+    return tools.run(TOOL, "--bootstrap-server", broker.bootstrap, "--timeout", "120000", *words)
+
+
 def theirs(tools: JavaTools, broker: RunningServer, *words: str) -> list[list[str]]:
     """The rows of the table that Kafka's tool prints."""
-    # By itself it waits for five seconds, which is little on a busy machine.
-    lines = tools.run(TOOL, "--bootstrap-server", broker.bootstrap, "--timeout", "120000", *words).splitlines()
+    lines = text_of_theirs(tools, broker, *words).splitlines()
     titles = [index for index, line in enumerate(lines) if line.startswith("GROUP ")]
     assert len(titles) == 1, lines
     return sorted(line.split() for line in lines[titles[0] + 1 :] if line.strip())
@@ -170,9 +174,7 @@ def test_offsets_are_reset_as_by_kafkas_tool(
         assert done.code == 0, done.err
         ours = texts(document("groups-reset-offsets", done.out), "group", "topic", "partition", "new_offset")
         # 3.9's prints its rows without a new line between them.
-        words = tools.run(
-            TOOL, "--bootstrap-server", broker.bootstrap, "--reset-offsets", *scope, *scenario, "--dry-run"
-        )
+        words = text_of_theirs(tools, broker, "--reset-offsets", *scope, *scenario, "--dry-run")
         cells = words[words.index("NEW-OFFSET") + len("NEW-OFFSET") :].split()
         assert ours == sorted(cells[index : index + 4] for index in range(0, len(cells), 4)), scenario
 

@@ -1,7 +1,7 @@
 """Whatever goes wrong with a command is said on one line, with an exit code that scripts can trust."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from unittest.mock import MagicMock, create_autospec
 
@@ -11,10 +11,20 @@ from kavka.cli.connecting import BOOTSTRAP, client_settings
 from kavka.cli.main import main
 from kavka.cli.parsing import Parser
 from kavka.cli.tree import commands
-from kavka.client.admin import Admin, ItemErrors
+from kavka.client.admin import (
+    AclBinding,
+    AclOperation,
+    Admin,
+    ClientQuotaEntity,
+    ConfigResource,
+    ConfigResourceType,
+    ItemErrors,
+    ResourceType,
+)
 from kavka.client.api_errors import ClusterAuthorizationError, TopicAuthorizationError, UnknownTopicOrPartitionError
 from kavka.client.consumer.consumer import Consumer
 from kavka.client.producer.producer import Producer
+from kavka.client.topic_partition import TopicPartition
 from tests.unit.cli.asking_commands import ASKING, takes_a_broker, words_of
 
 ALL = [" ".join(command.words) for command in commands()]
@@ -99,6 +109,30 @@ def test_what_succeeded_is_shown_and_each_failure_is_a_line(
         "kavka topics delete: b: not you; the principal may not do this: an ACL has to allow it (kavka acls)",
     ]
     assert main(["topics", "delete", "a", "b", "c", "--if-exists"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ("billing", "billing"),
+        (7, "7"),
+        (TopicPartition("orders", 0), "orders-0"),
+        (ConfigResource(ConfigResourceType.TOPIC, "orders"), "topic orders"),
+        (ClientQuotaEntity.of(user="alice", client_id=None), "client-id <default> user alice"),
+        (
+            AclBinding(ResourceType.TOPIC, "orders", "User:alice", AclOperation.READ),
+            "TOPIC orders User:alice READ ALLOW * LITERAL",
+        ),
+    ],
+)
+def test_a_failure_of_one_item_alone_names_it(
+    item: Hashable, text: str, admin: MagicMock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = UnknownTopicOrPartitionError("gone")
+    error.item = item
+    admin.list_topics.side_effect = error
+    assert main(["topics", "list"]) == 1
+    assert capsys.readouterr().err == f"kavka topics list: {text}: gone\n"
 
 
 @pytest.mark.parametrize(
