@@ -10,7 +10,10 @@ from tests.support.java_classes import compiled
 
 
 class JavaTools:
-    """The tools of one bundle (kafka-3.9, kafka-4.3). Commands run one after the other. Owned by one thread."""
+    """The tools of one bundle (kafka-3.9, kafka-4.3). Commands run one after the other. Owned by one thread.
+
+    Kafka's `Exit` is caught; what calls `System.exit`, as ClusterTool's `--help` does, ends the JVM, and so all of it.
+    """
 
     def __init__(self, bundle: str) -> None:
         self.bundle = bundle

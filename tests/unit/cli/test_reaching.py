@@ -48,7 +48,7 @@ def _settings(*sockets: socket.socket) -> dict[str, str]:
 
 @pytest.mark.parametrize(("timeout_ms", "waited_s"), [(None, 3), (200, 0.2), (60_000, 60)])
 def test_nobody_listens(clock: Clock, reserved: socket.socket, timeout_ms: int | None, waited_s: float) -> None:
-    with pytest.raises(Failure, match=f"127.0.0.1:{reserved.getsockname()[1]}: Connection refused; ") as failed:
+    with pytest.raises(Failure, match=rf"127.0.0.1:{reserved.getsockname()[1]}: Connection refused; ") as failed:
         await_broker(_settings(reserved), timeout_ms)
     assert failed.value.exit_code == 3
     assert clock.now_s == pytest.approx(waited_s)

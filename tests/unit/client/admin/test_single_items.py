@@ -9,7 +9,7 @@ from kavka.client.api_errors import UnknownTopicOrPartitionError
 
 def test_the_error_of_one_item_alone_names_it() -> None:
     error = UnknownTopicOrPartitionError("gone")
-    with pytest.raises(UnknownTopicOrPartitionError, match="^gone$") as failed:
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"^gone$") as failed:
         settled("deleting", {}, {"orders": error})
     assert failed.value.item == "orders"
 
