@@ -54,7 +54,7 @@ class Delay:
 
     def run(self, hit: Hit) -> Any:
         """See Action."""
-        return after(self._delay_ms, hit.fault, hit.context, hit.services, hit.serve)
+        return after(self._delay_ms, hit.fault, hit.context, hit.services, hit.serve_late)
 
 
 class Freeze(Delay):
@@ -94,7 +94,22 @@ class Cut:
         """See Action."""
         if not self._after_work:
             raise CloseConnection("a fault cut it before the work")
-        return changed(hit.serve(), _cut)
+        try:
+            answer = hit.serve()
+        except BrokerError as failure:
+            # That is an answer too.
+            raise _cut_after_work() from failure
+        if not isinstance(answer, Promise):
+            release_records(answer)
+            raise _cut_after_work()
+        cut: Promise[Any] = Promise(effects_complete=answer.effects_complete)
+
+        def settle(response: Any, _: BaseException | None) -> None:
+            release_records(response)
+            cut.fail(_cut_after_work())
+
+        answer.watch(settle)
+        return cut
 
 
 class Throttle:
@@ -107,18 +122,18 @@ class Throttle:
         """See Action."""
 
         def throttled(response: Any) -> Any:
+            session: Any = hit.context.session
+            session.mute(hit.fault, time.monotonic() + self._throttle_time_ms / 1000)
             if response is None:
+                # acks=0 has none; the connection is muted all the same.
                 return None
             response = hit.decoded(response)
             if hasattr(response, "throttle_time_ms"):
                 response.throttle_time_ms = self._throttle_time_ms
-            session: Any = hit.context.session
-            session.mute(hit.fault, time.monotonic() + self._throttle_time_ms / 1000)
             return response
 
         return changed(hit.serve(), throttled)
 
 
-def _cut(response: Any) -> Any:
-    release_records(response)
-    raise CloseConnection("a fault cut it after the work")
+def _cut_after_work() -> CloseConnection:
+    return CloseConnection("a fault cut it after the work")

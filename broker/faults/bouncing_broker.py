@@ -58,7 +58,8 @@ class BouncingBroker:
         """Stop in order."""
         with self._lock:
             self._stopped = True
-        # A request that restarts the broker comes to its end first.
+        # Those who ask by the door may wait for what a fault holds up; one that restarts the broker comes to its end.
+        self._control.clear()
         self._door.stop()
         self._broker.stop()
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 UNAVAILABLE_MS: Final = 1_000
 LOADING_MS: Final = 500
 MOST_MS: Final = 3_600_000
+MOST_MESSAGE_BYTES: Final = 32_767
+"""As long as a string of any version may be."""
 
 
 class FaultControl:
@@ -78,6 +80,8 @@ class FaultControl:
         """
         target = _target(api, client_id, topic, partition, broker)
         code = error_of(error)
+        if message is not None and not _can_be_sent(message):
+            raise ValueError(f"a message is text that has {MOST_MESSAGE_BYTES} bytes at most in UTF-8")
         return self._stand("fail", Fail(code, message), target, times, f"with {code.name}")
 
     def delay(
@@ -162,8 +166,10 @@ class FaultControl:
         words = f"of {topic}-{partition}"
         if other is not None:
             fault = self._standing.new("move_leader", words=f"{words} to broker {other}")
+            # The wait ends with the broker, or by who takes the fault back.
+            self._standing.tie(fault, broker.broker_id)
             try:
-                move_leader(broker, topic, partition, other)
+                move_leader(broker, topic, partition, other, fault)
             except BaseException:
                 fault.clear()
                 raise
@@ -290,6 +296,14 @@ def _duration(value_ms: float) -> float:
     if not 0 <= value_ms <= MOST_MS:
         raise ValueError(f"a time is between 0 and {MOST_MS} ms, not {value_ms}")
     return value_ms
+
+
+def _can_be_sent(text: str) -> bool:
+    try:
+        return len(text.encode()) <= MOST_MESSAGE_BYTES
+    except UnicodeEncodeError:
+        # Half a surrogate pair, as JSON may have.
+        return False
 
 
 def _about(target: Target) -> str:

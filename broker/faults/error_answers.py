@@ -72,8 +72,9 @@ def mirrored(response_class: type[Any], request: Any, version: int, code: ErrorC
 def failed_fetch(
     request: FetchRequest, version: int, services: "Services", code: ErrorCode, is_hit: IsHit
 ) -> FetchResponse:
-    """The error for the partitions that are hit, nothing new for the others. The session that it goes on with ends."""
-    session = services.fetch_sessions.end(request) if request.session_epoch > 0 else None
+    """The error for the partitions that are hit, nothing new for the others. The session that it names ends."""
+    ended = services.fetch_sessions.end(request)
+    session = ended if request.session_epoch > 0 else None
     if code in SESSION_ERRORS and version >= 7:
         return FetchResponse(error_code=code, session_id=0, responses=[])
     ids = services.metadata.current.names_by_id
@@ -149,8 +150,10 @@ def _says(message: Message, version: int, code: ErrorCode) -> bool:
         if field.name.endswith("error_code"):
             if value == code:
                 return True
-        elif field.struct is not None and any(
-            _says(each, version, code) for each in (value if field.kind == "array" else [value]) or ()
+        elif (
+            field.struct is not None
+            and value is not None
+            and any(_says(each, version, code) for each in (value if field.kind == "array" else [value]))
         ):
             return True
     return False

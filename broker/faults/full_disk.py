@@ -18,7 +18,7 @@ class FillableFiles(Files):
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._filled_by: Fault | None = None
+        self._filled_by: tuple[Fault, ...] = ()
         for name in (
             *("pread", "ftruncate", "fsync", "close", "rename", "unlink", "rmdir", "exists", "is_directory"),
             *("is_link", "stat", "listdir", "descriptor_size", "set_modified", "fsync_directory", "sync_file_system"),
@@ -28,8 +28,8 @@ class FillableFiles(Files):
         self.mkdir = self._mkdir
 
     def fill(self, fault: "Fault") -> None:
-        """The disk is full until this fault is cleared."""
-        self._filled_by = fault
+        """The disk is full until this fault is cleared, and those that filled it before."""
+        self._filled_by = (*[each for each in self._filled_by if not each.is_cleared], fault)
 
     def open(self, path: AnyPath, *, create: bool = False, read_only: bool = False) -> int:
         """See Files."""
@@ -52,7 +52,7 @@ class FillableFiles(Files):
         self._files.mkdir(path)
 
     def _check(self, path: AnyPath = "") -> None:
-        fault = self._filled_by
-        if fault is not None and not fault.is_cleared:
+        fault = next((each for each in self._filled_by if not each.is_cleared), None)
+        if fault is not None:
             fault.note_hit()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))

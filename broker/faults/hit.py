@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kavka.broker.network.file_part import FilePart
+from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.cluster.promise import Promise
 from kavka.protocol.codec import decoder
+from kavka.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
     from kavka.broker.faults.fault import Fault
@@ -27,6 +29,10 @@ class Hit(NamedTuple):
     def serve(self, request: Any = None) -> Any:
         """What the broker answers without the fault: a response, a promise, or None. Raises as the handler does."""
         return self.handler.function(request or self.request, self.context, self.services)
+
+    def serve_late(self) -> Any:
+        """As `serve`, in a promise: what the handler refuses is an answer of its own there. Raises CloseConnection."""
+        return served_late(self.handler, self.request, self.serve)
 
     def decoded(self, response: Any) -> Any:
         """A response as an object, also where the handler keeps it encoded."""
@@ -56,6 +62,22 @@ def changed(answer: Any, change: Callable[[Any], Any]) -> Any:
 
     answer.watch(settle)
     return later
+
+
+def served_late(handler: "Handler", request: Any, serve: Callable[[], Any]) -> Any:
+    """What `serve()` gives; for what it refuses (BrokerError) the answer that says so, else CloseConnection is raised.
+
+    The dispatcher does that at once, but forgets the requests of produces and fetches that are answered by a promise.
+    """
+    try:
+        return serve()
+    except BrokerError as failure:
+        if handler.error_answer is None:
+            raise
+        answer = handler.error_answer(request, failure.code, failure.message)
+        if answer is None:
+            raise CloseConnection(f"it failed late, and no answer can say so: {failure}") from failure
+        return answer
 
 
 def release_records(response: Any) -> None:

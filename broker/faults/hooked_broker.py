@@ -1,13 +1,13 @@
 """One broker with the faults before it: its handlers, its connections' sessions and its files."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kavka.broker.faults.full_disk import FillableFiles
 from kavka.broker.faults.held import LONGEST_HOLD_MS, after, thawed
-from kavka.broker.faults.hit import Hit
+from kavka.broker.faults.hit import Hit, served_late
 from kavka.broker.faults.session import WatchedSession
 from kavka.broker.faults.standing import StandingFaults
 from kavka.broker.requests.dispatcher import CloseConnection
@@ -65,9 +65,10 @@ class HookedBroker:
 
     def stopping(self) -> None:
         """It stops: what was held back must not hold that up. Faults that stand hit it again after a restart."""
+        # First, as those who asked by the door may wait for what a frozen broker does not do.
+        self._standing.detach(self)
         if self._door is not None:
             self._door.stop()
-        self._standing.detach(self)
 
     def _hooked(self, handler: Handler) -> Handler:
         return Handler(
@@ -86,21 +87,23 @@ class HookedBroker:
         session: Any = context.session
         muted = session.take_mute()
         if muted is not None:
-            return after(muted[1], muted[0], context, services, partial(self._meet, handler, request, context))
+            return after(muted[1], muted[0], context, services, self._later(handler, request, context))
         return self._meet(handler, request, context)
 
     def _meet(self, handler: Handler, request: Any, context: Context) -> Any:
         services = self.services
         frozen = self._standing.freeze_of(services.broker_id)
         if frozen is not None and frozen.take():
-            run = partial(self._meet, handler, request, context)
-            return after(LONGEST_HOLD_MS, frozen, context, services, run)
+            return after(LONGEST_HOLD_MS, frozen, context, services, self._later(handler, request, context))
         found = self._standing.meet(request, context, services)
         if found is None:
             return self._watched(handler.function(request, context, services), context)
         fault, target, action = found
         log.info("a fault hits fault=%s client_id=%r", fault, context.client_id)
         return self._watched(action.run(Hit(fault, target, request, context, services, handler)), context)
+
+    def _later(self, handler: Handler, request: Any, context: Context) -> Callable[[], Any]:
+        return partial(served_late, handler, request, partial(self._meet, handler, request, context))
 
     def _watched(self, answer: Any, context: Context) -> Any:
         """An answer that comes later must not come while the broker is frozen."""

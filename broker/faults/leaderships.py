@@ -63,8 +63,11 @@ def other_leader(broker: Reached, topic: str, index: int, to: int | None) -> int
     return to
 
 
-def move_leader(broker: Reached, topic: str, index: int, to: int) -> None:
-    """Have the controller make `to` the leader; returns when this broker knows it. Raises ValueError, TimeoutError."""
+def move_leader(broker: Reached, topic: str, index: int, to: int, fault: Fault) -> None:
+    """Have the controller make `to` the leader; returns when this broker knows it.
+
+    Raises ValueError, TimeoutError, and RuntimeError when the fault is cleared meanwhile.
+    """
     from kavka.client import Admin, TopicPartition
     from kavka.client.admin import ElectionType
     from kavka.client.kafka_error import KafkaError
@@ -77,14 +80,14 @@ def move_leader(broker: Reached, topic: str, index: int, to: int) -> None:
         with Admin(bootstrap_servers=_own_address(broker), client_id="kavka-faults") as admin:
             admin.alter_partition_reassignments({place: order})
             while admin.list_partition_reassignments([place]):
-                _pause_before(end_s, topic, index)
+                _pause_before(end_s, topic, index, fault)
             # A rebalance by itself may have been faster.
             if partition_of(broker, topic, index).leader != to:
                 admin.elect_leaders(ElectionType.PREFERRED, [place])
     except KafkaError as failure:
         raise ValueError(f"the leader of {topic}-{index} cannot be moved to broker {to}: {failure}") from failure
     while partition_of(broker, topic, index).leader != to:
-        _pause_before(end_s, topic, index)
+        _pause_before(end_s, topic, index, fault)
 
 
 def without_leader(standing: StandingFaults, broker: Reached, topic: str, index: int, fault: Fault) -> None:
@@ -190,7 +193,9 @@ def _own_address(broker: Reached) -> str:
     return f"{endpoint.host}:{endpoint.port}"
 
 
-def _pause_before(end_s: float, topic: str, index: int) -> None:
+def _pause_before(end_s: float, topic: str, index: int, fault: Fault) -> None:
+    if fault.is_cleared:
+        raise RuntimeError(f"taken back before the leader of {topic}-{index} had moved")
     if time.monotonic() > end_s:
         raise TimeoutError(f"the leader of {topic}-{index} has not moved within {MOVE_S:.0f} s")
     time.sleep(PAUSE_S)

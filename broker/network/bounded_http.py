@@ -49,6 +49,7 @@ class BoundedHttpServer:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._stopping = threading.Event()
+        self._listener: socket.socket | None = None
         self._threads = [
             threading.Thread(target=self._run, name=thread_name(f"{name}-{index}"), daemon=True)
             for index in range(workers)
@@ -57,15 +58,19 @@ class BoundedHttpServer:
     def start(self) -> int:
         """Listen and serve; the port. Raises OSError, which names the settings, where the address cannot be had."""
         try:
-            self._listener = self._listening_socket()
+            listener = self._listener = self._listening_socket()
         except OSError as error:
             address = f"{self._name}.host={self._host} {self._name}.port={self._wanted_port}"
             # What Python adds to it is the same address again.
             reason = (error.strerror or str(error)).partition(" (while")[0]
             raise OSError(error.errno, f"{self._name} cannot be served at {address}: {reason}") from error
-        for thread in self._threads:
-            thread.start()
-        return int(self._listener.getsockname()[1])
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.stop()
+            raise
+        return int(listener.getsockname()[1])
 
     def _listening_socket(self) -> socket.socket:
         if self._host:
@@ -76,19 +81,25 @@ class BoundedHttpServer:
         return socket.create_server(("", self._wanted_port))
 
     def stop(self) -> None:
-        """Close all connections and join the threads."""
+        """Close all connections and join the threads. Nothing happens where `start` failed."""
+        listener = self._listener
+        if listener is None:
+            return
         with self._lock:
             self._stopping.set()
-            for connection in (self._listener, *self._open):
+            for connection in (listener, *self._open):
                 _shut_down(connection)
         for thread in self._threads:
-            thread.join()
-        self._listener.close()
+            if thread.ident is not None:
+                thread.join()
+        listener.close()
 
     def _run(self) -> None:
+        listener = self._listener
+        assert listener is not None
         while not self._stopping.is_set():
             try:
-                connection, address = self._listener.accept()
+                connection, address = listener.accept()
             except OSError as error:
                 if not self._stopping.is_set():
                     # Out of descriptors, mostly. The connection stays in the backlog, so asking at once would spin.
@@ -109,6 +120,9 @@ class BoundedHttpServer:
             handler.drain()
         except OSError as error:
             log.debug("a connection broke server=%s error=%s", self._name, error)
+        except Exception:
+            # One request's failure must not cost the worker, which nobody would miss.
+            log.exception("a request failed server=%s", self._name)
         finally:
             with self._lock:
                 self._open.discard(connection)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kavka.broker.faults.control import FaultControl
-from kavka.broker.faults.door import FaultDoor
+from kavka.broker.faults.door import WORKERS, FaultDoor
 from kavka.broker.network import bounded_http
+from kavka.broker.server import StartError
 from kavka.protocol.errors import ErrorCode
 from tests.support.processes import wait_until
 from tests.support.running_broker import HOST, RunningBroker, threads
@@ -149,6 +150,7 @@ def test_who_may_not_come_in_is_refused(
         b'{"fault": "fail", "api": "Produce", "error": 6, "times": 1.5}',
         b'{"fault": "fail", "api": "Produce", "error": 6, "topic": 7}',
         b'{"fault": "fail", "api": "Produce", "error": 6, "partition": 0}',
+        b'{"fault": "fail", "api": "CreateTopics", "error": 7, "message": "\\ud800"}',
         b'{"fault": "delay"}',
         b'{"fault": "move_leader", "topic": "no-such-topic"}',
         b'{"fault": "lose_coordinator"}',
@@ -213,6 +215,7 @@ def test_silent_clients_do_not_keep_others_out_for_ever(faults: FaultControl, mo
 
 
 def test_it_listens_on_the_loopback_interface_alone(door: FaultDoor) -> None:
+    assert door._server._listener is not None
     assert door._server._listener.getsockname()[0] == "127.0.0.1"
 
 
@@ -226,6 +229,52 @@ def test_a_broker_with_the_setting_opens_it_and_closes_it_with_itself(
         assert "url=http://127.0.0.1:" in line
         assert threads("kavka.faults") > 0
     assert threads("kavka.faults") == 0
+
+
+def test_a_broker_whose_door_cannot_be_had_says_so_and_leaves_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = {"kavka.faults.enable": "true", "kavka.faults.port": str(port)}
+        broker = RunningBroker(tmp_path_factory.mktemp("taken"), settings)
+        # What it logs as an error fails the test.
+        with pytest.raises(StartError, match=rf"kavka\.faults\.port={port}"), broker:
+            pass
+    assert threads("kavka.faults") == 0
+
+
+def test_a_door_that_gets_no_threads_leaves_nothing(faults: FaultControl, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = FaultDoor(faults)
+    last = door._server._threads[-1]
+
+    def refused() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(last, "start", refused)
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        door.start()
+
+    assert threads("kavka.faults") == 0
+    door.stop()
+
+
+def test_a_request_that_fails_otherwise_costs_no_worker(
+    door: FaultDoor, running: RunningBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.errors.expect("a request failed")
+
+    def fail(_: object) -> None:
+        raise KeyError("unforeseen")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(bounded_http.BoundedHandler, "drain", fail)
+        for _ in range(WORKERS):
+            assert ask(door, "GET") == (200, [])
+
+    assert ask(door, "GET") == (200, [])
+    wait_until(lambda: caplog.text.count("a request failed") == WORKERS, 60, "not logged")
 
 
 def _served(door: FaultDoor) -> bool:

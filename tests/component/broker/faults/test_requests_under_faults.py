@@ -15,6 +15,7 @@ from tests.support.wire import LATEST, ClosedError, RawClient, batch_of, fetch_r
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 DELAY_MS = 300
+WRONG_ACKS = 5
 
 
 def batch(value: bytes = b"x") -> bytes:
@@ -181,6 +182,28 @@ def test_a_connection_is_cut_before_or_after_the_work(
     assert client.offset(topic, LATEST) == int(after_work)
 
 
+def test_a_cut_after_the_work_cuts_what_is_refused_too(
+    faults: FaultControl, running: RunningBroker, client: RawClient
+) -> None:
+    client.create_topic("cut-refused")
+    faults.cut("Produce", after_work=True)
+    with RawClient(HOST, running.port) as victim:
+        victim.send(produce_request("cut-refused", batch(), acks=WRONG_ACKS), 9)
+
+        assert victim.closed_by_peer()
+
+
+def test_what_is_refused_late_is_answered_as_at_once(faults: FaultControl, client: RawClient) -> None:
+    client.create_topic("refused-late")
+    refused = produce_request("refused-late", batch(), acks=WRONG_ACKS)
+    faults.delay("Produce", delay_ms=1)
+
+    answers = [client.ask(refused, 9) for _ in range(2)]
+
+    codes = [each.responses[0].partition_responses[0].error_code for each in answers]
+    assert codes == [ErrorCode.INVALID_REQUIRED_ACKS] * 2
+
+
 def test_what_was_answered_before_a_cut_arrives(faults: FaultControl, running: RunningBroker) -> None:
     with RawClient(HOST, running.port) as client:
         client.create_topic("before-cut")
@@ -204,6 +227,19 @@ def test_a_throttled_client_is_told_and_not_read_for_the_time(faults: FaultContr
     assert answer.throttle_time_ms == DELAY_MS
     assert told_s < DELAY_MS / 1000 <= time.monotonic() - started_s
     assert client.ask(produce_request("throttled", batch()), 9).throttle_time_ms == 0
+
+
+def test_a_producer_that_awaits_no_answer_is_not_read_for_the_time_either(
+    faults: FaultControl, client: RawClient
+) -> None:
+    client.create_topic("throttled-unanswered")
+    faults.throttle("Produce", throttle_time_ms=DELAY_MS, topic="throttled-unanswered")
+    started_s = time.monotonic()
+
+    client.send(produce_request("throttled-unanswered", batch(), acks=0), 9)
+
+    assert client.offset("throttled-unanswered", LATEST) == 1
+    assert time.monotonic() - started_s >= DELAY_MS / 1000
 
 
 def test_metadata_that_are_kept_encoded_can_be_throttled(faults: FaultControl, client: RawClient) -> None:
@@ -246,6 +282,37 @@ def test_a_full_disk_refuses_what_is_written_until_it_is_cleared(
     wait_until(lambda: client.produce("full", b"z").error_code == 0, 60, "it did not recover")
 
 
+def test_a_disk_that_was_filled_twice_is_full_until_both_are_cleared(
+    faults: FaultControl, running: RunningBroker, client: RawClient
+) -> None:
+    client.create_topic("full-twice")
+    running.errors.expect("No space left")
+    with faults.fill_disk():
+        faults.fill_disk().clear()
+
+        assert client.produce("full-twice", b"y").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    wait_until(lambda: client.produce("full-twice", b"z").error_code == 0, 60, "it did not recover")
+
+
+def test_a_failed_fetch_that_ends_its_session_leaves_none(
+    faults: FaultControl, running: RunningBroker, client: RawClient
+) -> None:
+    client.create_topic("session-ended")
+    partitions = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    topics = [FetchTopic(topic="session-ended", partitions=partitions)]
+    opening = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, session_id=0, session_epoch=0, topics=topics)
+    sessions = running.broker.services.fetch_sessions
+    opened = client.ask(opening, 11).session_id
+    faults.fail("Fetch", error="NOT_LEADER_OR_FOLLOWER")
+
+    closing = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, session_id=opened, session_epoch=-1)
+    client.ask(closing, 11)
+
+    assert opened != 0
+    assert sessions.session_of(closing) is None
+
+
 def test_the_oldest_fault_that_hits_is_the_one_that_does(faults: FaultControl, client: RawClient) -> None:
     client.create_topic("order")
     first = faults.fail("Produce", error="NOT_ENOUGH_REPLICAS", topic="order")
@@ -265,6 +332,8 @@ def test_the_oldest_fault_that_hits_is_the_one_that_does(faults: FaultControl, c
         ("NONE is no error", {"api": "Produce", "error": 0}),
         ("a partition is one of a topic", {"api": "Produce", "error": 6, "partition": 1}),
         ("times", {"api": "Produce", "error": 6, "times": 0}),
+        ("a message", {"api": "CreateTopics", "error": 7, "message": "\ud800"}),
+        ("a message", {"api": "CreateTopics", "error": 7, "message": "é" * 20_000}),
     ],
 )
 def test_what_cannot_be_meant_is_refused(faults: FaultControl, words: str, arguments: dict[str, object]) -> None:

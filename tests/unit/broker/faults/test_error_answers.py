@@ -57,6 +57,18 @@ def test_the_answer_says_the_error_and_nothing_else(handler: Handler, version: i
     assert set(codes) == {CODE}
 
 
+@pytest.mark.parametrize("style", ["default", "empty", "null", "unknown-tags"])
+def test_every_request_has_an_answer_that_can_be_sent(style: str) -> None:
+    for handler, version in served():
+        request = message_value(handler.request_class, version, style, 1)
+        if handler.api_key == ApiKey.PRODUCE:
+            request.acks = 1
+
+        answer = refusal(handler, request, version, CODE, "as asked")
+
+        decode(api.spec(handler.api_key).response_class, version, encode(answer, version))
+
+
 def answered(handler_key: int, request: Any, version: int) -> Any:
     handler = load_handlers()[handler_key]
     return decode(
