@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -10,6 +11,7 @@ from typing import Final, Self
 from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
 from kavka.testing.clock import TravelClock
+from kavka.testing.entering import entered
 from kavka.testing.hosted import HostedBroker
 from kavka.testing.served import Served
 
@@ -61,7 +63,7 @@ class Broker(Served):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        return await entered(self.__enter__, self.close)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,9 +107,8 @@ class Broker(Served):
 
     def close(self) -> None:
         """Stop it for good, and remove its directory. May be called twice."""
-        try:
-            self._close_clients()
-            self._end_faults()
-            self.hosted.stop()
-        finally:
-            self._directory.cleanup()
+        with ExitStack() as stack:
+            stack.callback(self._directory.cleanup)
+            stack.callback(self.hosted.stop)
+            stack.callback(self._end_faults)
+            stack.callback(self._close_clients)

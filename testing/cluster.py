@@ -7,14 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
 from kavka.testing.clock import TravelClock
+from kavka.testing.entering import entered
 from kavka.testing.hosted import HostedBroker
 from kavka.testing.served import Served
 from kavka.testing.waiting import DEFAULT_TIMEOUT_S, wait_until
+
+if TYPE_CHECKING:
+    from kavka.broker.server import Broker as Server
 
 IN_MEMORY: Final = "in-memory"
 """`zookeeper.connect`, which says that there are others: their registry is the process's."""
@@ -88,7 +92,7 @@ class Cluster(Served):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        return await entered(self.__enter__, self.close)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -103,25 +107,20 @@ class Cluster(Served):
     @property
     def running(self) -> list[int]:
         """Ids of the brokers that run."""
-        return [each.broker_id for each in self._running()]
+        return [broker_id for broker_id, _ in self._running()]
 
     @property
     def controller_id(self) -> int:
         """The broker that is the controller; -1 while none is."""
         return next(
-            (
-                each.broker_id
-                for each in self._running()
-                if each.server is not None and each.server.services.controller.is_active
-            ),
+            (broker_id for broker_id, server in self._running() if server.services.controller.is_active),
             -1,
         )
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
         """The partition's leader, as the cluster has it; -1 while there is none, or no such partition."""
-        for each in self._running():
-            assert each.server is not None
-            known = each.server.services.metadata.current.partition(topic, partition)
+        for _, server in self._running():
+            known = server.services.metadata.current.partition(topic, partition)
             if known is not None:
                 return known.leader
         return -1
@@ -158,7 +157,7 @@ class Cluster(Served):
         def is_known() -> bool:
             self.check()
             running = set(self.running)
-            views = [each.server.services.metadata.current for each in self._running() if each.server is not None]
+            views = [server.services.metadata.current for _, server in self._running()]
             return self.controller_id in running and all(
                 view.brokers.keys() == running and view.controller_id == self.controller_id for view in views
             )
@@ -179,11 +178,12 @@ class Cluster(Served):
     def _wait_for_topics(self, topics: Iterable[str]) -> None:
         def are_known() -> bool:
             self.check()
-            views = [each.server.services.metadata.current for each in self._running() if each.server is not None]
+            views = [server.services.metadata.current for _, server in self._running()]
             rows = [view.topics.get(topic) for view in views for topic in topics]
             return all(row is not None and all(each.leader >= 0 for each in row) for row in rows)
 
         wait_until(are_known, message=lambda: f"not every broker knows the topics {topics}")
 
-    def _running(self) -> Iterator[HostedBroker]:
-        return (each for each in self.hosted.values() if each.server is not None)
+    def _running(self) -> Iterator["tuple[int, Server]"]:
+        """Those that run, by their ids. Another thread may stop one meanwhile: a fault bounces it."""
+        return ((each.broker_id, server) for each in self.hosted.values() if (server := each.server) is not None)

@@ -82,7 +82,8 @@ class HostedBroker:
     @property
     def failure(self) -> str | None:
         """Why it has died, if it has."""
-        return None if self.server is None else self.server.fatal_reason
+        server = self.server
+        return None if server is None or self._is_ended else server.fatal_reason
 
     def check(self) -> None:
         """Raises BrokerDiedError."""
@@ -129,12 +130,16 @@ class HostedBroker:
             clock=self._clock.clock,
             open_registry=lambda *_: self._open_registry(),
         )
-        server.start()
-        self._forget_clock = self._clock.on_travel(server.time_moved)
-        self.server = server
-        endpoint = server.endpoints_text().split(",")[0]
-        self.address = endpoint.rpartition("/")[2]
-        self._settings["listeners"] = server.endpoints_text()
+        try:
+            server.start()
+            self._settings["listeners"] = server.endpoints_text()
+            self.address = server.endpoints_text().split(",")[0].rpartition("/")[2]
+            self._forget_clock = self._clock.on_travel(server.time_moved)
+            self.server = server
+        except BaseException:
+            # An interrupt may come when it serves already, or while it takes back what it has done.
+            server.stop()
+            raise
 
     def _bounce(self) -> None:
         if self.server is None:

@@ -234,9 +234,11 @@ class Served:
     def _end_faults(self) -> None:
         """Nobody asks for any more, and none stands."""
         door, self.faults_door = self.faults_door, None
+        # Before, as those who asked by the door may wait for what a fault holds up; after, as they may have asked more.
+        self.faults.clear()
         if door is not None:
             door.stop()
-        self.faults.clear()
+            self.faults.clear()
 
     def _close_clients(self) -> None:
         """Without waiting for what they have under way."""

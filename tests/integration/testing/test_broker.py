@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.server import Broker as Server
 from kavka.broker.server import StartError
 from kavka.client.api_errors import UnknownTopicOrPartitionError
 from kavka.testing import Broker, BrokerDiedError, Row
@@ -131,6 +132,46 @@ def test_one_that_cannot_start_leaves_nothing() -> None:
     assert held() == before
 
 
+def test_one_whose_start_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = held()
+
+    def interrupted(_: Server) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "endpoints_text", interrupted)
+    with pytest.raises(KeyboardInterrupt), Broker():
+        pass
+    assert held() == before
+
+
+def test_a_client_that_cannot_be_closed_leaves_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = held()
+    broker = Broker()
+
+    def refused() -> None:
+        raise RuntimeError("not now")
+
+    monkeypatch.setattr(broker, "_close_clients", refused)
+    with pytest.raises(RuntimeError, match="not now"), broker:
+        pass
+    assert held() == before
+
+
+def test_one_that_is_killed_has_not_died_for_whoever_asks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        server = broker.hosted.server
+        assert server is not None
+        cut = server._sockets.cut
+
+        def looked_at() -> None:
+            broker.check()
+            cut()
+
+        monkeypatch.setattr(server._sockets, "cut", looked_at)
+        broker.kill()
+        assert not broker.is_running
+
+
 def test_nothing_of_the_host_is_changed_and_nothing_is_left_over_many_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -164,3 +205,30 @@ def test_it_serves_inside_an_event_loop() -> None:
             return repr((await asyncio.to_thread(broker.records, "orders")).values)
 
     assert asyncio.run(use()) == "[b'async']"
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, go_on = threading.Event(), threading.Event()
+    start = Server.start
+
+    def awaited(server: Server) -> None:
+        starting.set()
+        go_on.wait()
+        start(server)
+
+    async def use() -> None:
+        async with Broker():
+            raise AssertionError("it was cancelled")
+
+    async def cancel() -> None:
+        using = asyncio.ensure_future(use())
+        await asyncio.to_thread(starting.wait)
+        using.cancel()
+        go_on.set()
+        await using
+
+    before = held()
+    monkeypatch.setattr(Server, "start", awaited)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+    assert held() == before

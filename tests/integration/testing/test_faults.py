@@ -1,10 +1,11 @@
 """Faults of the larger kind, asked of a test's own broker and cluster: leaders, coordinators, restarts."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kavka.client import Consumer, Producer
+from kavka.client import Admin, Consumer, Producer
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kavka.protocol.messages.heartbeat import HeartbeatRequest
@@ -136,6 +137,21 @@ def test_a_leader_of_a_cluster_moves_and_clients_follow(cluster: Cluster) -> Non
     cluster.assert_records("led", [b"1", b"2"])
     with pytest.raises(ValueError, match="cannot lead"):
         cluster.faults.move_leader("led", to=first)
+
+
+def test_a_move_that_does_not_come_about_ends_when_it_is_taken_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create_topic("stuck", replication_factor=3)
+    for name in ("alter_partition_reassignments", "elect_leaders"):
+        monkeypatch.setattr(Admin, name, lambda *_: None)
+    with ThreadPoolExecutor(1) as asking:
+        moving = asking.submit(cluster.faults.move_leader, "stuck")
+        wait_until(lambda: cluster.faults.faults, TIMEOUT_S, "not asked for")
+        cluster.faults.clear()
+
+        with pytest.raises(RuntimeError, match="taken back"):
+            moving.result()
 
 
 def test_a_groups_coordinator_moves_to_another_broker(cluster: Cluster) -> None:
