@@ -33,6 +33,8 @@ def read_plan(path: Path, group_ids: Iterable[str]) -> dict[str, dict[TopicParti
         group_id, partition, offset = _line(path, number, fields, named)
         if group_id in plan:
             plan[group_id][partition] = offset
+    if not any(plan.values()):
+        raise Failure(f"--from-file {path}: it has no offset of {', '.join(named)}")
     return plan
 
 

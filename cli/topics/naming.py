@@ -21,14 +21,20 @@ def add_topic_arguments(parser: argparse.ArgumentParser, *, which: str) -> None:
 def chosen(
     admin: "Admin", args: argparse.Namespace, *, default_all: bool = False, exclude_internal: bool = False
 ) -> list[str]:
-    """The topics that are meant, in order; names are taken as they are. Raises Failure where nothing matches."""
+    """The topics that are meant, in order; names are taken as they are. Raises Failure where nothing matches.
+
+    `exclude_internal`: a pattern does not match internal topics.
+    """
     if not args.topics and args.topic is None and not default_all:
         raise Failure("no topic is named", "name one, or several by --topic REGEX", WRONG_USAGE)
     names = list(dict.fromkeys(args.topics))
     if args.topic is not None or not names:
         listed = matching(args.topic, admin.list_topics(include_internal=not exclude_internal))
         if args.topic is not None and not listed and not getattr(args, "if_exists", False):
-            raise Failure(f"no topic matches --topic {args.topic}", "kavka topics list shows those there are")
+            hint = "kavka topics list shows those there are"
+            if exclude_internal:
+                hint += "; an internal one is named without --topic"
+            raise Failure(f"no topic matches --topic {args.topic}", hint)
         names += sorted(set(listed) - set(names))
     return names
 

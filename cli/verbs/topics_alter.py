@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     with open_admin(args) as admin:
         rows, failure = grown(
             admin,
-            chosen(admin, args),
+            # More partitions of an internal topic would send groups and transactions to others.
+            chosen(admin, args, exclude_internal=True),
             args.partitions,
             args.replica_assignment,
             dry_run=args.dry_run,

@@ -23,7 +23,9 @@ def run(args: argparse.Namespace) -> int:
     from kavka.cli.topics.naming import chosen
 
     with open_admin(args) as admin:
-        rows, failure = deleted(admin, chosen(admin, args), if_exists=args.if_exists)
+        # `--topic '.*'` is not to take away what all groups have committed.
+        names = chosen(admin, args, exclude_internal=True)
+        rows, failure = deleted(admin, names, if_exists=args.if_exists)
     show(args, Table("topics-delete", ("deleted",), rows))
     if failure is not None:
         raise failure

@@ -20,6 +20,7 @@ from kavka.client.admin import (
     ConfigResourceType,
     ItemErrors,
     ResourceType,
+    TopicListing,
 )
 from kavka.client.api_errors import ClusterAuthorizationError, TopicAuthorizationError, UnknownTopicOrPartitionError
 from kavka.client.consumer.consumer import Consumer
@@ -133,6 +134,35 @@ def test_a_failure_of_one_item_alone_names_it(
     admin.list_topics.side_effect = error
     assert main(["topics", "list"]) == 1
     assert capsys.readouterr().err == f"kavka topics list: {text}: gone\n"
+
+
+def listing(include_internal: bool = False) -> dict[str, TopicListing]:
+    topics = {"orders": TopicListing("orders", bytes(16), False)}
+    if include_internal:
+        topics["__consumer_offsets"] = TopicListing("__consumer_offsets", bytes(16), True)
+    return topics
+
+
+def test_a_pattern_deletes_no_internal_topic(admin: MagicMock) -> None:
+    admin.list_topics.side_effect = listing
+    admin.delete_topics.side_effect = dict.fromkeys
+    assert main(["topics", "delete", "--topic", ".*"]) == 0
+    admin.delete_topics.assert_called_once_with(["orders"])
+
+    assert main(["topics", "delete", "__consumer_offsets"]) == 0
+    admin.delete_topics.assert_called_with(["__consumer_offsets"])
+
+
+@pytest.mark.parametrize("words", ["topics delete", "topics alter --partitions 60"])
+def test_a_pattern_that_only_internal_topics_match_says_how_these_are_meant(
+    words: str, admin: MagicMock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin.list_topics.side_effect = listing
+    assert main([*words.split(), "--topic", "__consumer_offsets"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("an internal one is named without --topic")
+    admin.delete_topics.assert_not_called()
+    admin.create_partitions.assert_not_called()
 
 
 @pytest.mark.parametrize(
