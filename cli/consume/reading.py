@@ -54,8 +54,10 @@ class Reading:
         try:
             self._source.start(self._now_ms())
             self._read()
-        finally:
-            self._source.finish()
+        except BaseException:
+            self._source.break_off()
+            raise
+        self._source.finish()
 
     def _read(self) -> None:
         consumer = self._consumer

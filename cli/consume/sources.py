@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kavka.cli.consume.places import EARLIEST, Place
 from kavka.cli.consume.stops import Stops
 from kavka.cli.failing import Failure
+from kavka.client.api_errors import KafkaError
 from kavka.client.consumer.group.port import OffsetAndMetadata, RebalanceListener
 from kavka.client.topic_partition import TopicPartition
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 REFRESH_MS: Final = 30_000
 """How often it is looked whether there are new partitions."""
 COMMIT_MS: Final = 5_000
+BREAK_OFF_MS: Final = 5_000.0
+"""Who interrupts does not wait for brokers that are gone."""
 
 
 class Topics(NamedTuple):
@@ -39,7 +42,10 @@ class Source(Protocol):
         """All records before this one have been shown."""
 
     def finish(self) -> None:
-        """At the end, also an early one: commit what was shown."""
+        """At the end: commit what was shown. Raises KafkaError."""
+
+    def break_off(self) -> None:
+        """At an early end, in place of `finish`: the same, not for long; what keeps it from that is only told."""
 
 
 class Alone:
@@ -73,6 +79,9 @@ class Alone:
         """Nobody wants to know."""
 
     def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def break_off(self) -> None:
         """Nothing is left to do."""
 
     def _partitions(self) -> set[TopicPartition]:
@@ -165,6 +174,15 @@ class Member(RebalanceListener):
         shown, self._shown = self._shown, {}
         if shown:
             self._consumer.commit_sync(shown)
+
+    def break_off(self) -> None:
+        shown, self._shown = self._shown, {}
+        if not shown:
+            return
+        try:
+            self._consumer.commit_sync(shown, BREAK_OFF_MS)
+        except KafkaError as error:
+            self._told(shown, error)
 
     def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
         self._new.update(partitions)

@@ -46,7 +46,7 @@ def produce(args: argparse.Namespace) -> int:
         sending.open()
         found = records_of(args.file, parse, whole=args.whole_files)
         if "transactional.id" in settings:
-            is_committed = in_transaction(producer, sending, found)
+            is_committed = in_transaction(producer, sending, found, partial(complain, COMMAND))
         else:
             is_committed = True
             try:

@@ -118,23 +118,36 @@ class Sending:
             self._complain(problem)
 
 
-def in_transaction(producer: "Producer", sending: Sending, found: Iterable[Found]) -> bool:
+def in_transaction(
+    producer: "Producer", sending: Sending, found: Iterable[Found], complain: Callable[[str], object]
+) -> bool:
     """Send all in one transaction, which is aborted unless each was delivered; whether it was committed.
 
-    Raises what ended the sending, KeyboardInterrupt too, when the transaction has been aborted.
+    Raises what ended the sending, KeyboardInterrupt too, when the transaction has been aborted. A commit that has begun
+    cannot be taken back: `complain` is told that it counts, and KeyboardInterrupt is raised behind it.
     """
     producer.init_transactions()
     producer.begin_transaction()
     try:
         sending.send_all(found)
         if not sending.failed:
-            _patiently(producer.commit_transaction)
+            _commit(producer, complain)
             return True
     except BaseException:
         _abort(producer)
         raise
     _abort(producer)
     return False
+
+
+def _commit(producer: "Producer", complain: Callable[[str], object]) -> None:
+    """Raises KafkaError, and KeyboardInterrupt when it is committed."""
+    try:
+        _patiently(producer.commit_transaction)
+    except KeyboardInterrupt:
+        _patiently(producer.commit_transaction)
+        complain("the transaction was being committed already: its records count")
+        raise
 
 
 def _abort(producer: "Producer") -> None:
