@@ -273,7 +273,8 @@ def test_what_is_sent_to_a_topic_that_was_deleted_expires(own_broker: Any, topic
 
 def test_calls_for_transactions_time_out_and_may_be_repeated(broker: RunningServer, topic: str) -> None:
     create(broker.bootstrap, topic)
-    with impatient(broker.bootstrap, transactional_id=topic) as producer:
+    # A request for the id that is sent again may be done before the first one, which fences whom it was answered to.
+    with impatient(broker.bootstrap, transactional_id=topic, request_timeout_ms=30_000) as producer:
         with frozen(broker), pytest.raises(KafkaTimeoutError):
             producer.init_transactions(timeout_ms=500)
         producer.init_transactions()
