@@ -37,6 +37,8 @@ def survivors(cluster: ClientCluster) -> Survivors:
         loads.start()
         faults.kill(faults.leader(groups))
         faults.pause(faults.leader(transactions))
+        faults.freeze(faults.leader(transactions))
+        faults.cut_off(faults.leader(transactions))
         admin.update_features({FEATURE: FeatureUpdate(2)})
         faults.freeze(faults.leader(transactions))
         faults.cut_off(faults.leader(loads.source))
