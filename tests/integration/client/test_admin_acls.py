@@ -11,6 +11,7 @@ from kavka.client.admin import (
     AclOperation,
     AclPermissionType,
     AlterConfigOp,
+    AlterConfigOpType,
     ConfigResource,
     ConfigResourceType,
     PatternType,
@@ -64,5 +65,12 @@ def test_subscriptions_to_clients_metrics(broker: RunningServer) -> None:
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         assert admin.list_client_metrics_resources() == []
         admin.incremental_alter_configs({subscription: [AlterConfigOp("interval.ms", "60000")]})
-        wait_until(lambda: admin.list_client_metrics_resources() == ["mine"], WAIT_S, "not seen")
-        assert admin.describe_configs([subscription])[subscription]["interval.ms"].value == "60000"
+        try:
+            wait_until(lambda: admin.list_client_metrics_resources() == ["mine"], WAIT_S, "not seen")
+            assert admin.describe_configs([subscription])[subscription]["interval.ms"].value == "60000"
+        finally:
+            # Others that use this broker list all that there are.
+            admin.incremental_alter_configs(
+                {subscription: [AlterConfigOp("interval.ms", None, AlterConfigOpType.DELETE)]}
+            )
+        wait_until(lambda: admin.list_client_metrics_resources() == [], WAIT_S, "still there")
