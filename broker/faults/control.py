@@ -169,7 +169,7 @@ class FaultControl:
             # The wait ends with the broker, or by who takes the fault back.
             self._standing.tie(fault, broker.broker_id)
             try:
-                move_leader(broker, topic, partition, other, fault)
+                move_leader(self._standing, broker, topic, partition, other, fault)
             except BaseException:
                 fault.clear()
                 raise

@@ -14,7 +14,7 @@ from kavka.broker.faults.actions import Fail
 from kavka.broker.faults.fault import Fault
 from kavka.broker.faults.hit import Hit
 from kavka.broker.faults.standing import Reached, Rule, StandingFaults
-from kavka.broker.faults.target import Target
+from kavka.broker.faults.target import OWN_CLIENT_ID, Target
 from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
@@ -63,8 +63,8 @@ def other_leader(broker: Reached, topic: str, index: int, to: int | None) -> int
     return to
 
 
-def move_leader(broker: Reached, topic: str, index: int, to: int, fault: Fault) -> None:
-    """Have the controller make `to` the leader; returns when this broker knows it.
+def move_leader(standing: StandingFaults, broker: Reached, topic: str, index: int, to: int, fault: Fault) -> None:
+    """Have the controller make `to` the leader; returns when all that faults reach know it, but for frozen ones.
 
     Raises ValueError, TimeoutError, and RuntimeError when the fault is cleared meanwhile.
     """
@@ -77,7 +77,7 @@ def move_leader(broker: Reached, topic: str, index: int, to: int, fault: Fault) 
     order = [to, *[each for each in known.replicas if each != to]]
     end_s = time.monotonic() + MOVE_S
     try:
-        with Admin(bootstrap_servers=_own_address(broker), client_id="kavka-faults") as admin:
+        with Admin(bootstrap_servers=_own_address(broker), client_id=OWN_CLIENT_ID) as admin:
             admin.alter_partition_reassignments({place: order})
             while admin.list_partition_reassignments([place]):
                 _pause_before(end_s, topic, index, fault)
@@ -86,8 +86,13 @@ def move_leader(broker: Reached, topic: str, index: int, to: int, fault: Fault) 
                 admin.elect_leaders(ElectionType.PREFERRED, [place])
     except KafkaError as failure:
         raise ValueError(f"the leader of {topic}-{index} cannot be moved to broker {to}: {failure}") from failure
-    while partition_of(broker, topic, index).leader != to:
+    while not all(_knows(each, topic, index, to) for each in standing.thawed()):
         _pause_before(end_s, topic, index, fault)
+
+
+def _knows(broker: Reached, topic: str, index: int, leader: int) -> bool:
+    known = broker.services.metadata.current.partition(topic, index)
+    return known is not None and known.leader == leader
 
 
 def without_leader(standing: StandingFaults, broker: Reached, topic: str, index: int, fault: Fault) -> None:

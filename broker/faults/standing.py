@@ -114,6 +114,10 @@ class StandingFaults:
                 return fault
         return None
 
+    def thawed(self) -> list[Reached]:
+        """The brokers that serve and are not frozen."""
+        return [each for each in self.brokers if self.freeze_of(each.broker_id) is None]
+
     def meet(self, request: Any, context: "Context", services: "Services") -> Rule | None:
         """The rule that this request is hit by; that counts as one hit of its fault."""
         for rule in self._rules:

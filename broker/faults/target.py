@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 CONSUMER: Final = -1
+OWN_CLIENT_ID: Final = "kavka-faults"
+"""What moves leaders asks under this name, and is hit by no fault that does not name it: another one may stand."""
 _BETWEEN_BROKERS: Final = frozenset(
     {
         ApiKey.LEADER_AND_ISR,
@@ -45,7 +47,9 @@ class Target(NamedTuple):
         if self.client_id is not None:
             if self.client_id != context.client_id:
                 return False
-        elif _is_of_broker(request, context.api_key) and (self.api_key is None or _has_replica(request)):
+        elif context.client_id == OWN_CLIENT_ID or (
+            _is_of_broker(request, context.api_key) and (self.api_key is None or _has_replica(request))
+        ):
             return False
         if self.topic is None:
             return True

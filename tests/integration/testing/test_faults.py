@@ -139,6 +139,16 @@ def test_a_leader_of_a_cluster_moves_and_clients_follow(cluster: Cluster) -> Non
         cluster.faults.move_leader("led", to=first)
 
 
+def test_a_leader_moves_whatever_else_goes_wrong(cluster: Cluster) -> None:
+    cluster.create_topic("led-in-trouble", replication_factor=3)
+    first = cluster.leader_of("led-in-trouble")
+    with cluster.faults.cut(times=None) as trouble:
+        assert cluster.faults.move_leader("led-in-trouble").hits == 1
+
+        assert cluster.leader_of("led-in-trouble") not in (first, -1)
+    assert trouble.is_cleared
+
+
 def test_a_move_that_does_not_come_about_ends_when_it_is_taken_back(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
