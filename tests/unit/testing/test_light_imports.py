@@ -10,7 +10,8 @@ import kavka.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
 ELSEWHERE = """
-import sys
+import pytest, sys
+# Before the standard library, which pytest loads, takes the platform for true.
 for name in ("uvloop", "fcntl", "resource", "kavka.broker"):
     sys.modules[name] = None
 sys.platform = {platform!r}
