@@ -88,6 +88,11 @@ def throttles(admin: Admin, topic: str) -> dict[str, str]:
     }
 
 
+def wait_for_throttles(admin: Admin, topic: str, wanted: dict[str, str]) -> None:
+    """Until it is these that are set: a broker hears of what others were told a little later."""
+    wait_until(lambda: throttles(admin, topic) == wanted, TIMEOUT_S, lambda: f"it is {throttles(admin, topic)}")
+
+
 def written(path: Path, replicas: dict[int, list[int]], topic: str, **log_dirs: list[str]) -> Path:
     rows: list[dict[str, Any]] = [
         {"topic": topic, "partition": index, "replicas": brokers} for index, brokers in replicas.items()
@@ -125,7 +130,8 @@ def test_a_broker_is_drained_by_a_plan_and_no_throttle_stays(
     code, out, err = reassign(*execute, "--dry-run")
     assert (code, throttles(admin, topic), before.exists()) == (0, {}, False)
     code, out, err = reassign(*execute)
-    assert (code, throttles(admin, topic)) == (0, {})
+    assert code == 0
+    wait_for_throttles(admin, topic, {})
     assert f"throttles are removed from brokers 1,2,3 and topics {topic}" in err
     assert "Reassignment of partition r.drained-2 is completed." in cluster.verify(file)
     assert reassign(*plan)[1] == "nothing is to move\n"
@@ -160,18 +166,20 @@ def test_what_kafkas_tool_generates_is_begun_listed_and_cancelled_as_that_does(
     (listed,) = document("reassign-list", reassign("list", "--output", "json")[1])
     assert (listed["replicas"], listed["adding"], listed["removing"]) == ([3, 2, 1], [3], [1])
     assert listed["bytes_left"] > 100_000
+    wait_until(lambda: len(throttles(admin, topic)) == 8, TIMEOUT_S, "throttles are not seen")
     set_by_us = throttles(admin, topic)
     code, out, err = reassign("verify", *execute[:2], "--output", "json")
     assert (code, document("reassign-verify", out)[0]["state"], err) == (1, "in progress", "")
-    assert throttles(admin, topic) == set_by_us
+    wait_for_throttles(admin, topic, set_by_us)
     code, _, err = reassign("execute", *execute)
     assert (code, "1 partition moves already: r.generated-0; --additional begins" in err) == (1, True)
 
     code, out, err = reassign("cancel", *execute[:2], "--output", "json")
-    assert (code, document("reassign-verify", out)[0]["state"], throttles(admin, topic)) == (0, "completed", {})
+    assert (code, document("reassign-verify", out)[0]["state"]) == (0, "completed")
+    wait_for_throttles(admin, topic, {})
     cluster.wait_for_replicas(topic, {1, 2})
     cluster.run(REASSIGN, "--execute", *execute)
-    assert throttles(admin, topic) == set_by_us
+    wait_for_throttles(admin, topic, set_by_us)
     cluster.run(REASSIGN, "--cancel", "--reassignment-json-file", file)
     cluster.wait_for_replicas(topic, {1, 2})
 
@@ -194,12 +202,12 @@ def test_ctrl_c_leaves_the_bar_and_says_what_goes_on_and_what_stays_set(
     assert (
         "kavka reassign execute: what has begun goes on and throttles stay set; `kavka reassign verify --wait" in told
     )
-    assert len(throttles(admin, topic)) == 8
+    wait_until(lambda: len(throttles(admin, topic)) == 8, TIMEOUT_S, "throttles do not stay")
     # Whoever waits again, with more speed, sees its end and has the throttles removed.
     again = ("execute", "--reassignment-json-file", file, "--additional", "--throttle", "100000000")
     assert reassign(*again)[0] == 0
     cluster.wait_for_replicas(topic, {2, 3})
-    assert throttles(admin, topic) == {}
+    wait_for_throttles(admin, topic, {})
 
 
 def test_replicas_come_to_the_log_directories_that_the_file_names(
@@ -213,7 +221,8 @@ def test_replicas_come_to_the_log_directories_that_the_file_names(
     path = str(cluster.brokers[1].directory / other)
     file = written(tmp_path / "plan.json", {0: [1, 2]}, topic, _0=[path, "any"])
     code, _, _ = reassign("execute", "--reassignment-json-file", file, "--replica-alter-log-dirs-throttle", "100000000")
-    assert (code, throttles(admin, topic)) == (0, {})
+    assert code == 0
+    wait_for_throttles(admin, topic, {})
     replica = TopicPartitionReplica(topic, 0, 1)
     assert admin.describe_replica_log_dirs([replica])[replica].current_dir == path
     assert "Reassignment of replica r.directories-0-1 completed successfully." in cluster.verify(file)
@@ -233,12 +242,12 @@ def test_moves_between_log_directories_are_cancelled(
     file = written(tmp_path / "plan.json", {0: [1, 2]}, topic, _0=[str(cluster.brokers[1].directory / other), "any"])
     given = ("--reassignment-json-file", file)
     assert reassign("execute", *given, "--replica-alter-log-dirs-throttle", SLOW, "--no-wait")[0] == 0
-    assert list(throttles(admin, topic)) == [f"1 {LOG_DIR_RATE}"]
+    wait_until(lambda: list(throttles(admin, topic)) == [f"1 {LOG_DIR_RATE}"], TIMEOUT_S, "no throttle is seen")
     code, out, _ = reassign("verify", *given)
     assert (code, "in progress" in out) == (1, True)
     code, _, err = reassign("cancel", *given)
     assert (code, err.splitlines()[0]) == (0, "cancelled: 0 partitions, 1 log directory move")
-    assert throttles(admin, topic) == {}
+    wait_for_throttles(admin, topic, {})
     cluster.wait_for_directories(topic, here)
 
 
@@ -257,6 +266,6 @@ def test_what_cannot_be_begun_leaves_no_throttles(
         1,
         "kavka reassign execute: there is no partition r.refused-7\n",
     )
-    assert throttles(admin, topic) == {}
+    wait_for_throttles(admin, topic, {})
     assert admin.list_partition_reassignments([TopicPartition(topic, 0)]) == {}
     wait_until(lambda: reassign("list")[:2] == (0, ""), TIMEOUT_S, "something moves")
