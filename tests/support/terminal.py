@@ -75,8 +75,10 @@ class Terminal:
 
     def _read(self) -> bool:
         """Take what it shows within a second; whether it may show more."""
-        ready, _, _ = select.select([self._descriptor], [], [], 1.0)
-        if not ready:
+        # Not select(): a worker that has run long may have more descriptors than that takes.
+        polled = select.poll()
+        polled.register(self._descriptor, select.POLLIN)
+        if not polled.poll(1_000):
             return True
         try:
             data = os.read(self._descriptor, SIZE)
