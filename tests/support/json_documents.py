@@ -42,6 +42,12 @@ def assert_golden(name: str, text: str) -> None:
     assert text == (_GOLDEN / f"{name}.json").read_text()
 
 
+def assert_golden_line(name: str, line: str) -> None:
+    """The same of a command that prints an object a line."""
+    line_document(name, line)
+    assert line == (_GOLDEN / f"{name}.json").read_text()
+
+
 def _problems(schema: dict[str, Any], value: Any, where: str) -> list[str]:
     """What of JSON Schema is used here; all else is refused, so that none is believed to hold."""
     unknown = schema.keys() - _KNOWN

@@ -1,6 +1,7 @@
 """`kavka produce` and `kavka consume` on a terminal: progress, control characters, Ctrl-C, a reader that leaves."""
 
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,6 +84,25 @@ def test_progress_is_shown_and_gone_when_all_is_sent(kavka: KavkaProcess, made: 
         terminal.wait_for(f"sending to {made}", WAIT_S)
         assert terminal.wait(WAIT_S) == 0
     assert len(values(kavka, made)) == 20_000
+
+
+def test_progress_of_reading_is_shown_where_the_records_go_elsewhere(
+    kavka: KavkaProcess, made: str, tmp_path: Path
+) -> None:
+    with Producer(bootstrap_servers=kavka.bootstrap) as producer:
+        producer.send_many(made, [b"12345"] * 2_000)
+    file = tmp_path / "records"
+    words = command(kavka, "consume", made, "--from-beginning", "--max-messages", "2001")
+    with Terminal(["/bin/sh", "-c", f"exec {shlex.join(words)} > {shlex.quote(str(file))}"]) as terminal:
+        # The note of what has come, beside a bar: one record is still to come.
+        terminal.wait_for(f"reading {made}", WAIT_S)
+        terminal.wait_for("2,000 records, 0.0 MB", WAIT_S)
+        with Producer(bootstrap_servers=kavka.bootstrap) as producer:
+            producer.send(made, b"last")
+        assert terminal.wait(WAIT_S) == 0
+        assert "Processed a total of 2001 messages" in terminal.shown
+        assert "12345" not in terminal.shown
+    assert file.read_bytes() == b"12345\n" * 2_000 + b"last\n"
 
 
 def test_a_reader_that_leaves_ends_reading_quietly(kavka: KavkaProcess, made: str) -> None:

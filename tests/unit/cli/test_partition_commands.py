@@ -46,6 +46,12 @@ def visits(admin: MagicMock) -> MagicMock:
     return admin
 
 
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an hour after the transactions here began."""
+    monkeypatch.setattr("time.time_ns", lambda: 1_767_254_400_000_000_000)
+
+
 def test_offsets_are_lines_as_kafkas_tool_prints_them(visits: MagicMock, capsys: pytest.CaptureFixture[str]) -> None:
     found = {VISITS_1: ListOffsetsResultInfo(7, -1, 0), VISITS_0: ListOffsetsResultInfo(42, 1_767_250_800_000, -1)}
     visits.list_offsets.return_value = found
@@ -171,6 +177,7 @@ def test_transactions_of_the_brokers_that_answered_are_shown(
     assert printed.err.startswith("kavka transactions list: 2: ")
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_transaction_is_described(admin: MagicMock, capsys: pytest.CaptureFixture[str]) -> None:
     running = TransactionDescription(
         "billing", TransactionState.ONGOING, 7, 1, 60_000, 1_767_250_800_000, (VISITS_1, VISITS_0), 3
@@ -179,10 +186,7 @@ def test_a_transaction_is_described(admin: MagicMock, capsys: pytest.CaptureFixt
     admin.describe_transactions.return_value = {"billing": running, "archive": idle}
 
     assert main(["transactions", "describe", "billing", "--transactional-id", "archive", "--output", "json"]) == 0
-    shown = document("transactions-describe", capsys.readouterr().out)
-    assert shown[0].pop("transaction_duration_ms") > 0
-    assert shown[0]["topic_partitions"] == ["visits-0", "visits-1"]
-    assert shown[1]["transaction_duration_ms"] is shown[1]["current_transaction_start_time_ms"] is None
+    assert_golden("transactions-describe", capsys.readouterr().out)
     admin.describe_transactions.assert_called_once_with(["billing", "archive"])
     assert main(["transactions", "describe"]) == 2
 
@@ -200,6 +204,7 @@ def test_producers_are_described(words: list[str], visits: MagicMock, capsys: py
     assert main(words) == 2
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_what_no_coordinator_knows_hangs(visits: MagicMock, capsys: pytest.CaptureFixture[str]) -> None:
     forgotten, known, gone = OPEN, OPEN._replace(producer_id=9), OPEN._replace(producer_id=10)
     visits.describe_producers.return_value = {VISITS_0: (forgotten, known, IDLE), VISITS_1: (known, gone)}
@@ -213,11 +218,8 @@ def test_what_no_coordinator_knows_hangs(visits: MagicMock, capsys: pytest.Captu
     )
 
     assert main(["transactions", "find-hanging", "--broker-id", "1", "--output", "json"]) == 0
-    rows = document("transactions-find-hanging", capsys.readouterr().out)
     # Producer 9 has a transaction with visits-0, and none any more with visits-1.
-    assert [(row["partition"], row["producer_id"]) for row in rows] == [(0, 7), (1, 9), (1, 10)]
-    assert rows[0]["start_offset"] == 12
-    assert rows[0]["duration_min"] > 0
+    assert_golden("transactions-find-hanging", capsys.readouterr().out)
 
 
 def test_what_is_younger_than_the_longest_timeout_is_left_alone(

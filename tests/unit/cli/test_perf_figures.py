@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,16 @@ from kavka.cli.perf.latencies import MAX_SAMPLES, Latencies, percentiles
 from kavka.cli.perf.payloads import file_payloads, numbers, random_payloads, read_payloads
 from kavka.cli.perf.throttle import Throttle
 from tests.support.json_documents import assert_golden, document
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Moments are shown in the computer's zone: in this one."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def test_a_window_counts_since_the_last_one_and_the_total_all() -> None:
@@ -105,9 +117,12 @@ def test_what_was_consumed_is_a_line_as_kafkas_tool_has_it() -> None:
     assert Stretch(5, 5, 0, 0, 0).row()["n_msg_per_sec"] == 0.0
 
 
+@pytest.mark.usefixtures("utc")
 def test_programs_get_documents_that_stay_as_they_are() -> None:
     latencies = Latencies(2, now_ms=0)
     latencies.record(5.0, 100)
     latencies.record(7.5, 100)
     assert_golden("perf-produce", json.dumps([latencies.total(1_000).row()], indent=2) + "\n")
     assert_golden("perf-e2e", json.dumps([figures([1.5, 0.25, 0.5])], indent=2) + "\n")
+    stretch = Stretch(1_767_250_800_000, 1_767_250_802_000, 2 * 1_048_576, 500, 1_000)
+    assert_golden("perf-consume", json.dumps([stretch.row()], indent=2) + "\n")

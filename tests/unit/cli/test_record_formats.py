@@ -8,7 +8,7 @@ import pytest
 from kavka.cli.consume.formatters import Wanted, formatter_of
 from kavka.cli.escaping import safe_bytes
 from kavka.config.errors import ConfigError
-from tests.support.json_documents import line_document
+from tests.support.json_documents import assert_golden_line, line_document
 from tests.support.shown_records import Shown
 
 HEADERS = (("a", b"1"), ("b", None), ("a", b""))
@@ -128,6 +128,11 @@ def test_json_says_all_and_bytes_that_are_no_text_are_base64() -> None:
     assert b"\x1b" not in line
     assert "\x9b".encode() not in line
     assert json.loads(show(Shown(value=None)))["value"] is None
+
+
+def test_programs_get_lines_that_stay_as_they_are() -> None:
+    show = formatter_of(Wanted(as_json=True), raw)
+    assert_golden_line("consume", show(Shown(headers=(*HEADERS, ("c", b"\xff")), key=b"\xff\0")).decode())
 
 
 def test_a_terminal_gets_no_control_characters_of_records() -> None:
