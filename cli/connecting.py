@@ -74,7 +74,10 @@ def client_settings(args: argparse.Namespace) -> dict[str, str]:
     _quiet_logs()
     settings = _profile_settings(args.profile)
     if args.command_config is not None:
-        settings.update(file_settings("--command-config", args.command_config))
+        from kavka.cli.unknown_settings import warned
+
+        source = f"--command-config {args.command_config}"
+        settings.update(warned(source, file_settings("--command-config", args.command_config)))
     if args.bootstrap_server is not None:
         settings[BOOTSTRAP] = args.bootstrap_server
     elif not settings.get(BOOTSTRAP):
@@ -123,7 +126,9 @@ def _profile_settings(name: str | None) -> dict[str, str]:
     profile = profile.get(chosen) if isinstance(profile, dict) else None
     if not isinstance(profile, dict):
         raise Failure(f"there is no profile {chosen}", f"{path} needs a table [profiles.{chosen}]")
-    return _flat(profile)
+    from kavka.cli.unknown_settings import warned
+
+    return dict(warned(f"{path}, profile {chosen}", _flat(profile)))
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:

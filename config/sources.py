@@ -58,6 +58,15 @@ def is_known(name: str) -> bool:
     )
 
 
+def refuse_unknown(names: Iterable[str]) -> None:
+    """For who gives settings by program, where a name that nobody knows is a mistake. Raises ConfigError."""
+    for name in names:
+        if not is_known(name):
+            meant = nearest(name)
+            hint = f"; did you mean {meant}?" if meant is not None else ""
+            raise ConfigError(None, None, f"A broker has no setting {name!r}{hint}")
+
+
 def nearest(name: str) -> str | None:
     """The known setting that an unknown one may have been meant to be."""
     from difflib import get_close_matches  # seldom needed

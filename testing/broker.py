@@ -10,6 +10,7 @@ from typing import Final, Self
 
 from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
+from kavka.config.sources import refuse_unknown
 from kavka.testing.clock import TravelClock
 from kavka.testing.entering import entered
 from kavka.testing.hosted import HostedBroker
@@ -32,9 +33,13 @@ class Broker(Served):
         clock: TravelClock | None = None,
         on_fatal: Callable[[], None] | None = None,
     ) -> None:
-        """`settings`: a broker's, by Kafka's names. `on_fatal` is called, by any thread, when it dies by itself."""
+        """`settings`: a broker's, by Kafka's names. `on_fatal` is called, by any thread, when it dies by itself.
+
+        Raises ConfigError for a name that no setting has.
+        """
         super().__init__()
         self._settings: Final = dict(settings or {})
+        refuse_unknown(self._settings)
         self._faults: Final = FaultControl(bounce=lambda _: self.hosted.bounce())
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
+from kavka.config.sources import refuse_unknown
 from kavka.testing.clock import TravelClock
 from kavka.testing.entering import entered
 from kavka.testing.hosted import HostedBroker
@@ -42,11 +43,15 @@ class Cluster(Served):
         clock: TravelClock | None = None,
         on_fatal: Callable[[], None] | None = None,
     ) -> None:
-        """`settings`: of each broker, by Kafka's names. `on_fatal` is called, by any thread, if one dies by itself."""
+        """`settings`: of each broker, by Kafka's names. `on_fatal` is called, by any thread, if one dies by itself.
+
+        Raises ValueError, ConfigError for a name that no setting has.
+        """
         if size < 1:
             raise ValueError(f"a cluster has one broker at least, not {size}")
         super().__init__()
         self._settings: Final = dict(settings or {})
+        refuse_unknown(self._settings)
         self._faults: Final = FaultControl(bounce=lambda broker_id: self.hosted[broker_id].bounce())
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)

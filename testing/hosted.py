@@ -71,6 +71,8 @@ class HostedBroker:
         self._on_fatal: Final = on_fatal
         self._is_ended = False
         """By us, whose doing it is then no death."""
+        self._failed_bounce: str | None = None
+        """Why it did not come back from one, until it is started again."""
         self.files: Files = UnsyncedFiles()
         """What the next start gives to the broker."""
         self.server: Server | None = None
@@ -83,7 +85,7 @@ class HostedBroker:
     def failure(self) -> str | None:
         """Why it has died, if it has."""
         server = self.server
-        return None if server is None or self._is_ended else server.fatal_reason
+        return self._failed_bounce if server is None or self._is_ended else server.fatal_reason
 
     def check(self) -> None:
         """Raises BrokerDiedError."""
@@ -101,7 +103,7 @@ class HostedBroker:
         self._as_its_own(self._stop)
 
     def bounce(self) -> None:
-        """Stop in order and start again. Raises RuntimeError when it does not run, StartError."""
+        """Stop in order and start again. Raises RuntimeError when it does not run, StartError: it has died by that."""
         self._as_its_own(self._bounce)
 
     def kill(self) -> None:
@@ -136,6 +138,7 @@ class HostedBroker:
             self.address = server.endpoints_text().split(",")[0].rpartition("/")[2]
             self._forget_clock = self._clock.on_travel(server.time_moved)
             self.server = server
+            self._failed_bounce = None
         except BaseException:
             # An interrupt may come when it serves already, or while it takes back what it has done.
             server.stop()
@@ -145,7 +148,12 @@ class HostedBroker:
         if self.server is None:
             raise RuntimeError(f"broker {self.broker_id} does not run")
         self._stop()
-        self._start()
+        try:
+            self._start()
+        except Exception as failure:
+            self._failed_bounce = f"it did not start again: {failure}"
+            self._died()
+            raise
 
     def _stop(self) -> None:
         if self.server is not None:

@@ -32,7 +32,15 @@ CREATION_WAIT_MS: Final = 10_000
 FIRST_BATCHED: Final = 4
 
 
-@handles(FindCoordinatorRequest, versions="0-6")
+def _refused(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
+    if not request.coordinator_keys:
+        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=NO_NODE, port=NO_NODE)
+    return FindCoordinatorResponse(
+        coordinators=[_failed(key, BrokerError(code, message)) for key in request.coordinator_keys]
+    )
+
+
+@handles(FindCoordinatorRequest, versions="0-6", error_answer=_refused)
 def find_coordinator(request: FindCoordinatorRequest, context: Context, services: "Services") -> Any:
     # A response, or a promise of one.
     if not services.metadata.current.brokers:
@@ -69,16 +77,7 @@ def _answer(
         try:
             answers.append(_coordinator(key, allowed[key], coordination, context, services))
         except BrokerError as error:
-            answers.append(
-                Coordinator(
-                    key=key,
-                    node_id=NO_NODE,
-                    host="",
-                    port=NO_NODE,
-                    error_code=error.code,
-                    error_message=error.message or error.code.message,
-                )
-            )
+            answers.append(_failed(key, error))
     if context.api_version >= FIRST_BATCHED:
         return FindCoordinatorResponse(coordinators=answers)
     only = answers[0]
@@ -88,6 +87,17 @@ def _answer(
         node_id=only.node_id,
         host=only.host,
         port=only.port,
+    )
+
+
+def _failed(key: str, error: BrokerError) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=NO_NODE,
+        host="",
+        port=NO_NODE,
+        error_code=error.code,
+        error_message=error.message or error.code.message,
     )
 
 

@@ -19,6 +19,7 @@ from kavka.cli.consume.stops import Stops, Until
 from kavka.cli.escaping import safe_bytes
 from kavka.cli.output import complain, emit_bytes
 from kavka.cli.progress import Update, amount, has_terminal, progress
+from kavka.cli.unknown_settings import warned
 
 if TYPE_CHECKING:
     from kavka.client.consumer.consumer import Consumer
@@ -133,7 +134,7 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
         "allow.auto.create.topics": "false",
         "client.id": "kavka-consume",
         **client_settings(args),
-        **merged(args.consumer_config, "--consumer.config", args.consumer_properties),
+        **warned("--consumer-property", merged(args.consumer_config, "--consumer.config", args.consumer_properties)),
         "enable.auto.commit": "false",
     }
     if args.bootstrap_server is not None:

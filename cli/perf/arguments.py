@@ -7,6 +7,7 @@ from pathlib import Path
 from kavka.cli.argument_types import add_properties, checked_pairs, merged, number
 from kavka.cli.connecting import add_connection_arguments, client_settings
 from kavka.cli.showing import add_output_arguments
+from kavka.cli.unknown_settings import warned
 
 TIMEOUT_MS = "30000"
 
@@ -37,7 +38,8 @@ def add_settings_arguments(parser: argparse.ArgumentParser, *names: str) -> None
 def settings_of(args: argparse.Namespace, defaults: Mapping[str, str]) -> dict[str, str]:
     """The client's settings: `defaults`, over them the connection's, the file's and the flags'. Raises Failure."""
     pairs = [*args.properties, *checked_pairs(getattr(args, "props", ()))]
-    settings = {**defaults, **client_settings(args), **merged(getattr(args, "config", None), "--config", pairs)}
+    own = warned("--command-property", merged(getattr(args, "config", None), "--config", pairs))
+    settings = {**defaults, **client_settings(args), **own}
     if args.bootstrap_server is not None:
         settings["bootstrap.servers"] = args.bootstrap_server
     return settings

@@ -14,6 +14,7 @@ from kavka.cli.produce.inputs import Parse, records_of, size_bytes
 from kavka.cli.produce.json_lines import record_of_json
 from kavka.cli.produce.line_format import LineFormat
 from kavka.cli.progress import progress
+from kavka.cli.unknown_settings import warned
 
 COMMAND: Final = "kavka produce"
 TIMEOUT_MS: Final = "30000"
@@ -118,7 +119,7 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
         "max.block.ms": str(args.timeout_ms or TIMEOUT_MS),
         "client.id": "kavka-produce",
         **client_settings(args),
-        **merged(args.producer_config, "--producer.config", args.producer_properties),
+        **warned("--producer-property", merged(args.producer_config, "--producer.config", args.producer_properties)),
     }
     if args.bootstrap_server is not None:
         settings["bootstrap.servers"] = args.bootstrap_server

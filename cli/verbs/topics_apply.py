@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         steps = plan(admin, declared, delete_undeclared=args.delete_undeclared_configs)
         states, failure = execute(admin, steps) if args.execute else ([PLANNED] * len(steps), None)
     show(args, Table("topics-apply", COLUMNS, list(map(step_row, steps, states))))
-    if args.output == "text" and not args.execute:
+    if args.output == "text" and not (steps and args.execute):
         emit("nothing was done: --execute does it" if steps else "nothing is to be done")
     if failure is not None:
         raise failure

@@ -30,5 +30,5 @@ class ReplicaElectionResult(Struct):
 
 class ElectLeadersResponse(Response, key=43, versions="0-2", flexible="2+"):
     throttle_time_ms: Int32 = 0
-    error_code: Int16 = since(1)
+    error_code: Int16 = since(1, ignorable=True)
     replica_election_results: list[ReplicaElectionResult]

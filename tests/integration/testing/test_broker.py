@@ -16,7 +16,8 @@ import pytest
 from kavka.broker.server import Broker as Server
 from kavka.broker.server import StartError
 from kavka.client.api_errors import UnknownTopicOrPartitionError
-from kavka.testing import Broker, BrokerDiedError, Row
+from kavka.config.errors import ConfigError
+from kavka.testing import Broker, BrokerDiedError, Cluster, Row
 
 CYCLES = 30
 
@@ -130,6 +131,29 @@ def test_one_that_cannot_start_leaves_nothing() -> None:
     with pytest.raises(StartError, match=r"Address already in use"), socket.create_server(("127.0.0.1", 0)) as taken:
         Broker({"listeners": f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"}).__enter__()
     assert held() == before
+
+
+def test_a_setting_that_nobody_knows_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfigError, match=r"'auto.create.topic.enable'; did you mean auto.create.topics.enable\?"):
+        Broker({"auto.create.topic.enable": "false"})
+    with pytest.raises(ConfigError, match=r"'linger\.ms'$"):
+        Cluster(2, {"linger.ms": "5"})
+
+
+def test_a_bounce_that_fails_is_the_brokers_death_until_it_is_started_again() -> None:
+    told: list[bool] = []
+    with Broker(on_fatal=lambda: told.append(True)) as broker:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        wishes = broker.hosted._settings["log.dirs"]
+        broker.hosted._settings["log.dirs"] = "/dev/null/nowhere"
+        with pytest.raises(StartError):
+            broker.faults.bounce()
+        assert told
+        with pytest.raises(BrokerDiedError, match=f"127.0.0.1:{port} has died: it did not start again: .*/dev/null"):
+            broker.check()
+        broker.hosted._settings["log.dirs"] = wishes
+        broker.start()
+        broker.check()
 
 
 def test_one_whose_start_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

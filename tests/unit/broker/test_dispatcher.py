@@ -16,6 +16,7 @@ from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.headers import encode_request_header
 from kavka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
+from kavka.protocol.messages.produce import ProduceRequest
 from tests.support.broker_core import BrokerCore, produce_frame
 from tests.support.message_values import STYLES, message_value
 from tests.support.network_stage import HEARTBEAT, SIZE, FakeSocket, Stage, answers, request
@@ -197,3 +198,25 @@ def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> 
     assert not core.stage.deaths
     assert core.stage.thread.waiting_count == 0
     core.close()
+
+
+def test_a_refusal_of_the_whole_request_can_be_said_in_every_version() -> None:
+    # What its version has no place for would close the connection in place of an answer.
+    def refuse(received: Any, context: Any, _services: Any) -> Any:
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "why")
+
+    unanswered = set()
+    for key, handler in load_handlers(in_cluster=True).items():
+        versions = (handler.min_version, handler.max_version)
+        refusing = Handler(handler.request_class, versions, versions[0], refuse, handler.error_answer)
+        for version in range(versions[0], versions[1] + 1):
+            asked = message_value(handler.request_class, version, "full")
+            if isinstance(asked, ProduceRequest):
+                asked.acks = 1
+            frame = encode_request_header(key, version, 1, "c") + encode(asked, version)
+            socket, _ = served(framed(frame), stage=Stage(max_bytes=1 << 30, handlers={key: refusing}))
+            if not socket.taken:
+                unanswered.add(handler.request_class.__name__)
+
+    # Errors of these are their partitions', which their handlers answer one by one.
+    assert unanswered <= {"DeleteRecordsRequest", "ListOffsetsRequest", "OffsetForLeaderEpochRequest"}

@@ -151,6 +151,16 @@ def test_a_plan_is_shown_before_it_is_carried_out(
     assert not cluster.create_partitions.mock_calls[-1].kwargs["validate_only"]
 
 
+@pytest.mark.parametrize("flags", [[], ["--execute"]])
+def test_a_plan_with_nothing_to_do_says_so(
+    cluster: MagicMock, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "topics.toml"
+    file.write_text("[topics.orders]\npartitions = 3\n")
+    assert main(["topics", "apply", str(file), *flags]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing is to be done"
+
+
 @pytest.mark.parametrize(
     ("declared", "why"),
     [
