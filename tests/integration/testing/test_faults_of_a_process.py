@@ -7,8 +7,12 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from kavka.cluster.topic_names import GROUP_METADATA_TOPIC
+from kavka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.kavka_process import KavkaProcess
+from tests.support.process_cluster import ProcessCluster
 from tests.support.wire import RawClient
+from tests.support.zookeeper_process import ZooKeeperProcess
 
 DOOR = r"url=(?P<url>http://127\.0\.0\.1:\d+/faults) token=(?P<token>\S+)"
 TIMEOUT_S = 120.0
@@ -55,3 +59,32 @@ def test_an_ephemeral_broker_says_where_its_faults_are_asked_for() -> None:
     finally:
         broker.communicate(timeout=TIMEOUT_S)
     assert broker.returncode == 0
+
+
+def test_leaders_and_coordinators_of_a_cluster_on_zookeeper_move_for_who_asks_any_broker(
+    zookeeper: ZooKeeperProcess, tmp_path: Path
+) -> None:
+    two = {
+        "kavka.faults.enable": "true",
+        "default.replication.factor": "2",
+        "offsets.topic.replication.factor": "2",
+        "transaction.state.log.replication.factor": "2",
+    }
+    with ProcessCluster(zookeeper, tmp_path, kavkas=[1, 2], settings=two) as cluster:
+        doors = {each: cluster.kavka(each).process.wait_for_log(DOOR, TIMEOUT_S) for each in (1, 2)}
+        cluster.create("moved", 1, first=1)
+        # Whoever asks first has the topic made; it may be no answer yet.
+        cluster.ask(1, FindCoordinatorRequest(key="g"), 0)
+        cluster.wait_in_sync(GROUP_METADATA_TOPIC)
+        other = 3 - cluster.told(GROUP_METADATA_TOPIC)[0].leader
+
+        # Each is asked that does not lead what is to move.
+        move = {"fault": "move_leader", "topic": "moved"}
+        assert post(doors[2]["url"], doors[2]["token"], move)["hits"] == 1
+        cluster.wait_for(["moved"], lambda told: told.leader == 2, "not moved")
+        lose = {"fault": "lose_coordinator", "group_id": "g"}
+        assert post(doors[other]["url"], doors[other]["token"], lose)["hits"] == 1
+        cluster.wait_for([GROUP_METADATA_TOPIC], lambda told: told.leader == other, "not moved")
+
+        with cluster.client(2) as client:
+            assert client.produce("moved", b"x", acks=-1).error_code == 0

@@ -73,16 +73,82 @@ def test_compared(kavka_broker):
     assert kavka_broker.records("orders") == []
 """
 
+ON_A_LOOP = """
+import pytest
+import pytest_asyncio
+from aiokafka import AIOKafkaProducer
+from kavka.testing import Broker
+
+
+@pytest_asyncio.fixture
+async def own():
+    async with Broker() as broker:
+        yield broker
+
+
+@pytest.mark.asyncio
+async def test_on_a_loop(own):
+    own.create_topic("orders")
+    async with AIOKafkaProducer(bootstrap_servers=own.bootstrap_servers) as producer:
+        await producer.send_and_wait("orders", b"own")
+    own.assert_records("orders", ["own"])
+
+
+@pytest.mark.asyncio
+async def test_beside_a_loop(kavka_broker):
+    kavka_broker.create_topic("orders")
+    async with AIOKafkaProducer(bootstrap_servers=kavka_broker.bootstrap_servers) as producer:
+        await producer.send_and_wait("orders", b"shared")
+    kavka_broker.assert_records("orders", ["shared"])
+
+
+@pytest.mark.asyncio
+async def test_dead_on_a_loop(kavka_broker):
+    kavka_broker.hosted.server._thread_died(RuntimeError("out of ideas"))
+"""
+OWN_NAMES = """
+import pytest
+
+
+@pytest.fixture
+def kavka_broker():
+    return "the project's own"
+
+
+@pytest.fixture(scope="session")
+def kavka_cluster():
+    return ["also its own"]
+
+
+def test_own_names(kavka_broker, kavka_cluster, kavka_shared):
+    assert (kavka_broker, kavka_cluster) == ("the project's own", ["also its own"])
+    kavka_shared.create_topic("orders")
+
+
+class TestAbove:
+    @pytest.fixture
+    def kavka_shared(self, kavka_shared):
+        kavka_shared.create_topic("made")
+        return kavka_shared
+
+    def test_above_the_plugins(self, kavka_shared):
+        kavka_shared.produce("made", ["x"])
+        kavka_shared.assert_records("made", ["x"])
+"""
+
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What became of each test of a project, by its name: "" where it passed, else the reason."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "test_orders.py").write_text(PROJECT)
-    plugins = [word for name in ("kavka.testing.plugin", "xdist.plugin", "no:cacheprovider") for word in ("-p", name)]
+    (folder / "test_loops.py").write_text(ON_A_LOOP)
+    (folder / "test_names.py").write_text(OWN_NAMES)
+    names = ("kavka.testing.plugin", "xdist.plugin", "pytest_asyncio.plugin", "no:cacheprovider")
+    plugins = [word for name in names for word in ("-p", name)]
     report = folder / "report.xml"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, f"-n{WORKERS}", "-q", f"--junitxml={report}", "test_orders.py"],
+        [sys.executable, "-m", "pytest", *plugins, f"-n{WORKERS}", "-q", f"--junitxml={report}", "."],
         cwd=folder,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "KAFKA_BROKER_ID": "77"},
         capture_output=True,
@@ -102,11 +168,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_each_fixture_gives_a_broker_under_xdist(outcomes: dict[str, str]) -> None:
     passed = {name for name, reason in outcomes.items() if not reason}
     shared = {f"test_shared[{row}]" for row in range(8)}
-    assert passed == {"test_own", "test_settings", "test_cluster", "test_killed_is_not_dead", *shared}
+    plain = {"test_own", "test_settings", "test_cluster", "test_killed_is_not_dead"}
+    on_loops = {"test_on_a_loop", "test_beside_a_loop"}
+    own_names = {"test_own_names", "test_above_the_plugins"}
+    assert passed == plain | shared | on_loops | own_names
 
 
 def test_a_test_whose_broker_died_fails_and_says_why(outcomes: dict[str, str]) -> None:
-    for name in ("test_dead", "test_dead_in_a_cluster"):
+    for name in ("test_dead", "test_dead_in_a_cluster", "test_dead_on_a_loop"):
         assert "BrokerDiedError" in outcomes[name]
         assert "out of ideas" in outcomes[name]
 
