@@ -13,6 +13,7 @@ from kavka.protocol.records.builder import build_batch
 from kavka.storage.files import AnyPath, Files, final
 from kavka.storage.log_manager import LogManager
 from kavka.storage.partition_log import PartitionLog
+from tests.support.tidy_files import TidyFiles
 
 ID = bytes(range(1, 17))
 
@@ -87,12 +88,12 @@ class ManagerRig:
         self.pauses += 1
 
 
-class FailingFiles(Files):
+class FailingFiles(TidyFiles):
     """Real files, but operations that a test names fail on paths that hold a text. `calls` counts what was called."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._failures: list[tuple[str, str, int]] = []
-        self._paths: dict[int, str] = {}
         self.calls: dict[str, int] = {}
         self.refusals_are_final = True
         """Whether it is the fsync itself of a directory that fails, not opening the directory for it."""
@@ -100,7 +101,6 @@ class FailingFiles(Files):
             setattr(self, name, self._on_descriptor(name, getattr(os, name)))
         for name in ("unlink", "mkdir", "rmdir", "stat"):
             setattr(self, name, self._on_path(name, getattr(os, name)))
-        self.close = self._close
         self.rename = self._on_path("rename", os.replace)  # type: ignore[assignment]  # a double of one instance
 
     def fail(self, operation: str, text: str, error: int) -> None:
@@ -112,14 +112,12 @@ class FailingFiles(Files):
 
     def open(self, path: AnyPath, *, create: bool = False, read_only: bool = False) -> int:
         self._check("open", str(path))
-        fd = super().open(path, create=create, read_only=read_only)
-        self._paths[fd] = str(path)
-        return fd
+        return super().open(path, create=create, read_only=read_only)
 
-    def _close(self, fd: int) -> None:
+    def close(self, fd: int) -> None:
         """Closes in any case, as Linux does."""
-        path = self._paths.pop(fd, "")
-        os.close(fd)
+        path = self._paths.get(fd, "")
+        super().close(fd)
         self._refuse("close", path)
 
     def listdir(self, path: AnyPath) -> list[str]:

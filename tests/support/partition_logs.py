@@ -13,6 +13,7 @@ from kavka.storage.append_result import AppendResult, Origin
 from kavka.storage.environment import LogEnvironment
 from kavka.storage.files import Files
 from kavka.storage.partition_log import PartitionLog
+from tests.support.tidy_files import TidyFiles
 
 START_MS = 1_700_000_000_000
 
@@ -62,7 +63,7 @@ def open_log(
     **overrides: object,
 ) -> PartitionLog:
     """The log in `directory`, which is made if it is missing; unless `clean`, everything is recovered."""
-    files = files or Files()
+    files = files or TidyFiles()
     files.makedirs(directory)
     jobs = jobs or Jobs()
     environment = LogEnvironment(

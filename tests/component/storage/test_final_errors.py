@@ -10,7 +10,7 @@ from kavka.storage.append_result import AppendError
 from kavka.storage.partition_log import PartitionLog
 from tests.support.log_managers import ID, FailingFiles, ManagerRig, create_log
 from tests.support.log_managers import append as append_value
-from tests.support.partition_logs import Clock, Jobs, append, open_log, read_all
+from tests.support.partition_logs import Clock, Jobs, append, open_files_in, open_log, read_all
 
 HOUR_MS = 3_600_000
 
@@ -133,12 +133,12 @@ def test_a_roll_that_fails_keeps_no_file_open(tmp_path: Path, files: FailingFile
     log = open_log(tmp_path, files=files, segment_bytes=100)
     append(log, b"x" * 20)
     files.fail("ftruncate", ".log", errno.ENOSPC)
-    opened = len(list(Path("/proc/self/fd").iterdir()))
+    opened = len(open_files_in(tmp_path))
     for _ in range(5):
         (tmp_path / f"{1:020d}.log").write_bytes(b"left over")
         with pytest.raises(AppendError):
             append(log, b"x" * 20)
-    assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    assert len(open_files_in(tmp_path)) == opened
     files.heal()
     assert append(log, b"x" * 20).first_offset == 1
     log.close()
