@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 from kavka.config.thread_names import thread_name
 from kavka.coordinator.ports import Shard
 from kavka.coordinator.runtime.shard_runner import ShardRunner
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 S = TypeVar("S", bound=Shard)
 
@@ -87,8 +88,11 @@ class Loader(Generic[S]):
                 try:
                     self._load_one(runner)
                     self._retries.pop(runner, None)
-                except Exception:
-                    log.exception("a log could not be loaded name=%s partition=%d", self._name, runner.partition)
+                except Exception as failure:
+                    if _is_led_no_more(failure):
+                        log.info("led no more while it is loaded name=%s partition=%d", self._name, runner.partition)
+                    else:
+                        log.exception("a log could not be loaded name=%s partition=%d", self._name, runner.partition)
                     self._try_again(runner)
         except BaseException as failure:
             self._thread_died(failure)
@@ -114,3 +118,8 @@ class Loader(Generic[S]):
         runner.failed = True
         pause_s = min(self._retries.get(runner, (0.0, FIRST_RETRY_S / 2))[1] * 2, LONGEST_RETRY_S)
         self._retries[runner] = (time.monotonic() + pause_s, pause_s)
+
+
+def _is_led_no_more(failure: Exception) -> bool:
+    """Whether the partition has gone to another broker, of which the runtime is about to hear: that is no fault."""
+    return isinstance(failure, BrokerError) and failure.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

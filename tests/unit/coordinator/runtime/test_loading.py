@@ -13,7 +13,7 @@ from kavka.coordinator.runtime.loading import Slices, replay_log
 from kavka.coordinator.runtime.record_decoding import RecordDecoder
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Result
 from kavka.coordinator.runtime.shard_runner import ShardState
-from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
+from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.internal.group_records import GROUP_RECORDS
 from kavka.protocol.records.batch import Codec, Record, build_batch
 from tests.support.internal_log import MemoryLog
@@ -125,57 +125,6 @@ def test_a_broken_record_ends_the_load_rather_than_half_of_the_state_being_serve
 
     with pytest.raises(DecodeError):
         replay_log(log, bare_shard(), RecordDecoder(GROUP_RECORDS), 1 << 20, lambda: True, Slices())
-
-
-def test_a_load_that_fails_is_tried_again_and_refused_meanwhile(world: TinyWorld) -> None:
-    log = log_of(record_of("g", 5))
-    log.read_failures.append(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR))
-
-    world.runtime.leads(0, 0, log)
-    world.wait_for(ShardState.FAILED)
-    assert world.get("g").errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    world.wait_for(ShardState.ACTIVE)
-
-    assert world.get("g").replies == [5]
-
-
-def test_a_log_that_has_failed_when_all_is_replayed_is_loaded_anew_before_it_serves(world: TinyWorld) -> None:
-    class FailingLog(MemoryLog):
-        looks = 0
-
-        @property
-        def end_offset(self) -> int:
-            self.looks += 1
-            if self.looks == 2:
-                # The next load waits until the test has looked.
-                world.loading.clear()
-                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
-            return 0
-
-        @end_offset.setter
-        def end_offset(self, offset: int) -> None:
-            assert offset == 0
-
-    world.runtime.leads(0, 0, FailingLog())
-    wait_until(lambda: not world.loading.is_set(), 60, "the log has not failed")
-    world.wait_for(ShardState.FAILED)
-    assert world.runtime.shards() == []
-
-    world.loading.set()
-    world.wait_for(ShardState.ACTIVE)
-    assert [shard.is_loaded for shard in world.runtime.shards()] == [True]
-
-
-def test_a_failed_load_of_a_partition_that_is_gone_is_not_tried_again(world: TinyWorld) -> None:
-    log = log_of(record_of("poison", 5))
-    world.runtime.leads(0, 0, log)
-    world.wait_for(ShardState.FAILED)
-
-    world.runtime.resigns(0)
-    world.lead(log_of(record_of("g", 1)))
-
-    assert world.get("g").replies == [1]
-    assert log.reads == 1
 
 
 def test_leadership_lost_half_way_ends_the_load(world: TinyWorld) -> None:
