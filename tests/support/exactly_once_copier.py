@@ -13,6 +13,14 @@ from tests.support.patient_call import NeverBackError, within
 MESSAGES = 200
 TIMEOUT_S = 20.0
 PATIENCE_S = 25.0
+FAILURES_IN_A_ROW = 2
+"""After so many a producer is given up for another one, as a program has to that is to go on by itself.
+
+librdkafka (2.16.0) was seen to lose sight of the transaction coordinator for two minutes, whose broker had left the
+metadata and come back. Each AddOffsetsToTxn then waits in the client for as long as it may ("Timed out" on
+"TxnCoordinator", which has no broker's id behind it: it has no address), and no abort mends that, since nothing of the
+transaction ever was at a broker.
+"""
 BACKOFF = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "log_level": 2}
 
 
@@ -37,6 +45,7 @@ def main(bootstrap: str, source: str, target: str, group: str, transactional_id:
     consumer.subscribe([source])
     producer = _producer(bootstrap, transactional_id)
     print("STARTED", flush=True)
+    failures = 0
     while True:
         messages = [message for message in consumer.consume(MESSAGES, 0.2) if message.error() is None]
         if not messages:
@@ -44,13 +53,18 @@ def main(bootstrap: str, source: str, target: str, group: str, transactional_id:
         try:
             _copy(producer, consumer, messages, target)
             print(f"COPIED {len(messages)}", flush=True)
+            failures = 0
+            continue
         except FatalError as error:
             print(f"ANEW {error}", file=sys.stderr, flush=True)
-            producer = _producer(bootstrap, transactional_id)
-            _rewind(consumer)
+            failures = FAILURES_IN_A_ROW
         except KafkaException as error:
             print(f"RETRY {error}", file=sys.stderr, flush=True)
-            _rewind(consumer)
+            failures += 1
+        if failures >= FAILURES_IN_A_ROW:
+            producer = _producer(bootstrap, transactional_id)
+            failures = 0
+        _rewind(consumer)
 
 
 def _copy(producer: Producer, consumer: Consumer, messages: list[Message], target: str) -> None:
