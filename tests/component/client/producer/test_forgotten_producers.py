@@ -1,6 +1,7 @@
 """Brokers that delete a producer's records, and with them all they know of it: it goes on (KIP-360)."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from kavka.client.api_errors import AbortableError, KafkaTimeoutError
 from kavka.client.producer.sequences import LAST_EPOCH, Identity
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
-from tests.component.client.producer.simulated_cluster import ProducerState, SimulatedCluster
+from tests.component.client.producer.simulated_cluster import ProducerState, Sent, SimulatedCluster
 from tests.component.client.producer.simulated_producer import SimulatedProducer
 from tests.component.client.producer.test_simulated_faults import SMALL, run_at_random
 from tests.component.client.producer.test_troubled_transactions import Program
@@ -40,16 +41,24 @@ def errors(producer: SimulatedProducer) -> list[object]:
     return [error for calls in producer.outcomes.values() for _, error in calls if error is not None]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(60), 1478, 1670])
 def test_deletions_neither_double_nor_reorder(seed: int) -> None:
-    """Nothing is given up here: of that nobody could say whether it comes late."""
+    """Nothing is given up here: of that nobody could say whether it comes late.
+
+    Nor does a request outlive both its connection and a deletion: see the next test.
+    """
     dice = random.Random(seed)
     patient = SMALL._replace(delivery_timeout_ms=600_000)
-    producer = SimulatedProducer(forgetful(seed), accumulator=patient)
+    cluster = forgetful(seed)
+    producer = SimulatedProducer(cluster, accumulator=patient)
+    before_deletions: list[Sent] = []
+    cluster.is_outdated = lambda sent: any(sent is each for each in before_deletions)
 
     def delete() -> None:
         if dice.random() < 0.02:
-            dice.choice(list(producer.cluster.logs.values())).delete_records()
+            dice.choice(list(cluster.logs.values())).delete_records()
+            before_deletions.extend(sent for _, sent in cluster.strays)
+            before_deletions.extend(sent for each in cluster.connections.values() for sent in each.requests)
 
     run_at_random(producer, dice, also=delete)
     producer.check_callbacks()
@@ -60,6 +69,36 @@ def test_deletions_neither_double_nor_reorder(seed: int) -> None:
     last = [producer.send(partition) for partition in producer.cluster.logs]
     producer.finish()
     assert [producer.outcomes[value][0][1] for value in last] == [None] * len(last)
+
+
+def test_requests_that_outlive_their_connection_and_a_deletion_write_once_more() -> None:
+    """What no client can prevent: a late copy of sequence 0, acknowledged long ago, makes the producer known again
+    under the epoch that it has left, and what else is late then follows, beside its copy under the next epoch.
+    """
+    cluster = forgetful(1)
+    producer = SimulatedProducer(cluster, accumulator=SMALL)
+    log = cluster.logs[0]
+    honest = cluster.handlers[ApiKey.PRODUCE]
+    seen: list[Any] = []
+
+    def produce(node: int, sent: Any) -> Any:
+        answer = honest(node, sent)
+        seen.append(sent)
+        if len(seen) == 2:
+            # The second is refused, as the producer is unknown. Copies of both that were late are run now.
+            assert log.values == [first]
+            for late in seen:
+                honest(node, late)
+        return answer
+
+    cluster.handlers[ApiKey.PRODUCE] = produce
+    first = producer.send(0)
+    producer.finish()
+    log.delete_records()
+    second = producer.send(0)
+    producer.finish()
+    assert errors(producer) == []
+    assert log.values == [first, first, second, second]
 
 
 @pytest.mark.parametrize("are_deleted", [True, False], ids=["deleted", "lost"])
