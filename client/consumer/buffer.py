@@ -197,6 +197,9 @@ class FetchBuffer:
             return True
         with self._subscription.lock:
             self._let_go(chunk)
+            if chunk.uncounted_bytes:
+                # What nobody is given is read, too: markers, aborted records.
+                self._metrics.consumed(chunk.partition.topic, chunk.uncounted_bytes)
         return False
 
     def _piece(self, chunk: Chunk, left: int, rules: Rules, *, raises: bool) -> Piece | None:
@@ -222,7 +225,7 @@ class FetchBuffer:
 
     def _give(self, chunk: Chunk, piece: Piece) -> bool:
         """Move the position behind the piece; whether it has records, and is still wanted."""
-        stretch, end = piece.stretch, piece.end
+        stretch, end, count = piece.stretch, piece.end, len(piece)
         with self._subscription.lock:
             if chunk.is_stale:
                 self._let_go(chunk)
@@ -231,8 +234,8 @@ class FetchBuffer:
             state.position = Position(stretch.offset_after(end), stretch.leader_epoch)
             chunk.taken = end
             self._ready.appendleft(chunk)
-            self._metrics.given(state, len(piece))
-        return len(piece) > 0
+            self._metrics.given(state, count, chunk.count(count))
+        return count > 0
 
     def _raise(self, chunk: Chunk, error: KafkaError) -> NoReturn:
         """It is asked for anew afterwards, unless the user seeks."""
@@ -256,7 +259,6 @@ class FetchBuffer:
         if chunk.is_failed:
             state.buffered_errors -= 1
         self._was_let_go = True
-        self._metrics.consumed(state.partition.topic, chunk.size_bytes)
 
     def _tell_of_room(self) -> None:
         if self.is_full and self._was_let_go:

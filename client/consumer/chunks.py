@@ -26,12 +26,14 @@ class Chunk:
         "_survey",
         "error",
         "generation",
+        "given",
         "is_failed",
         "is_gone",
         "offset",
         "state",
         "stretch",
         "taken",
+        "uncounted_bytes",
     )
 
     def __init__(
@@ -55,6 +57,9 @@ class Chunk:
         self.stretch: Stretch | None = None
         """What is given out now, `taken` records of it are gone."""
         self.taken = 0
+        self.given = 0
+        """Records of the whole chunk that were given out, and bytes that the metrics do not have yet."""
+        self.uncounted_bytes = survey.size_bytes
         self._data: memoryview | None = data
         self._survey = survey
         self._aborted = aborted
@@ -81,6 +86,16 @@ class Chunk:
     def size_bytes(self) -> int:
         """What it counts in the buffer."""
         return self._survey.size_bytes
+
+    def count(self, records: int) -> int:
+        """Records are given out: the bytes that they stand for, their share of the chunk's."""
+        whole = self._survey
+        self.given = given = self.given + records
+        # Old formats say how many records a batch has only where they are unpacked: of these there are more.
+        left = whole.size_bytes - whole.size_bytes * given // whole.records if given < whole.records else 0
+        added = self.uncounted_bytes - left
+        self.uncounted_bytes = left
+        return added
 
     def advance(self, rules: Rules) -> Stretch | None:
         """The stretch after the present one; None at the end. Raises CorruptBatchReadError."""

@@ -88,12 +88,14 @@ class FetchMetrics:
 
     # The polling thread
 
-    def given(self, state: PartitionState, count: int) -> None:
+    def given(self, state: PartitionState, count: int, size_bytes: int) -> None:
         """Records were given out; the state has the position after them. Under the subscription's lock."""
         partition, position = state.partition, state.position.offset
         topic = self._topics.get(partition.topic) or self._of_topic(partition.topic)
         self.records += count
         topic.records += count
+        self.bytes += size_bytes
+        topic.bytes += size_bytes
         mine = self._partitions.get(partition) or self._of_partition(state)
         now_ms = self.metrics.now_ms()
         if state.end_offset is not None:
@@ -106,7 +108,7 @@ class FetchMetrics:
             mine.lead.record(-lead, now_ms)
 
     def consumed(self, topic: str, size_bytes: int) -> None:
-        """A chunk was given out whole."""
+        """Besides, a chunk that was given out whole had so many bytes of no records."""
         self.bytes += size_bytes
         (self._topics.get(topic) or self._of_topic(topic)).bytes += size_bytes
 

@@ -156,6 +156,9 @@ class Sequences:
         last = (batch.next_sequence - 1) & _SEQUENCES
         if sequences.last_acked_sequence == NO_SEQUENCE or _is_later(last, sequences.last_acked_sequence):
             sequences.last_acked_sequence = last
+        if _is_later(batch.next_sequence, sequences.next_sequence):
+            # One before it was refused as of an unknown producer, and this one has made it known.
+            sequences.next_sequence = batch.next_sequence
         if base_offset != NO_OFFSET:
             sequences.last_acked_offset = max(sequences.last_acked_offset, base_offset + batch.count - 1)
 
@@ -291,6 +294,9 @@ class Sequences:
     def _move_up(self, sequences: PartitionSequences, failed: ProducerBatch) -> None:
         """Take a failed batch's sequences out of the row: those behind it get them, and are out of order until then."""
         if (failed.producer_id, failed.producer_epoch) != sequences.identity:
+            return
+        if not _is_later(sequences.next_sequence, failed.base_sequence):
+            # One before it was refused as of an unknown producer: they begin at 0.
             return
         sequences.next_sequence = (sequences.next_sequence - failed.count) & _SEQUENCES
         for batch in sequences.in_flight:

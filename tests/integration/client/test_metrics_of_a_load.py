@@ -95,8 +95,6 @@ def test_a_consumers_metrics_tell_its_lag_commits_and_rebalances(
         assert metrics["records-lag-max"] == ALL - POLLED
         assert metrics["records-lead-min"] == POLLED
         assert metrics["records-consumed-total"] == ALL
-        # An answer's bytes count once all of it was given out, which the next poll finds.
-        assert len(consumer.poll(0)) == 0
         assert metrics["bytes-consumed-total"] > ALL * VALUE_BYTES
         assert metrics["commit-total"] == ALL // POLLED
         assert 0 < metrics["commit-latency-avg"] <= metrics["commit-latency-max"] <= took_ms

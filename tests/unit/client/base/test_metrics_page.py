@@ -48,7 +48,7 @@ def of_clients() -> Iterator[Metrics]:
     state: Any = SimpleNamespace(
         partition=TopicPartition("t", 0), end_offset=None, log_start_offset=None, position=SimpleNamespace(offset=0)
     )
-    FetchMetrics(consuming).given(state, 1)
+    FetchMetrics(consuming).given(state, 1, 70)
     yield consuming
     for domain in ("producer", "consumer", "admin-client"):
         networking = Metrics(domain, "c")

@@ -129,6 +129,30 @@ def test_in_a_transaction_records_that_were_deleted_are_no_reason_to_abort(
         assert (again.producer_epoch, again.base_sequence) == (3, 0)
 
 
+def test_what_fails_behind_a_batch_of_an_unknown_producer_takes_nothing_from_a_row_that_begins_anew() -> None:
+    made = Sequences(transactional=True)
+    made.identified(Identity(7, 3))
+    made.acked(numbered(made), 0)
+    first, second, third = (numbered(made) for _ in range(3))
+    made.failed(first, is_producer_unknown=True)
+    made.failed(second, is_producer_unknown=False)
+    made.failed(third, is_producer_unknown=False)
+    assert numbered(made).base_sequence == 0
+
+
+def test_who_was_unknown_and_is_known_by_a_later_batch_goes_on_behind_that() -> None:
+    """A broker that knows nothing of a producer may take any sequence."""
+    made = Sequences(transactional=True)
+    made.identified(Identity(7, 3))
+    made.acked(numbered(made), 0)
+    first, second = numbered(made), numbered(made)
+    made.failed(first, is_producer_unknown=True)
+    made.acked(second, 2 * RECORDS)
+    again = numbered(made)
+    assert again.base_sequence == second.next_sequence
+    assert made.of(BIRDS).is_next(again.base_sequence)
+
+
 def test_who_was_reset_and_is_out_of_order_though_it_is_next_begins_anew_again(sequences: Sequences) -> None:
     """The broker has forgotten the epoch, and then taken late records of the one before."""
     first, second, third = (numbered(sequences) for _ in range(3))
