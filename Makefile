@@ -3,7 +3,8 @@
 # make test   all tests                             make soak   many repetitions and random examples
 # make quick  what a change needs first, 2 minutes  make bench-cluster  three brokers each, on ZooKeeper
 # make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
-# make chaos  a cluster under faults, 30 minutes    make clean  remove what was built or cached
+# make chaos  a cluster under faults, 30 minutes    make bench-client  what producers and consumers cost their programs
+# make clean  remove what was built or cached
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -16,7 +17,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
 
-.PHONY: run cluster test quick soak chaos containers check other-pythons bench bench-cluster clean system-packages
+.PHONY: run cluster test quick soak chaos containers check other-pythons bench bench-cluster bench-client clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
@@ -59,6 +60,9 @@ bench: $(INSTALLED) system-packages
 
 bench-cluster: $(INSTALLED) system-packages
 	$(BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
+
+bench-client: $(INSTALLED)
+	$(BIN)/python -m benchmarks.clients $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv .venv-* .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,86 +7,39 @@ first, by librdkafka, unless they have the records of a run before. Each client 
 the other, several times; the best run of each counts, as others on the machine can only make it worse.
 """
 
-import argparse
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
-from typing import Final, NamedTuple
+from typing import Final
+
+from benchmarks.client_load import TIMEOUT_S, Load, load_parser, loads_of, measured, show_rates
 
 CLIENTS: Final = ("kavka", "kavka-columns", "aiokafka", "kafka-python", "confluent")
-TIMEOUT_S: Final = 600
 A_POLL: Final = 500
 BATCH_BYTES: Final = 16_384
 SMALL_BYTES: Final = 250
-"""Of larger records fewer are read, so that a run takes about as long."""
-
-
-class Load(NamedTuple):
-    """What is read."""
-
-    bootstrap: str
-    topic: str
-    records: int
-    size_bytes: int
-    codec: str
-    a_batch: int
-    """Records in each batch; 0 for as many as fit."""
+"""Of larger records fewer are read."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bootstrap", default="localhost:9092")
-    parser.add_argument("--topic", default="client-consume")
-    parser.add_argument("--records", type=int, default=400_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000])
-    parser.add_argument("--codecs", nargs="+", default=["none", "lz4"])
+    parser = load_parser(__doc__, "client-consume", 400_000, CLIENTS)
     parser.add_argument("--a-batch", type=int, default=0)
-    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=CLIENTS)
-    parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    loads = [
-        Load(
-            given.bootstrap,
-            f"{given.topic}-{size}-{codec}-{given.a_batch}",
-            given.records * SMALL_BYTES // max(size, SMALL_BYTES),
-            size,
-            codec,
-            given.a_batch,
-        )
-        for size in given.sizes
-        for codec in given.codecs
-    ]
     if given.client:
-        for load in loads:
-            print(_cost(given.client, load))
+        print(_cost(given.client, given.load))
         return
-    for load in loads:
+    for each in loads_of(given, SMALL_BYTES):
+        topic = f"{each.topic}-{each.size_bytes}-{each.codec}-{given.a_batch}"
+        load = each._replace(topic=topic, a_batch=given.a_batch)
         _fill(load)
-        best = {client: max(_run(client, load) for _ in range(given.runs)) for client in given.clients}
-        print(f"{load.size_bytes} B, {load.codec}" + f", batches of {load.a_batch}" * bool(load.a_batch))
-        for client, rate in best.items():
-            print(
-                f"  {client:13} {rate / 1000:8.0f} thousand records a CPU second   "
-                f"kavka {best.get('kavka', 0) / rate:5.2f} x"
-            )
-
-
-def _run(client: str, load: Load) -> float:
-    command = [sys.executable, "-m", "benchmarks.client_consume", "--client", client, "--bootstrap", load.bootstrap]
-    command += ["--topic", load.topic.removesuffix(f"-{load.size_bytes}-{load.codec}-{load.a_batch}")]
-    command += [
-        "--records",
-        str(load.records * max(load.size_bytes, SMALL_BYTES) // SMALL_BYTES),
-        "--sizes",
-        str(load.size_bytes),
-    ]
-    command += ["--codecs", load.codec, "--a-batch", str(load.a_batch)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    return float(done.stdout)
+        print(f"consume {load.size_bytes} B, {load.codec}" + f", batches of {load.a_batch}" * bool(load.a_batch))
+        show_rates(
+            {
+                client: max(measured("benchmarks.client_consume", client, load)[0] for _ in range(given.runs))
+                for client in given.clients
+            }
+        )
 
 
 def _fill(load: Load) -> None:

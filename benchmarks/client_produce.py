@@ -6,71 +6,45 @@ Each client sends in a process of its own, one after the other, several times; t
 the machine can only make it worse. `--one-at-a-time` waits for each record instead, and shows the latencies.
 """
 
-import argparse
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from benchmarks.client_load import Load, load_parser, loads_of, measured, show_rates
 
 CLIENTS: Final = ("kavka", "aiokafka", "kafka-python", "confluent")
-TIMEOUT_S: Final = 600
+SMALL_BYTES: Final = 100
+"""Of larger records fewer are sent."""
 LINGER_MS: Final = 5
 POLLED_EVERY: Final = 500
 
 
-class Load(NamedTuple):
-    """What is sent."""
-
-    bootstrap: str
-    topic: str
-    records: int
-    size_bytes: int
-    codec: str
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bootstrap", default="localhost:9092")
-    parser.add_argument("--topic", default="client-produce")
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000])
-    parser.add_argument("--codecs", nargs="+", default=["none", "lz4"])
+    parser = load_parser(__doc__, "client-produce", 200_000, CLIENTS)
     parser.add_argument("--one-at-a-time", action="store_true")
-    parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    loads = [
-        Load(given.bootstrap, given.topic, given.records * 100 // max(size, 100), size, codec)
-        for size in given.sizes
-        for codec in given.codecs
-    ]
     if given.client:
-        for load in loads:
-            print(*(_latencies(given.client, load) if given.one_at_a_time else [_cost(given.client, load)]))
+        run = _latencies if given.one_at_a_time else _costs
+        print(*run(given.client, given.load))
         return
-    for load in loads:
-        results = {client: [_run(client, load, given.one_at_a_time) for _ in range(given.runs)] for client in CLIENTS}
-        print(f"{load.size_bytes} B, {load.codec}")
-        if given.one_at_a_time:
-            for client, runs in results.items():
-                p50, p99 = (min(run[index] for run in runs) * 1000 for index in range(2))
-                print(f"  {client:13} p50 {p50:7.2f} ms   p99 {p99:7.2f} ms")
+    flags = ["--one-at-a-time"] * given.one_at_a_time
+    for load in loads_of(given, SMALL_BYTES):
+        results = {
+            client: [measured("benchmarks.client_produce", client, load, *flags) for _ in range(given.runs)]
+            for client in given.clients
+        }
+        print(f"produce {load.size_bytes} B, {load.codec}")
+        if not given.one_at_a_time:
+            show_rates({client: max(run[0] for run in runs) for client, runs in results.items()})
             continue
-        best = {client: max(run[0] for run in runs) for client, runs in results.items()}
-        for client, rate in best.items():
-            print(
-                f"  {client:13} {rate / 1000:8.0f} thousand records a CPU second   kavka {best['kavka'] / rate:5.2f} x"
-            )
+        for client, runs in results.items():
+            p50, p99 = (min(run[index] for run in runs) * 1000 for index in range(2))
+            print(f"  {client:13} p50 {p50:7.2f} ms   p99 {p99:7.2f} ms", flush=True)
 
 
-def _run(client: str, load: Load, one_at_a_time: bool) -> list[float]:
-    command = [sys.executable, "-m", "benchmarks.client_produce", "--client", client, "--bootstrap", load.bootstrap]
-    command += ["--topic", load.topic, "--records", str(load.records * max(load.size_bytes, 100) // 100)]
-    command += ["--sizes", str(load.size_bytes), "--codecs", load.codec] + ["--one-at-a-time"] * one_at_a_time
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    return [float(word) for word in done.stdout.split()]
+def _costs(client: str, load: Load) -> Sequence[float]:
+    return [_cost(client, load)]
 
 
 def _cost(client: str, load: Load) -> float:
