@@ -9,6 +9,7 @@ from tests.support.group_members import MORTAL, Feeder, Group, Member
 from tests.support.server import RunningServer
 
 PARTITIONS = 6
+JAVA = "kafka-4.3"
 LIBRARIES_WAYS = [
     *(row(KAVKA, way) for way in (RANGE, ROUND_ROBIN, COOPERATIVE)),
     row(KAFKA_39, ROUND_ROBIN),
@@ -38,6 +39,7 @@ def test_we_share_groups_with_java(broker: RunningServer, group: Group, way: dic
     [
         pytest.param(*KAVKA.values, "kafka-python", RANGE, id="kavka-kafka-python-range"),
         pytest.param(*KAVKA.values, "confluent", NEW, id="kavka-confluent-consumer"),
+        pytest.param(*KAVKA.values, JAVA, NEW, id="kavka-java-consumer", marks=pytest.mark.java),
     ],
     indirect=["broker"],
 )
@@ -45,6 +47,8 @@ def test_a_group_is_rolled_from_another_library_to_ours_and_back(
     broker: RunningServer, group: Group, library: str, way: dict[str, str]
 ) -> None:
     """One member after the other is replaced, while records flow: both kinds are in the group in between."""
+    if library == JAVA:
+        maven.classpath(library)
     group.create_topic(PARTITIONS)
     with Feeder(broker, group.topic, PARTITIONS) as feeder:
         members = [group.join(library, way) for _ in range(2)]
