@@ -10,6 +10,8 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# Spark and what the pipeline needs besides, half a gigabyte: a broker does without.
+PIPELINE := .venv/.installed-pipeline
 # The first that installs dependency groups (PEP 735); a Python's own is older.
 PIP := pip>=25.1
 RUN_CONFIG ?= config/server.properties
@@ -26,14 +28,14 @@ run: $(INSTALLED)
 cluster: $(INSTALLED)
 	@exec $(BIN)/python -m examples.cluster.run
 
-test: $(INSTALLED) system-packages
+test: $(PIPELINE) system-packages
 	$(BIN)/python -m tests.run $(PYTEST_ARGS)
 
-quick: $(INSTALLED) system-packages
+quick: $(PIPELINE) system-packages
 	$(BIN)/python -m tests.run --quick $(PYTEST_ARGS)
 
 # SOAK_SECONDS=600 make soak: how long each soak test goes on.
-soak: $(INSTALLED) system-packages
+soak: $(PIPELINE) system-packages
 	$(BIN)/python -m tests.run --soak $(PYTEST_ARGS)
 
 # Needs Docker with Compose, or podman with podman-compose; builds the image, which takes minutes.
@@ -44,7 +46,7 @@ containers: $(INSTALLED)
 chaos: $(INSTALLED) system-packages
 	$(BIN)/python -m tests.chaos.run $(CHAOS_ARGS)
 
-check: $(INSTALLED)
+check: $(PIPELINE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict -p kavka -p tests -p benchmarks -p examples
@@ -74,6 +76,10 @@ $(INSTALLED): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade '$(PIP)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+$(PIPELINE): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline,delta,iceberg]'
 	@touch $@
 
 # The tests' outside clients. Only root may install; without them those tests skip and say so.

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ROOMS = ("protocol", "config", "storage", "cluster", "coordinator", "client", "broker", "cli", "testing")
+ROOMS = ("protocol", "config", "storage", "cluster", "coordinator", "client", "broker", "cli", "testing", "pipeline")
 
 
 @cache
