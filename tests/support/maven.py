@@ -41,11 +41,21 @@ BUNDLES |= {
     f"clients-{version}": (f"org.apache.kafka:kafka-clients:{version}", "org.slf4j:slf4j-simple:1.7.36")
     for version in OLD_CLIENTS
 }
+# The token provider of 4.2.0 is in no repository: the connector runs with that of 4.0.0, and Spark has the rest.
+BUNDLES["spark-kafka-4.2"] = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
+WITHOUT_DEPENDENCIES = frozenset({"spark-kafka-4.2"})
+"""Bundles of which every jar is named."""
 BUNDLES["kafka-0.8"] = ("org.apache.kafka:kafka_2.11:0.8.2.2", "org.slf4j:slf4j-simple:1.7.36")
 ONE_LOG_BINDING = (
     "<exclusions><exclusion><groupId>org.slf4j</groupId>"
     "<artifactId>slf4j-reload4j</artifactId></exclusion></exclusions>"
 )
+NO_DEPENDENCIES = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 DOWNLOAD_TIMEOUT_S = 900
 
 
@@ -114,11 +124,12 @@ def _download(target: Path, pom: str) -> None:
 
 def _pom(bundle: str, artifacts: tuple[str, ...]) -> str:
     dependencies = ""
+    exclusions = NO_DEPENDENCIES if bundle in WITHOUT_DEPENDENCIES else ONE_LOG_BINDING
     for artifact in artifacts:
         group, name, version = artifact.split(":")
         dependencies += (
             f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-            f"<version>{version}</version>{ONE_LOG_BINDING}</dependency>\n"
+            f"<version>{version}</version>{exclusions}</dependency>\n"
         )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'
