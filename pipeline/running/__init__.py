@@ -1,0 +1,1 @@
+"""Job files, what runs them, and what is known of a run."""

@@ -1,0 +1,127 @@
+"""The parts that a job file names, found and checked without Spark: sinks, the schema's decoder, functions."""
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kavka.pipeline.running.job_file import Job, SinkTable
+from kavka.pipeline.running.sink import DEAD_LETTERS, DECODER, FACTORIES, Decoder, DecoderFactory, Factory, Sink, named
+from kavka.pipeline.running.tables import SettingError, meant
+from kavka.pipeline.secret_references import SecretError, references
+
+EXTRA: Final = "pip install 'kavka[pipeline]'"
+_PATHS: Final = frozenset({"path", "lake", "directory"})
+"""Settings of sinks and schemas that are paths: a relative one is meant from the job file's folder."""
+
+
+class MissingExtraError(Exception):
+    """A package of the extra is not installed."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a job is made of."""
+
+    sinks: tuple[tuple[SinkTable, Sink], ...]
+    """With that for dead letters, at the end."""
+    decoder: Decoder | None
+
+
+def load_parts(job: Job) -> Parts:
+    """Make all that the file names, without a look at brokers or folders. Raises JobFileError, MissingExtraError."""
+    try:
+        _check_references(job)
+        for transform in job.transforms:
+            if transform.function is not None:
+                _look_for(job, f"{transform.key}.function", transform.function)
+        if job.source.embedded is not None:
+            _look_for(job, "source.embedded.fill", job.source.embedded.fill)
+        tables = [*job.sinks, *([job.dead_letters] if job.dead_letters is not None else [])]
+        sinks = tuple((table, _sink(job, table)) for table in tables)
+        return Parts(sinks, None if job.schema is None else _decoder(job, job.schema))
+    except SettingError as error:
+        raise job.complaint(error) from None
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("kavka"):
+            raise
+        raise MissingExtraError(f"{error.name} is not installed: {EXTRA}") from None
+
+
+def absolute(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings, with relative paths from the folder on."""
+    return {
+        key: str(folder / value) if key in _PATHS and isinstance(value, str) and "://" not in value else value
+        for key, value in settings.items()
+    }
+
+
+def open_python_path(job: Job) -> None:
+    """Let the job's own modules be imported."""
+    for folder in job.python_path:
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+
+
+def _sink(job: Job, table: SinkTable) -> Sink:
+    make: Factory = named(DEAD_LETTERS if table.kind == "dead_letters" else FACTORIES[table.kind])
+    try:
+        return make(absolute(job.folder, table.settings))
+    except SettingError as error:
+        raise SettingError(f"{table.key}.{error.key}" if error.key else table.key, error.problem) from None
+
+
+def _decoder(job: Job, settings: Mapping[str, object]) -> Decoder:
+    make: DecoderFactory = named(DECODER)
+    try:
+        return make(absolute(job.folder, settings))
+    except SettingError as error:
+        raise SettingError(f"schema.{error.key}" if error.key else "schema", error.problem) from None
+
+
+def _check_references(job: Job) -> None:
+    """Each reference is well-formed; whether it leads anywhere shows when it is needed."""
+    places: list[tuple[str, object]] = [("source", job.source.options), ("spark.conf", job.conf)]
+    places += [(table.key, table.settings) for table in job.sinks]
+    places += [("schema", job.schema or {}), ("dead_letters", job.dead_letters.settings if job.dead_letters else {})]
+    for key, value in places:
+        _check_value(key, value)
+
+
+def _check_value(key: str, value: object) -> None:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            _check_value(f"{key}.{name}", each)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            _check_value(f"{key}[{number}]", each)
+    elif isinstance(value, str):
+        try:
+            list(references(value))
+        except SecretError as error:
+            raise SettingError(key, str(error)) from None
+
+
+def _look_for(job: Job, key: str, place: str) -> None:
+    """Whether there is such a function, from the file's text: importing it would load Spark."""
+    module, parted, name = place.partition(":")
+    if not parted or not module or not name:
+        raise SettingError(key, f"{place!r} is no 'module:function'")
+    open_python_path(job)
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        folders = ", ".join(map(str, job.python_path))
+        raise SettingError(key, f"there is no module {module} in {folders} (job.python_path)")
+    try:
+        tree = ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:
+        raise SettingError(key, f"{spec.origin}: {error}") from None
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if name not in names:
+        raise SettingError(key, f"{spec.origin} has no function {name}{meant(name, names)}")

@@ -1,0 +1,64 @@
+"""Secrets by reference: `${env:NAME}` and `${file:PATH}` stand for what is looked up when it is needed, and not before.
+
+Job files, plans, logs, checkpoints and manifests hold the reference. Whoever makes a client, in the driver or in a
+worker of Spark's, resolves its settings right there, and keeps what came of it nowhere else. A worker needs the
+variable or the file on its own machine.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+_REFERENCE: Final = re.compile(r"\$\{(env|file):([^${}]+)\}")
+_LIKE_ONE: Final = re.compile(r"\$\{[^}]*\}?")
+MOST_BYTES: Final = 64 * 1024
+
+
+class SecretError(ValueError):
+    """What a reference names is not there. The text has the reference, never a secret."""
+
+
+def references(text: str) -> Iterator[str]:
+    """The references in a text, as they stand there. Raises SecretError for what only looks like one."""
+    for found in _LIKE_ONE.finditer(text):
+        if _REFERENCE.fullmatch(found[0]) is None:
+            raise SecretError(f"{found[0]} is no reference: write ${{env:NAME}} or ${{file:PATH}}")
+        yield found[0]
+
+
+def resolved(text: str) -> str:
+    """The text with secrets in place of references. Raises SecretError."""
+    list(references(text))
+    return _REFERENCE.sub(_looked_up, text)
+
+
+def resolved_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Each value resolved. Raises SecretError, with the setting's name."""
+    found = {}
+    for name, value in settings.items():
+        try:
+            found[name] = resolved(value)
+        except SecretError as error:
+            raise SecretError(f"{name}: {error}") from None
+    return found
+
+
+def _looked_up(found: "re.Match[str]") -> str:
+    kind, name = found[1], found[2]
+    if kind == "env":
+        if (value := os.environ.get(name)) is None:
+            raise SecretError(f"{found[0]}: there is no variable {name}")
+        return value
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SecretError(f"{found[0]}: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise SecretError(f"{found[0]}: more than {MOST_BYTES} bytes")
+    try:
+        return data.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise SecretError(f"{found[0]}: it is no UTF-8") from None
