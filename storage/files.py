@@ -55,6 +55,8 @@ class Files:
     close: Callable[[int], None] = staticmethod(os.close)
     rename: Callable[[AnyPath, AnyPath], None] = staticmethod(os.replace)
     """rename(source, target): replaces the target; durable only after `fsync_directory` of the parent"""
+    link: Callable[[AnyPath, AnyPath], None] = staticmethod(os.link)
+    """link(source, target): a second name, durable as a rename is; FileExistsError where the target is there"""
     unlink: Callable[[AnyPath], None] = staticmethod(os.unlink)
     mkdir: Callable[[AnyPath], None] = staticmethod(os.mkdir)
     rmdir: Callable[[AnyPath], None] = staticmethod(os.rmdir)

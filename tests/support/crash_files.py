@@ -151,6 +151,11 @@ class CrashFiles(Files):
         self._node(source)
         self._change(("rename", str(source), str(target)))
 
+    def link(self, source: AnyPath, target: AnyPath) -> None:
+        if str(target) in self._linked:
+            raise FileExistsError(errno.EEXIST, "file exists", str(target))
+        self._change(("link", str(target), self._node(source)))
+
     def unlink(self, path: AnyPath) -> None:
         self._node(path)
         self._change(("unlink", str(path)))
