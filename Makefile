@@ -49,7 +49,7 @@ chaos: $(INSTALLED) system-packages
 check: $(PIPELINE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict -p kavka -p tests -p benchmarks -p examples
+	$(BIN)/mypy --strict -p kavka -p tests -p benchmarks -p examples -m pyspark_kavka
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/tidy
 

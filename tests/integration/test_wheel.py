@@ -1,4 +1,4 @@
-"""What `pip install kavka` brings: everything under `kavka` and nothing beside it."""
+"""What `pip install kavka` brings: everything under `kavka`, and beside it the module that Spark looks for."""
 
 import email
 import subprocess
@@ -106,10 +106,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_all_rooms_and_nothing_at_the_top_but_kavka(wheel: Path) -> None:
+def test_a_wheel_holds_all_rooms_and_nothing_at_the_top_but_kavka_and_what_spark_looks_for(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
 
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"kavka"}
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"kavka", "pyspark_kavka.py"}
     rooms = {path.name for path in (REPOSITORY / "kavka").iterdir() if path.is_symlink()}
     shipped = {name.split("/")[1] for name in names if name.count("/") > 1 and name.endswith(".py")}
     assert rooms <= shipped

@@ -34,9 +34,12 @@ def relative(path: Path) -> str:
 
 
 def module_name(path: Path) -> str | None:
-    """The name under which a room's file is imported, or None for files outside the rooms."""
+    """The name under which a room's file is imported, or None for files outside the rooms.
+
+    What is shipped beside the rooms counts as one of their files.
+    """
     parts = path.relative_to(REPOSITORY).with_suffix("").parts
-    if parts[0] == "kavka":
+    if parts[0] in ("kavka", "pyspark_kavka"):
         return ".".join(parts)
     return ".".join(("kavka", *parts)) if parts[0] in ROOMS else None
 
