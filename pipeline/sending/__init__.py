@@ -1,0 +1,1 @@
+"""Rows to topics, exactly once: batches of streaming queries, and a lake's history again."""

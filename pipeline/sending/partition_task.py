@@ -1,0 +1,178 @@
+"""What a task of Spark does with the rows of its target partitions: one transaction for each, or several in turn."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy
+import pyarrow
+
+from kavka.client.api_errors import KafkaError
+from kavka.pipeline.sending.marked_producer import FencedWriterError, MarkedProducer, Transactions
+from kavka.pipeline.sending.marker_reading import MarkersRead, read_markers
+from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
+from kavka.pipeline.sending.rows import rows_of
+from kavka.pipeline.sending.steps import OnStep, unwatched
+
+TOPIC: Final = "_kavka_topic"
+PARTITION: Final = "_kavka_partition"
+REPORT: Final = pyarrow.schema(
+    [("topic", pyarrow.string()), ("partition", pyarrow.int32()), ("rows", pyarrow.int64()), ("sent", pyarrow.int64())]
+)
+"""Of each target partition: the batch's rows, and those of them that this attempt has sent."""
+_LOOK_AGAIN_S: Final = 0.1
+
+
+class StaleBatchError(KafkaError):
+    """A batch that lies behind what its query has written: its checkpoint is older than the topic."""
+
+
+def stale(name: MarkerName, marker: Marker, batch_id: int) -> StaleBatchError:
+    """Says what was found, and what to do."""
+    return StaleBatchError(
+        f"query {name.query!r} has written batch {marker.batch_id} to {name.topic!r} and is asked for batch "
+        f"{batch_id}: another driver is ahead, or the checkpoint is an older one (a new query id writes all again)"
+    )
+
+
+class PartitionTask(NamedTuple):
+    """Called with a Spark partition's rows, sorted by target and source position; gives REPORT's rows. Picklable."""
+
+    place: MarkerPlace
+    query: str
+    batch_id: int
+    known: MarkersRead
+    """What the driver has read of markers."""
+    transactions: Transactions
+    on_step: OnStep = unwatched
+
+    def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Write them all. Raises StaleBatchError, TransactionTooLongError, KafkaError; another attempt goes on then."""
+        report: list[dict[str, object]] = []
+        writer: _PartitionWriter | None = None
+        with ExitStack() as stack:
+            for topic, partition, rows in _by_target(batches):
+                name = MarkerName(self.query, topic, partition)
+                if writer is None or writer.name != name:
+                    if writer is not None:
+                        report.append(writer.finish())
+                    stack.close()
+                    writer = _PartitionWriter(self, name)
+                    stack.callback(writer.close)
+                    writer.open()
+                writer.write(rows)
+            if writer is not None:
+                report.append(writer.finish())
+        if report:
+            yield pyarrow.RecordBatch.from_pylist(report, REPORT)
+
+
+class _PartitionWriter:
+    """The rows of one target partition. Threads: one."""
+
+    def __init__(self, task: PartitionTask, name: MarkerName) -> None:
+        self.name: Final = name
+        self._task: Final = task
+        self._producer: Final = MarkedProducer(task.place, name, task.transactions, task.on_step)
+        self._done = 0
+        """Rows of the batch that count already."""
+        self._seen = 0
+        self._sent = 0
+        self._is_open = False
+        self._is_over = False
+        """Whether all of the batch is there, or somebody else sees to it."""
+        self._is_fenced = False
+
+    def open(self) -> None:
+        """Find out where to begin."""
+        try:
+            marker = self._producer.open(self._task.known)
+        except FencedWriterError:
+            self._is_over = self._is_fenced = True
+            return
+        if marker is not None and marker.batch_id > self._task.batch_id:
+            raise stale(self.name, marker, self._task.batch_id)
+        if marker is not None and marker.batch_id == self._task.batch_id:
+            self._done = marker.position
+            self._is_over = marker.is_whole
+
+    def write(self, rows: pyarrow.RecordBatch) -> None:
+        """Send these rows, without those that are there."""
+        begin = self._seen
+        self._seen += rows.num_rows
+        if self._is_over or self._seen <= self._done:
+            return
+        rows = rows.slice(max(self._done - begin, 0))
+        try:
+            while rows.num_rows:
+                rows = self._write_some(rows)
+        except FencedWriterError:
+            self._is_over = self._is_fenced = True
+
+    def _write_some(self, rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """As many as the transaction takes; what is left."""
+        limit = self._task.transactions.rows
+        if not self._is_open:
+            self._producer.begin()
+            self._is_open = True
+        here = rows.slice(0, limit - self._sent % limit) if limit else rows
+        self._producer.send(self.name.topic, self.name.partition, rows_of(here))
+        self._sent += here.num_rows
+        if limit and self._sent % limit == 0:
+            self._producer.commit(Marker(self._task.batch_id, self._done + self._sent))
+            self._is_open = False
+        return rows.slice(here.num_rows)
+
+    def finish(self) -> dict[str, object]:
+        """The last transaction, and what is to be reported."""
+        if not self._is_over:
+            try:
+                if not self._is_open:
+                    self._producer.begin()
+                self._producer.commit(Marker(self._task.batch_id, self._seen, is_whole=True))
+            except FencedWriterError:
+                self._is_fenced = True
+        if self._is_fenced:
+            self._wait_for_other()
+        sent = 0 if self._is_fenced else self._sent
+        return {"topic": self.name.topic, "partition": self.name.partition, "rows": self._seen, "sent": sent}
+
+    def _wait_for_other(self) -> None:
+        """Until the attempt that has taken over has written the batch: if this one failed, it would be tried anew, and
+        shut out the one that is at work.
+
+        Raises FencedWriterError when that takes longer than two transactions may.
+        """
+        task, pause = self._task, threading.Event()
+        deadline = time.monotonic() + 2 * task.transactions.timeout_ms / 1000
+        markers = task.known
+        partition = task.place.partition_of(self.name)
+        while time.monotonic() < deadline:
+            markers = read_markers(task.place, markers, task.transactions.timeout_ms, [partition])
+            marker = markers.markers.get(self.name)
+            if marker is not None and (marker.batch_id, marker.is_whole) >= (task.batch_id, True):
+                return
+            pause.wait(_LOOK_AGAIN_S)
+        raise FencedWriterError(f"a later producer has {self.name.transactional_id!r} and has not written the batch")
+
+    def close(self) -> None:
+        """What is open is aborted."""
+        self._producer.close()
+
+
+def _by_target(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[str, int, pyarrow.RecordBatch]]:
+    """Stretches of rows that go to one partition."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        partitions = batch.column(PARTITION).to_numpy(zero_copy_only=False)
+        topics = batch.column(TOPIC).dictionary_encode()
+        codes = topics.indices.to_numpy(zero_copy_only=False)
+        changes = numpy.flatnonzero((numpy.diff(partitions) != 0) | (numpy.diff(codes) != 0)) + 1
+        edges = [0, *changes.tolist(), batch.num_rows]
+        for begin, end in pairwise(edges):
+            topic = topics.dictionary[int(codes[begin])].as_py()
+            yield topic, int(partitions[begin]), batch.slice(begin, end - begin)
