@@ -13,6 +13,7 @@ from kavka.client.api_errors import (
     KafkaTimeoutError,
     ProducerFencedError,
 )
+from kavka.pipeline.secret_references import resolved_settings
 from kavka.pipeline.sending.marker_reading import MarkersRead, read_markers
 from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
 from kavka.pipeline.sending.steps import BEGUN, COMMITTED, FENCED, MARKED, SENT, OnStep, unwatched
@@ -69,7 +70,7 @@ class MarkedProducer:
             {
                 "linger.ms": "20",
                 "batch.size": "131072",
-                **place.settings,
+                **resolved_settings(place.settings),
                 "transactional.id": name.transactional_id,
                 "transaction.timeout.ms": str(transactions.timeout_ms),
             }

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from kavka.client import Admin, ConfigResource, NewTopic
 from kavka.client.api_errors import ClusterAuthorizationError, KafkaError, TopicExistsError
 from kavka.config.clients.every_client import CommonSettings
+from kavka.pipeline.secret_references import resolved_settings
 
 MARKER_TOPIC: Final = "_kavka_pipeline_markers"
 MARKER_PARTITIONS: Final = 16
@@ -81,9 +82,9 @@ def decoded(key: bytes | None, value: bytes | None) -> tuple[MarkerName, Marker 
 
 
 class MarkerPlace(NamedTuple):
-    """Where markers are: the settings of clients (by Kafka's names), the topic, its number of partitions. Picklable."""
+    """Where markers are: clients' settings (secrets by reference), the topic, its number of partitions. Picklable."""
 
-    settings: Mapping[str, Any]
+    settings: Mapping[str, str]
     topic: str
     partition_count: int
 
@@ -92,12 +93,15 @@ class MarkerPlace(NamedTuple):
         return (zlib.crc32(f"{name.query}\0{name.topic}".encode()) + name.partition) % self.partition_count
 
 
-def common_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a client's settings those that a consumer and an administrator have as well as a producer."""
-    return {name: value for name, value in settings.items() if name in CommonSettings.ROWS}
+def common_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Of a client's settings those that a consumer and an administrator have as well as a producer.
+
+    With secrets in place of references to them: for a client that is made right now. Raises SecretError.
+    """
+    return resolved_settings({name: value for name, value in settings.items() if name in CommonSettings.ROWS})
 
 
-def marker_place(admin: Admin, settings: Mapping[str, Any], topic: str = MARKER_TOPIC) -> MarkerPlace:
+def marker_place(admin: Admin, settings: Mapping[str, str], topic: str = MARKER_TOPIC) -> MarkerPlace:
     """The topic of markers, which is made if it is not there. Raises MarkerTopicError, KafkaError.
 
     It gets three replicas, two of which have to be in sync, where there are three brokers.

@@ -1,7 +1,7 @@
 """Which partition a row goes to: known before it is sent, and the same whenever its batch is written again."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow
 import pyarrow.compute
@@ -22,7 +22,7 @@ class PartitionChoice:
     partition that has been written already, or has not. Picklable.
     """
 
-    def __init__(self, way: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, way: str, settings: Mapping[str, str]) -> None:
         """Raises ValueError for a way, or a partitioner, that is no function of the row."""
         if way not in WAYS:
             raise ValueError(f"partitions are chosen by {' or '.join(WAYS)}, not by {way!r}")

@@ -1,7 +1,7 @@
 """A batch of a streaming query written to topics, exactly once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow
 import pyarrow.compute
@@ -53,7 +53,7 @@ class Written(NamedTuple):
 def write(
     df: DataFrame,
     batch_id: int,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, str],
     *,
     query: str | None = None,
     options: WriteOptions = WriteOptions(),  # noqa: B008 - it is immutable

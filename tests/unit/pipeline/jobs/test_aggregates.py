@@ -1,0 +1,172 @@
+"""Aggregates merged batch by batch are those of all rows at once; late rows are told by the stored watermark."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka.pipeline.jobs.aggregate import Aggregation, aggregation_of, next_state, updates
+from kavka.pipeline.jobs.measures import measure
+from kavka.pipeline.jobs.states import Note, State, States
+from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows
+from kavka.pipeline.running.sink import SinkError
+from kavka.pipeline.running.tables import SettingError, Table
+
+WINDOW_US = 10
+DELAY_US = 15
+WHAT = Aggregation(
+    "time",
+    Windows(WINDOW_US, WINDOW_US),
+    DELAY_US,
+    ("site",),
+    (measure("visits", "count"), measure("bytes", "sum(bytes)"), measure("mean", "avg(bytes)")),
+)
+Event = tuple[int, str | None, int]
+EVENTS = st.tuples(st.integers(0, 200), st.sampled_from(["a", "b", None]), st.integers(-5, 5))
+BATCHES = st.lists(st.lists(EVENTS, max_size=12), max_size=8)
+
+
+def counted(events: list[Event], watermark_us: int) -> pyarrow.Table:
+    """What Spark makes of a batch: a row a group, and one of late rows."""
+    groups: dict[tuple[bool, int | None, str | None], list[Event]] = defaultdict(list)
+    for time_us, site, size in events:
+        start = time_us - time_us % WINDOW_US
+        is_late = start + WINDOW_US <= watermark_us
+        groups[(True, None, None) if is_late else (False, start, site)].append((time_us, site, size))
+    rows = [
+        {
+            "_late": is_late,
+            "_start_us": start,
+            "site": site,
+            "visits": len(found),
+            "bytes": sum(size for _, _, size in found),
+            "mean.sum": float(sum(size for _, _, size in found)),
+            "mean.count": len(found),
+            "_rows": len(found),
+            "_latest_us": max(time_us for time_us, _, _ in found),
+        }
+        for (is_late, start, site), found in groups.items()
+    ]
+    number = pyarrow.int64()
+    columns = {"_late": pyarrow.bool_(), "_start_us": number, "site": pyarrow.string(), "visits": number}
+    columns |= {"bytes": number, "mean.sum": pyarrow.float64(), "mean.count": number, "_rows": number}
+    return pyarrow.Table.from_pylist(rows, pyarrow.schema({**columns, "_latest_us": number}))
+
+
+def run(batches: list[list[Event]]) -> tuple[dict[bytes | None, bytes | None], State | None, list[Event]]:
+    """The compacted topic, the last state, and the rows that came in time."""
+    topic: dict[bytes | None, bytes | None] = {}
+    state: State | None = None
+    in_time: list[Event] = []
+    for batch_id, events in enumerate(batches):
+        watermark_us = NO_WATERMARK_US if state is None else state.note.watermark_us
+        state = next_state(state, counted(events, watermark_us), WHAT, batch_id)
+        assert state.note.read == state.note.counted + state.note.late == len(events)
+        in_time += [each for each in events if each[0] - each[0] % WINDOW_US + WINDOW_US > watermark_us]
+        topic.update((key, value) for key, value, _, _ in updates(state, WHAT))
+    return topic, state, in_time
+
+
+@given(BATCHES)
+def test_the_topic_is_what_one_batch_of_the_counted_rows_makes(batches: list[list[Event]]) -> None:
+    topic, state, in_time = run(batches)
+    whole, _, _ = run([in_time])
+    assert topic == whole
+    if state is not None:
+        assert state.note.read_in_all == sum(map(len, batches))
+        assert state.note.counted_in_all == len(in_time)
+        assert state.note.late_in_all == state.note.read_in_all - len(in_time)
+
+
+def test_groups_are_told_by_window_and_columns_and_numbers_by_name() -> None:
+    topic, _, _ = run([[(3, "a", 4), (7, "a", 2)], [(5, "a", 1), (12, None, 9)]])
+    assert {key: json.loads(value or b"") for key, value in topic.items()} == {
+        b'{"window_start":"1970-01-01T00:00:00Z","site":"a"}': {
+            "window_start": "1970-01-01T00:00:00Z",
+            "site": "a",
+            "window_end": "1970-01-01T00:00:00.000010Z",
+            "visits": 3,
+            "bytes": 7,
+            "mean": 7 / 3,
+        },
+        b'{"window_start":"1970-01-01T00:00:00.000010Z","site":null}': {
+            "window_start": "1970-01-01T00:00:00.000010Z",
+            "site": None,
+            "window_end": "1970-01-01T00:00:00.000020Z",
+            "visits": 1,
+            "bytes": 9,
+            "mean": 9.0,
+        },
+    }
+
+
+def test_closed_windows_are_forgotten() -> None:
+    _, state, _ = run([[(3, "a", 1)], [(100, "a", 1)], [(101, "a", 1)]])
+    assert state is not None
+    assert state.groups.column("_start_us").to_pylist() == [100]
+
+
+def test_a_state_comes_back_and_only_those_that_may_be_needed_are_kept(tmp_path: Path) -> None:
+    states = States(tmp_path)
+    assert states.before(0) is None
+    state: State | None = None
+    for batch_id in range(4):
+        state = next_state(state, counted([(batch_id, "a", 1)], NO_WATERMARK_US), WHAT, batch_id)
+        states.save(state)
+        assert states.load(batch_id) == state
+        assert states.before(batch_id + 1) == state
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(SinkError, match="the state of batch 8 is not in"):
+        states.before(9)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"\0" * 200])
+def test_a_state_that_was_damaged_stops_the_run(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / f"state-{3:020d}.parquet").write_bytes(damage)
+    with pytest.raises(SinkError, match="begin anew with a new checkpoint"):
+        States(tmp_path).load(3)
+
+
+def test_a_state_of_somebody_else_is_not_taken(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / f"state-{3:020d}.parquet")
+    with pytest.raises(SinkError, match="cannot be read"):
+        States(tmp_path).load(3)
+
+
+def test_a_batch_without_times_moves_no_watermark() -> None:
+    note = Note(4, 10, 20, read_in_all=5, counted_in_all=4, late_in_all=1)
+    assert note.following(3, 3, None, 5) == Note(5, 20, 20, 3, 0, 3, 8, 4, 4)
+    assert note.following(3, 0, 22, 5).watermark_us == 20
+    assert note.following(3, 0, 99, 5).watermark_us == 94
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({}, "window: is missing"),
+        ({"window": "1h", "slide": "2h"}, "slide: is more than nothing"),
+        ({"window": "1d", "slide": "1s"}, "slide: puts a row into more than 1000 windows"),
+        ({"window": "1h", "measures": {"n": "median(x)"}}, r"measures\.n: 'median\(x\)' is none of count"),
+        ({"window": "1h", "measures": {"n": "sum"}}, "is none of count"),
+        ({"window": "1h", "by": ["_rows"]}, "cannot be a column of a group"),
+        ({"window": "1h", "by": ["n"], "measures": {"n": "count"}}, "cannot be a column of a group"),
+    ],
+)
+def test_what_cannot_be_counted_is_said_by_its_setting(settings: dict[str, object], problem: str) -> None:
+    with pytest.raises(SettingError, match=problem):
+        aggregation_of(Table({"time": "time", **settings}))
+
+
+def test_a_jobs_words_say_what_is_counted() -> None:
+    found = aggregation_of(
+        Table(
+            {"time": "at", "window": "1h", "slide": "15m", "delay": "10m", "by": ["site"], "measures": {"n": "count"}}
+        )
+    )
+    assert found == Aggregation(
+        "at", Windows(3_600_000_000, 900_000_000), 600_000_000, ("site",), (measure("n", "count"),)
+    )
