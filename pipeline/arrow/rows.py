@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from kavka.client.consumer.columns import RecordColumns
-from kavka.pipeline.arrow.cutting import cut
 from kavka.pipeline.arrow.headers import HEADERS, headers
+from kavka.pipeline.arrow.record_kernels import LARGEST_MS, find_views
+from kavka.pipeline.arrow.views import bytes_of, fields_of, new_bits, new_views
 from kavka.protocol.records.record_lengths import Integers
 
 FIELDS: Final = (
@@ -33,8 +34,6 @@ FIELDS: Final = (
     pa.field("headers", HEADERS),
 )
 """All columns there are; Spark's source has the last one only where it is asked for."""
-
-_LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 
 
 def schema(wanted: Iterable[str]) -> Any:
@@ -59,23 +58,36 @@ def record_batch(columns: RecordColumns, wanted: Sequence[str]) -> Any:
     return pa.RecordBatch.from_arrays([_MAKERS[name](columns) for name in wanted], schema=shape)
 
 
-def microseconds(timestamps_ms: Integers) -> Any:
-    """Milliseconds since 1970 as Arrow's timestamps."""
-    within = np.clip(timestamps_ms, -_LARGEST_MS, _LARGEST_MS)
-    return pa.array(within * 1000, pa.timestamp("us", "UTC"))
+def timestamps(times_us: Integers) -> Any:
+    """Microseconds since 1970 as Arrow has them; nothing is copied."""
+    return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(times_us), [None, pa.py_buffer(times_us)])
+
+
+def repeated(value: object, kind: Any, count: int) -> Any:
+    """What all records of a partition have."""
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def _fields(columns: RecordColumns, starts: Integers, sizes: Integers) -> Any:
+    count = len(columns)
+    body, views, bits = bytes_of(columns.body), new_views(count), new_bits(count)
+    find_views(body, starts, sizes, views, bits)
+    return fields_of(body, views, bits, count)
+
+
+def _headers(columns: RecordColumns) -> Any:
+    if not columns.has_headers:
+        return pa.nulls(len(columns), HEADERS)
+    return headers(bytes_of(columns.body), columns.header_starts, columns.ends)
 
 
 _MAKERS: Final[dict[str, Callable[[RecordColumns], Any]]] = {
-    "key": lambda columns: cut(columns.body, columns.key_starts, columns.key_sizes),
-    "value": lambda columns: cut(columns.body, columns.value_starts, columns.value_sizes),
-    "topic": lambda columns: pa.repeat(pa.scalar(columns.topic, pa.string()), len(columns)),
-    "partition": lambda columns: pa.repeat(pa.scalar(columns.partition, pa.int32()), len(columns)),
+    "key": lambda columns: _fields(columns, columns.key_starts, columns.key_sizes),
+    "value": lambda columns: _fields(columns, columns.value_starts, columns.value_sizes),
+    "topic": lambda columns: repeated(columns.topic, pa.string(), len(columns)),
+    "partition": lambda columns: repeated(columns.partition, pa.int32(), len(columns)),
     "offset": lambda columns: pa.array(columns.offsets, pa.int64()),
-    "timestamp": lambda columns: microseconds(columns.timestamps_ms),
-    "timestampType": lambda columns: pa.repeat(pa.scalar(int(columns.timestamp_type), pa.int32()), len(columns)),
-    "headers": lambda columns: (
-        headers(columns.body, columns.header_starts, columns.ends)
-        if columns.has_headers
-        else pa.nulls(len(columns), HEADERS)
-    ),
+    "timestamp": lambda columns: timestamps(np.clip(columns.timestamps_ms, -LARGEST_MS, LARGEST_MS) * 1000),
+    "timestampType": lambda columns: repeated(int(columns.timestamp_type), pa.int32(), len(columns)),
+    "headers": _headers,
 }
