@@ -1,0 +1,1 @@
+"""Avro values in a schema registry's wire format, as Arrow columns."""

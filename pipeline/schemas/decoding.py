@@ -1,0 +1,222 @@
+"""The schema stage of a job: a batch of a topic's rows into those with columns, and those that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kavka.pipeline.running.sink import Report, SinkError
+from kavka.pipeline.running.tables import SettingError
+from kavka.pipeline.schemas.declared import declared_type
+from kavka.pipeline.schemas.decoded import ColumnDecoder
+from kavka.pipeline.schemas.errors import SchemaUnavailableError, SchemaUnusableError
+from kavka.pipeline.schemas.json_values import JsonDecoder
+from kavka.pipeline.schemas.registered import RegisteredDecoder
+from kavka.pipeline.schemas.registry.catalogue import Catalogue, Waits
+from kavka.pipeline.schemas.registry.client import HttpRegistry
+from kavka.pipeline.schemas.registry.directory import DirectoryRegistry
+from kavka.pipeline.schemas.registry.schema import Registry, WholeSchema
+from kavka.pipeline.schemas.rows import CHANGED, MISSING, REASON, Rows, decoded_name
+from kavka.pipeline.schemas.settings import RegistrySettings, SchemaSettings, ValueSettings, schema_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_SOURCE_COLUMNS: Final = frozenset(
+    {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"}
+)
+
+
+def decoder(settings: Mapping[str, object]) -> SparkDecoder:
+    """The stage that a table `[schema]` describes. Raises SettingError; asks no registry yet, and loads no Spark."""
+    return SparkDecoder(schema_settings(settings))
+
+
+class SparkDecoder:
+    """Decodes batches, one after the other, on one thread; `close` may be called by any, and ends a wait.
+
+    Each batch is decoded once: what came of it is kept by Spark, in memory or on disk, until the next one or `release`.
+    Only what holds an id that was not known yet is read and decoded again, once the registry has said what it is.
+    """
+
+    def __init__(self, settings: SchemaSettings, wait: Callable[[float], bool] | None = None) -> None:
+        """`wait`: see Catalogue. Raises SettingError."""
+        self._settings: Final = settings
+        self._wait: Final = wait
+        self._catalogue: Catalogue | None = None
+        self._is_closed = False
+        self._readers: dict[str, WholeSchema] = {}
+        self._kept: DataFrame | None = None
+        self._report: Report | None = None
+        self.bad_rows = 0
+        """Of the last batch."""
+        for column in settings.columns:
+            _check(column)
+
+    @property
+    def waits(self) -> Waits | None:
+        """How long batches have waited for the registry; None before the first that needs it."""
+        return None if self._catalogue is None else self._catalogue.waits
+
+    def report_to(self, report: Report) -> None:
+        """Count bad rows (`bad_rows`) and waits (`schema_waits`), and note what is waited for."""
+        self._report = report
+
+    def decode(self, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """(rows with decoded columns, rows as they came with the column `reason`).
+
+        Waits for a registry that cannot be reached, or that does not have an id. Raises SinkError where the schema has
+        changed and `on_change` is fail, where the reader's schema is unusable, and after `close`.
+        """
+        from pyspark.sql import functions
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+        from pyspark.storagelevel import StorageLevel
+
+        self.release()
+        decoders = self._decoders()
+        source = to_arrow_schema(rows.schema)
+        while True:
+            work = Rows(decoders)
+            schema = from_arrow_schema(work.schema(source))
+            decoded = rows.mapInArrow(work.__call__, schema).persist(StorageLevel.MEMORY_AND_DISK)
+            self._kept = decoded
+            counts = decoded.agg(
+                functions.count(REASON), functions.collect_set(MISSING), functions.first(CHANGED, ignorenulls=True)
+            ).collect()[0]
+            if counts[2] is not None:
+                self.release()
+                raise SinkError(f"schema: {counts[2]}")
+            if not counts[1]:
+                break
+            self.release()
+            self._load(counts[1])
+            decoders = self._decoders()
+        self.bad_rows = counts[0]
+        if self._report is not None:
+            self._report.add("bad_rows", self.bad_rows)
+        good = decoded.where(functions.col(REASON).isNull()).select(*self._columns(decoded))
+        return good, decoded.where(functions.col(REASON).isNotNull()).select(*rows.columns, REASON)
+
+    def release(self) -> None:
+        """Lets go of what was kept of the last batch; frames made of it would be read and decoded anew."""
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
+    def close(self) -> None:
+        """Ends a wait, now and later. The thread that decodes has to `release`."""
+        self._is_closed = True
+        if self._catalogue is not None:
+            self._catalogue.stop()
+
+    def _decoders(self) -> dict[str, ColumnDecoder]:
+        try:
+            return {column.column: self._column_decoder(column) for column in self._settings.columns}
+        except SchemaUnusableError as error:
+            raise SinkError(f"schema: the reader's schema is unusable: {error}") from None
+        except SchemaUnavailableError as error:
+            raise SinkError(f"schema: {error}") from None
+
+    def _column_decoder(self, column: ValueSettings) -> ColumnDecoder:
+        if column.format == "json":
+            return JsonDecoder(declared_type(column.fields or {}), column.required, column.on_change)
+        catalogue = self._opened()
+        return RegisteredDecoder(
+            column.format,
+            self._reader(column, catalogue),
+            catalogue.known,
+            catalogue.refused,
+            message=column.message,
+            fails_on_change=column.on_change == "fail",
+        )
+
+    def _reader(self, column: ValueSettings, catalogue: Catalogue) -> WholeSchema:
+        """As declared, or as it stood in the registry when the job began; for `evolve` as it stands there now."""
+        if column.subject is not None and (column.on_change == "evolve" or column.schema is None):
+            if column.on_change == "evolve" or column.column not in self._readers:
+                self._readers[column.column] = catalogue.version(column.subject, column.version)
+            return self._readers[column.column]
+        return WholeSchema(0, column.format.upper(), column.schema or "")
+
+    def _load(self, schema_ids: list[int]) -> None:
+        waits = all(column.unknown_ids == "wait" for column in self._settings.columns)
+        try:
+            self._opened().load(sorted(schema_ids), wait_for_unknown=waits)
+        except SchemaUnavailableError as error:
+            raise SinkError(f"schema: {error}") from None
+
+    def _opened(self) -> Catalogue:
+        if self._catalogue is None:
+            registry = _registry(self._settings.registry or RegistrySettings(directory="."))
+            self._catalogue = Catalogue(registry, self._wait, self._waiting)
+            if self._is_closed:
+                self._catalogue.stop()
+        return self._catalogue
+
+    def _waiting(self, reason: str) -> None:
+        if self._report is not None:
+            self._report.add("schema_waits", 1)
+            self._report.note(f"waits for a schema: {reason}")
+
+    def _columns(self, decoded: DataFrame) -> list[Column | str]:
+        """The source's columns, those with bytes replaced: by one column, or by the fields at the end."""
+        from pyspark.sql import functions
+        from pyspark.sql.types import StructType
+
+        into = {column.column: column.into for column in self._settings.columns}
+        columns: list[Column | str] = []
+        fields: list[Column | str] = []
+        added = {decoded_name(column) for column in into} | {REASON, MISSING, CHANGED}
+        for name in decoded.columns:
+            if name in added:
+                continue
+            if name not in into:
+                columns.append(functions.col(name))
+                continue
+            values = decoded_name(name)
+            kind = decoded.schema[values].dataType
+            target = into[name]
+            if target is None and isinstance(kind, StructType):
+                fields += [
+                    functions.col(values)
+                    .getField(each)
+                    .alias(f"{name}_{each}" if each.lower() in _SOURCE_COLUMNS else each)
+                    for each in kind.names
+                ]
+            else:
+                columns.append(functions.col(values).alias(target or name))
+        return columns + fields
+
+
+def _check(column: ValueSettings) -> None:
+    """What can be checked without a registry: declared fields, and a schema that needs no other."""
+    prefix = "key." if column.column == "key" else ""
+    try:
+        if column.format == "json":
+            JsonDecoder(declared_type(column.fields or {}), column.required, column.on_change)
+        elif column.schema is not None:
+            _check_schema(column, WholeSchema(0, column.format.upper(), column.schema))
+    except SettingError as error:
+        raise SettingError(prefix + error.key, error.problem) from None
+    except SchemaUnusableError as error:
+        raise SettingError(f"{prefix}schema", str(error)) from None
+
+
+def _check_schema(column: ValueSettings, schema: WholeSchema) -> None:
+    # Not by the decoders: these load compilers, and `check` is to be quick.
+    if column.format == "avro":
+        from kavka.pipeline.schemas.avro.tree import tree_of
+        from kavka.pipeline.schemas.avro.types import arrow_type
+
+        arrow_type(tree_of(schema))
+    else:
+        from kavka.pipeline.schemas.protobuf.building import MessageColumns
+        from kavka.pipeline.schemas.protobuf.linking import linked, message_of
+
+        MessageColumns(message_of(linked(schema), column.message))
+
+
+def _registry(settings: RegistrySettings) -> Registry:
+    if settings.directory is not None:
+        return DirectoryRegistry(settings.directory, settings.max_bytes)
+    return HttpRegistry(settings)

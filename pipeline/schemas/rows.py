@@ -1,0 +1,78 @@
+"""Rows of a topic decoded: the function that runs in Spark's workers, from record batches to record batches."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kavka.pipeline.schemas.decoded import ColumnDecoder, Decoded
+from kavka.pipeline.schemas.errors import SchemaChangedError
+
+REASON: Final = "reason"
+MISSING: Final = "_missing_schema"
+CHANGED: Final = "_changed_schema"
+
+
+def decoded_name(column: str) -> str:
+    """What a column's decoded values are called beside its bytes."""
+    return f"_decoded_{column}"
+
+
+class Rows:
+    """Adds to each row its decoded columns, why it is bad, and what it waits for. Picklable.
+
+    The bytes of what could be decoded are left out: only bad rows need them.
+    """
+
+    def __init__(self, decoders: Mapping[str, ColumnDecoder]) -> None:
+        self._decoders: Final = dict(decoders)
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """Of what comes out, for what comes in."""
+        for column, decoder in self._decoders.items():
+            source = source.append(pa.field(decoded_name(column), decoder.type))
+        return (
+            source.append(pa.field(REASON, pa.string()))
+            .append(pa.field(MISSING, pa.int32()))
+            .append(pa.field(CHANGED, pa.string()))
+        )
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield self.decoded(batch)
+
+    def decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One batch."""
+        count = batch.num_rows
+        schema = self.schema(batch.schema)
+        reasons: dict[int, str] = {}
+        missing: dict[int, int] = {}
+        changed: str | None = None
+        arrays: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for column, decoder in self._decoders.items():
+            try:
+                found = decoder.decode(arrays[column].cast(pa.binary()))
+            except SchemaChangedError as error:
+                changed = str(error)
+                found = Decoded(pa.nulls(count, decoder.type), {}, {})
+            arrays[decoded_name(column)] = found.values
+            missing |= found.missing
+            for row, reason in found.reasons.items():
+                reasons.setdefault(row, f"{column}: {reason}")
+        arrays[REASON] = _sparse(reasons, count, pa.string())
+        arrays[MISSING] = _sparse(missing, count, pa.int32())
+        arrays[CHANGED] = _sparse({} if changed is None or not count else {0: changed}, count, pa.string())
+        for column in self._decoders:
+            kept = arrays[column]
+            arrays[column] = pc.if_else(pc.is_valid(arrays[REASON]), kept, pa.scalar(None, kept.type))
+        return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+
+def _sparse(entries: Mapping[int, object], count: int, kind: pa.DataType) -> pa.Array:
+    if not entries:
+        return pa.nulls(count, kind)
+    places = np.full(count, -1, np.int64)
+    places[list(entries)] = np.arange(len(entries))
+    return pa.array(list(entries.values()), kind).take(pa.array(places, mask=places < 0))
