@@ -19,7 +19,6 @@ What a batch comes to lies in the sink's own state (states.py) before anything i
 what is there. So values are exact whatever is killed when, rows are counted once, and late ones by the same watermark.
 """
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -29,9 +28,10 @@ import pyarrow
 import pyarrow.compute
 from pyspark.sql import Column, DataFrame, functions
 
-from kavka.client import Admin, ConfigResource, NewTopic
-from kavka.client.api_errors import KafkaError, TopicExistsError
+from kavka.client import Admin, ConfigResource
+from kavka.client.api_errors import KafkaError
 from kavka.pipeline.jobs.dead_rows import dead_rows
+from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.pipeline.jobs.measures import Measure, measure, merged
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows, late_reason, micros
@@ -163,8 +163,8 @@ class AggregateSink:
         self._run = run
         try:
             with Admin(common_settings(self._settings(run))) as admin:
-                _make_topic(admin, self._topic, self._partitions, {"cleanup.policy": "compact"})
-                _make_topic(admin, self._late_topic, self._partitions, {})
+                make_topic(admin, self._topic, self._partitions, {"cleanup.policy": "compact"})
+                make_topic(admin, self._late_topic, self._partitions, {})
                 resource = ConfigResource.topic(self._topic)
                 found = admin.describe_configs([resource], names=["cleanup.policy"])[resource]["cleanup.policy"].value
         except KafkaError as error:
@@ -255,14 +255,6 @@ def aggregation_of(table: Table) -> Aggregation:
             raise table.wrong("by", f"{name!r} cannot be a column of a group: it is a name of ours, or there twice")
     windows = Windows(size_ms * 1000, slide_ms * 1000)
     return Aggregation(table.text("time"), windows, table.duration_ms("delay", 0) * 1000, by, tuple(measures))
-
-
-def _make_topic(admin: Admin, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
-    if topic in admin.list_topics():
-        return
-    # Another one may be quicker.
-    with contextlib.suppress(TopicExistsError):
-        admin.create_topics([NewTopic(topic, partitions, -1, dict(configs))])
 
 
 def sink(settings: Mapping[str, object]) -> Sink:

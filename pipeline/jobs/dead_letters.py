@@ -1,0 +1,209 @@
+"""Rows that could not be used: kept in a topic with the reason and where they came from, shown, and sent again.
+
+The sink of a job's [dead_letters]:
+
+    [dead_letters]
+    topic = "visits-dead"     # made if it is not there, and kept for good
+
+A dead letter is the record as it came, with headers `kavka.reason`, `kavka.topic`, `kavka.partition`, `kavka.offset`
+and `kavka.job` behind its own. `retry` sends it back to where it came from, with `kavka.retries` in their place.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, functions
+
+from kavka.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from kavka.client.api_errors import KafkaError
+from kavka.pipeline.jobs.dead_rows import JOB, OFFSET, OWN, PARTITION, REASON, RETRIES, TOPIC, dead_rows
+from kavka.pipeline.jobs.made_topics import make_topic
+from kavka.pipeline.running.sink import RunContext, Sink, SinkError
+from kavka.pipeline.running.tables import Table
+from kavka.pipeline.secret_references import resolved_settings
+from kavka.pipeline.sending.markers import common_settings
+from kavka.pipeline.sending.topic_sink import options_of
+from kavka.pipeline.sending.writing import write
+
+MOST_RETRIES: Final = 3
+_POLL_MS: Final = 1000.0
+_LONGEST_NUMBER: Final = 20
+
+
+class DeadLetter(NamedTuple):
+    """One of them: where it lies, why it is there, where it came from (None: it does not say), and what it was."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    reason: str | None
+    job: str | None
+    source_topic: str | None
+    source_partition: int | None
+    source_offset: int | None
+    retries: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    """Its own, as it came."""
+
+
+class Retried(NamedTuple):
+    """`sent` are back where they came from; `passed_over` are left: no source is told, tried often enough, unwanted."""
+
+    sent: int
+    passed_over: int
+
+
+class DeadLetterSink:
+    """Keeps rows with a column `reason` beside those of the source `kavka`. Threads: one."""
+
+    def __init__(self, table: Table) -> None:
+        """Raises SettingError."""
+        self._topic: Final = table.text("topic")
+        self._partitions: Final = table.number("topic_partitions", -1, least=-1)
+        self._options: Final = options_of(table, self._topic)
+        self._client: Final = table.table("client").flat()
+        self._run: RunContext | None = None
+
+    def open(self, run: RunContext) -> None:
+        """Make the topic if it is not there. Raises SinkError."""
+        self._run = run
+        try:
+            with Admin(common_settings({**run.client_settings, **self._client})) as admin:
+                make_topic(admin, self._topic, self._partitions, {"retention.ms": "-1"})
+        except KafkaError as error:
+            raise SinkError(f"{run.name}: {error}") from error
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Keep a batch's rows, exactly once. Raises SinkError."""
+        run = self._run
+        assert run is not None, "write comes after open"
+        rows = dead_rows(batch, run.job, functions.col("reason"))
+        try:
+            settings = {**run.client_settings, **self._client}
+            written = write(rows, batch_id, settings, query=f"{run.query_id}-dead-letters", options=self._options)
+        except (KafkaError, ValueError) as error:
+            raise SinkError(f"{run.name}: {error}") from error
+        run.report.add("dead_letters", written.sent)
+
+    def close(self) -> None:
+        """Nothing is open between batches."""
+
+
+def sink(settings: Mapping[str, object]) -> Sink:
+    """The sink of a job file's [dead_letters]. Raises SettingError."""
+    table = Table(settings)
+    made = DeadLetterSink(table)
+    table.close()
+    return made
+
+
+def show(settings: Mapping[str, str], topic: str) -> Iterator[DeadLetter]:
+    """What is in the topic when it is called, partition by partition. Raises KafkaError. Threads: one."""
+    own = {"isolation.level": "read_committed", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    with Consumer({**common_settings(settings), **own}) as consumer:
+        for partition in sorted(consumer.partitions_for(topic)):
+            place = TopicPartition(topic, partition)
+            consumer.assign([place])
+            consumer.seek_to_beginning([place])
+            end = consumer.end_offsets([place])[place]
+            while consumer.position(place) < end:
+                yield from (dead_letter(each) for each in consumer.poll(_POLL_MS) if each.offset < end)
+
+
+def retry(
+    settings: Mapping[str, str],
+    topic: str,
+    *,
+    reason: str | None = None,
+    target: str | None = None,
+    most_retries: int = MOST_RETRIES,
+) -> Retried:
+    """Send what is in the topic now, and was not sent again before, to where it came from, or to `target`.
+
+    Those alone whose reason matches the regular expression somewhere; the others are passed over, and are not looked at
+    again. Each goes once, whatever is killed when: with the records of a transaction the group
+    `kavka-dead-letters-TOPIC` commits how far it got. A second call at once shuts out the first one. Raises
+    ValueError for an expression that is none, and KafkaError. Threads: one.
+    """
+    try:
+        wanted = re.compile(reason or "")
+    except re.error as error:
+        raise ValueError(f"{reason!r} is no regular expression: {error}") from None
+    group = f"kavka-dead-letters-{topic}"
+    own = {"isolation.level": "read_committed", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    sent = passed_over = 0
+    with (
+        Producer({**resolved_settings(settings), "transactional.id": group}) as producer,
+        Consumer({**common_settings(settings), **own, "group.id": group}) as consumer,
+    ):
+        # Before it is read how far somebody got: he cannot get further then.
+        producer.init_transactions()
+        places = [TopicPartition(topic, partition) for partition in consumer.partitions_for(topic)]
+        consumer.assign(places)
+        ends = consumer.end_offsets(places)
+        while any(consumer.position(each) < ends[each] for each in places):
+            records = [
+                each
+                for each in consumer.poll(_POLL_MS)
+                if each.offset < ends[TopicPartition(each.topic, each.partition)]
+            ]
+            if not records:
+                continue
+            producer.begin_transaction()
+            for record in records:
+                letter = dead_letter(record)
+                if _is_wanted(letter, wanted, target, most_retries):
+                    _send_back(producer, letter, target)
+                    sent += 1
+                else:
+                    passed_over += 1
+            following = {(each.topic, each.partition): each.offset + 1 for each in records}
+            producer.send_offsets_to_transaction(following, group)
+            producer.commit_transaction()
+    return Retried(sent, passed_over)
+
+
+def dead_letter(record: ConsumerRecord) -> DeadLetter:
+    """What a record of the topic says. Headers are hostile: what is no number, or no text, is None."""
+    found = {name: value for name, value in record.headers if name in OWN}
+    return DeadLetter(
+        record.partition,
+        record.offset,
+        record.timestamp_ms,
+        _text(found.get(REASON)),
+        _text(found.get(JOB)),
+        _text(found.get(TOPIC)),
+        _number(found.get(PARTITION)),
+        _number(found.get(OFFSET)),
+        _number(found.get(RETRIES)) or 0,
+        record.key,
+        record.value,
+        tuple((name, value) for name, value in record.headers if name not in OWN),
+    )
+
+
+def _is_wanted(letter: DeadLetter, wanted: "re.Pattern[str]", target: str | None, most_retries: int) -> bool:
+    if target is None and letter.source_topic is None:
+        return False
+    return letter.retries < most_retries and wanted.search(letter.reason or "") is not None
+
+
+def _send_back(producer: Producer, letter: DeadLetter, target: str | None) -> None:
+    headers = [*letter.headers, (RETRIES, b"%d" % (letter.retries + 1))]
+    topic = target or letter.source_topic
+    assert topic is not None
+    partition = letter.source_partition if target is None else None
+    producer.send(topic, letter.value, letter.key, partition, max(letter.timestamp_ms, 0), headers)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
+
+
+def _number(value: bytes | None) -> int | None:
+    if value is None or len(value) > _LONGEST_NUMBER or not value.isdigit():
+        return None
+    return int(value)

@@ -1,0 +1,77 @@
+"""What would go wrong with old records in a topic: found out before the first one is sent."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kavka.client import Admin, ConfigResource
+from kavka.client.api_errors import UnknownTopicOrPartitionError
+from kavka.pipeline.sending.target_partitions import AS_SOURCE
+
+_SETTINGS: Final = (
+    "cleanup.policy",
+    "message.timestamp.type",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms",
+    "retention.ms",
+    "retention.bytes",
+)
+
+
+class Load(NamedTuple):
+    """What is to be sent: times in milliseconds (None: no row has one), the bytes of its files, source partitions."""
+
+    oldest_ms: int | None
+    newest_ms: int | None
+    size_bytes: int
+    partitions: frozenset[int]
+
+
+class TargetError(Exception):
+    """A topic is not one that the rows can go to as they are; the message says why, and what to do."""
+
+
+def checked_target(admin: Admin, topic: str, load: Load, way: str, now_ms: int) -> int:
+    """How many partitions the topic has. Raises TargetError with all that is wrong with it, KafkaError."""
+    resource = ConfigResource.topic(topic)
+    try:
+        count = len(admin.describe_topics([topic])[topic].partitions)
+    except UnknownTopicOrPartitionError:
+        most = max(load.partitions, default=0) + 1
+        raise TargetError(f"there is no topic {topic!r}: create it, with {most} partitions") from None
+    found = admin.describe_configs([resource], names=_SETTINGS)[resource]
+    problems = problems_of({name: entry.value or "" for name, entry in found.items()}, count, load, way, now_ms)
+    if problems:
+        raise TargetError(f"topic {topic!r}: {'; '.join(problems)}")
+    return count
+
+
+def problems_of(settings: Mapping[str, str], count: int, load: Load, way: str, now_ms: int) -> list[str]:
+    """What is wrong, each with what to do; none: it can go."""
+    problems = []
+    most = max(load.partitions, default=0)
+    if way == AS_SOURCE and most >= count:
+        problems.append(f"it has {count} partitions, rows are of partition {most}: add some, or choose them by key")
+    if settings.get("message.timestamp.type") == "LogAppendTime":
+        problems.append("message.timestamp.type=LogAppendTime takes the records' times away: set CreateTime")
+    if load.oldest_ms is None or load.newest_ms is None:
+        return problems
+    age_ms, ahead_ms = now_ms - load.oldest_ms, load.newest_ms - now_ms
+    if age_ms > _limit(settings, "message.timestamp.before.max.ms"):
+        problems.append(f"message.timestamp.before.max.ms refuses records of {age_ms} ms ago: raise it")
+    if ahead_ms > _limit(settings, "message.timestamp.after.max.ms"):
+        problems.append(f"message.timestamp.after.max.ms refuses records of {ahead_ms} ms ahead: raise it")
+    if "delete" in settings.get("cleanup.policy", "delete"):
+        if age_ms > _limit(settings, "retention.ms"):
+            problems.append(f"retention.ms deletes records of {age_ms} ms ago: raise it, to -1 for no limit")
+        if load.size_bytes > _limit(settings, "retention.bytes") * max(len(load.partitions), 1):
+            problems.append(f"retention.bytes keeps less than the {load.size_bytes} bytes that are to come: raise it")
+    return problems
+
+
+def _limit(settings: Mapping[str, str], name: str) -> float:
+    """A setting's number; none where it is not there or negative."""
+    try:
+        value = int(settings.get(name, ""))
+    except ValueError:
+        return float("inf")
+    return float("inf") if value < 0 else value

@@ -1,0 +1,77 @@
+"""Dead letters are shown with what they say of themselves, and go back to where they came from once."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kavka.client.api_errors import KafkaError
+from kavka.pipeline.jobs.dead_letters import Retried, retry, show
+from kavka.testing import Broker
+from kavka.testing.rows import Row
+
+FIRST_MS = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def letter(number: int, reason: str = "no JSON", **more: bytes) -> Row:
+    headers = {
+        "trace": b"t%d" % number,
+        "kavka.reason": reason.encode(),
+        "kavka.topic": b"source",
+        "kavka.partition": b"1",
+        "kavka.offset": b"%d" % number,
+        "kavka.job": b"visits",
+        **{f"kavka.{name}": value for name, value in more.items()},
+    }
+    return Row(b"v%d" % number, b"k", headers, timestamp_ms=FIRST_MS + number)
+
+
+def test_they_are_shown_and_retried_once_with_key_value_time_and_own_headers(broker: Broker) -> None:
+    broker.create_topic("source", 2)
+    dead = broker.create_topic("dead", 2)
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    broker.produce(dead, [letter(1), letter(2, "late"), letter(3, retries=b"2"), letter(4, retries=b"3")])
+    broker.produce(dead, [Row(b"stranger", b"k"), letter(5, partition=b"x" * 50)])
+    shown = list(show(settings, dead))
+    assert [(each.value, each.reason, each.retries) for each in shown] == [
+        (b"v1", "no JSON", 0),
+        (b"v2", "late", 0),
+        (b"v3", "no JSON", 2),
+        (b"v4", "no JSON", 3),
+        (b"stranger", None, 0),
+        (b"v5", "no JSON", 0),
+    ]
+    assert (shown[0].source_topic, shown[0].source_partition, shown[0].source_offset) == ("source", 1, 1)
+    assert (shown[0].job, shown[0].key, shown[0].headers) == ("visits", b"k", (("trace", b"t1"),))
+    assert shown[5].source_partition is None
+    assert retry(settings, dead, reason="JSON$") == Retried(3, 3)
+    found = broker.records("source", committed=True)
+    assert sorted((each.value, each.timestamp_ms - FIRST_MS, each.headers) for each in found) == [
+        (b"v1", 1, (("trace", b"t1"), ("kavka.retries", b"1"))),
+        (b"v3", 3, (("trace", b"t3"), ("kavka.retries", b"3"))),
+        (b"v5", 5, (("trace", b"t5"), ("kavka.retries", b"1"))),
+    ]
+    assert {each.partition for each in found if each.value != b"v5"} == {1}
+    assert retry(settings, dead) == Retried(0, 0)
+
+
+def test_what_could_not_be_sent_is_tried_again_by_the_next_call(broker: Broker) -> None:
+    dead, target = broker.create_topic("dead-too", 1), broker.create_topic("elsewhere", 1)
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    broker.produce(dead, [letter(number) for number in range(5)])
+    fault = broker.faults.fail("TxnOffsetCommit", error="GROUP_AUTHORIZATION_FAILED", times=1)
+    with fault, pytest.raises(KafkaError):
+        retry(settings, dead, target=target)
+    assert not broker.records(target, committed=True)
+    assert retry(settings, dead, target=target) == Retried(5, 0)
+    assert broker.records(target, committed=True).values == [b"v%d" % number for number in range(5)]
+
+
+def test_an_expression_that_is_none_is_refused(broker: Broker) -> None:
+    with pytest.raises(ValueError, match="no regular expression"):
+        retry({"bootstrap.servers": broker.bootstrap_servers}, "dead", reason="(")
