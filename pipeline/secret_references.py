@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+Value = TypeVar("Value")
 _REFERENCE: Final = re.compile(r"\$\{(env|file):([^${}]+)\}")
 _LIKE_ONE: Final = re.compile(r"\$\{[^}]*\}?")
 MOST_BYTES: Final = 64 * 1024
@@ -34,12 +35,12 @@ def resolved(text: str) -> str:
     return _REFERENCE.sub(_looked_up, text)
 
 
-def resolved_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Each value resolved. Raises SecretError, with the setting's name."""
-    found = {}
+def resolved_settings(settings: Mapping[str, Value]) -> dict[str, Value | str]:
+    """Each text resolved, the rest as it is. Raises SecretError, with the setting's name."""
+    found: dict[str, Value | str] = {}
     for name, value in settings.items():
         try:
-            found[name] = resolved(value)
+            found[name] = resolved(value) if isinstance(value, str) else value
         except SecretError as error:
             raise SecretError(f"{name}: {error}") from None
     return found

@@ -43,6 +43,13 @@ def declared(job: Job) -> dict[str, Any]:
     }
 
 
+def remember(job: Job, places: Places) -> None:
+    """Have the checkpoint know what the file says now. Raises OSError."""
+    temporary = places.declared.with_suffix(".new")
+    temporary.write_text(json.dumps(declared(job), indent=1))
+    temporary.replace(places.declared)
+
+
 def compared(job: Job) -> list[Finding]:
     """What a run would do now. Raises CheckpointError, OSError."""
     if job.checkpoint is None:

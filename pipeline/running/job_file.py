@@ -12,8 +12,9 @@ from kavka.pipeline.running.tables import SettingError, Table, meant
 DEFAULT_MASTER: Final = "local[2]"
 DEFAULT_EVERY_MS: Final = 10_000
 MOST_BYTES: Final = 1024 * 1024
-SECTIONS: Final = "job", "spark", "source", "schema", "transforms", "sinks", "dead_letters", "metrics"
+SECTIONS: Final = "job", "spark", "source", "schema", "transforms", "sinks", "dead_letters", "show", "metrics"
 BOOTSTRAP: Final = "bootstrap.servers"
+DEAD_LETTERS_NAME: Final = "dead_letters"
 FORMATS: Final = "kavka", "kafka"
 
 
@@ -60,6 +61,14 @@ class SinkTable:
 
 
 @dataclass(frozen=True)
+class Show:
+    """One of [[show]]: a query on the archives, by their sinks' names, when all is read."""
+
+    title: str
+    sql: str
+
+
+@dataclass(frozen=True)
 class Job:
     """What a file says. Paths are absolute; `checkpoint` is None where the source is embedded and none is given."""
 
@@ -75,12 +84,13 @@ class Job:
     transforms: tuple[Transform, ...]
     sinks: tuple[SinkTable, ...]
     dead_letters: SinkTable | None
+    shows: tuple[Show, ...]
     metrics_port: int | None
     metrics_host: str
 
     @property
     def folder(self) -> Path:
-        """From where on relative paths in the file are meant."""
+        """From where on relative paths in the file are meant, but for those of a job that keeps nothing."""
         return self.path.absolute().parent
 
     def complaint(self, error: SettingError) -> JobFileError:
@@ -129,6 +139,7 @@ def _job(path: Path, document: Mapping[str, object]) -> Job:
         transforms=tuple(_transform(each, number) for number, each in enumerate(whole.tables("transforms"))),
         sinks=_sinks(whole),
         dead_letters=_dead_letters(whole),
+        shows=tuple(_show(each) for each in whole.tables("show")),
         metrics_port=metrics.number("port", most=65535) if metrics.has("port") else None,
         metrics_host=metrics.text("host", "127.0.0.1"),
     )
@@ -174,6 +185,12 @@ def _transform(table: Table, number: int) -> Transform:
     return made
 
 
+def _show(table: Table) -> Show:
+    made = Show(table.text("title", "result"), table.text("sql"))
+    table.close()
+    return made
+
+
 def _sinks(whole: Table) -> tuple[SinkTable, ...]:
     made: list[SinkTable] = []
     for number, table in enumerate(whole.tables("sinks")):
@@ -181,7 +198,7 @@ def _sinks(whole: Table) -> tuple[SinkTable, ...]:
         name = table.text("name", kind)
         if not name.replace("-", "").replace("_", "").isalnum():
             raise table.wrong("name", f"{name!r}: letters, numbers, - and _ make a name")
-        if name in {"dead_letters", *(each.name for each in made)}:
+        if name in {DEAD_LETTERS_NAME, *(each.name for each in made)}:
             raise table.wrong("name", f"{name!r} is there already: each sink needs a name of its own")
         made.append(SinkTable(f"sinks[{number}]", name, kind, table.rest()))
     if not made:
@@ -192,4 +209,4 @@ def _sinks(whole: Table) -> tuple[SinkTable, ...]:
 def _dead_letters(whole: Table) -> SinkTable | None:
     if not whole.has("dead_letters"):
         return None
-    return SinkTable("dead_letters", "dead_letters", "dead_letters", whole.table("dead_letters").rest())
+    return SinkTable(DEAD_LETTERS_NAME, DEAD_LETTERS_NAME, DEAD_LETTERS_NAME, whole.table("dead_letters").rest())

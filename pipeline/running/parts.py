@@ -4,11 +4,11 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kavka.pipeline.running.job_file import Job, SinkTable
+from kavka.pipeline.running.job_file import BOOTSTRAP, DEAD_LETTERS_NAME, Job, SinkTable
 from kavka.pipeline.running.sink import DEAD_LETTERS, DECODER, FACTORIES, Decoder, DecoderFactory, Factory, Sink, named
 from kavka.pipeline.running.tables import SettingError, meant
 from kavka.pipeline.secret_references import SecretError, references
@@ -26,23 +26,27 @@ class MissingExtraError(Exception):
 class Parts:
     """What a job is made of."""
 
-    sinks: tuple[tuple[SinkTable, Sink], ...]
-    """With that for dead letters, at the end."""
-    decoder: Decoder | None
+    sinks: tuple[tuple[SinkTable, Sink, Decoder | None], ...]
+    """With that for dead letters, at the end; settings have absolute paths. A decoder belongs to one query."""
 
 
-def load_parts(job: Job) -> Parts:
-    """Make all that the file names, without a look at brokers or folders. Raises JobFileError, MissingExtraError."""
+def load_parts(job: Job, folder: Path | None = None) -> Parts:
+    """Make all that the file names, without a look at brokers or lakes.
+
+    Relative paths are meant from `folder` on, by default the file's. Raises JobFileError, MissingExtraError.
+    """
+    folder = job.folder if folder is None else folder
     try:
         _check_references(job)
+        _check_source(job)
         for transform in job.transforms:
             if transform.function is not None:
                 _look_for(job, f"{transform.key}.function", transform.function)
         if job.source.embedded is not None:
             _look_for(job, "source.embedded.fill", job.source.embedded.fill)
         tables = [*job.sinks, *([job.dead_letters] if job.dead_letters is not None else [])]
-        sinks = tuple((table, _sink(job, table)) for table in tables)
-        return Parts(sinks, None if job.schema is None else _decoder(job, job.schema))
+        found = [replace(table, settings=absolute(folder, table.settings)) for table in tables]
+        return Parts(tuple((table, _sink(table), _decoder(folder, job.schema)) for table in found))
     except SettingError as error:
         raise job.complaint(error) from None
     except ModuleNotFoundError as error:
@@ -66,18 +70,20 @@ def open_python_path(job: Job) -> None:
             sys.path.insert(0, str(folder))
 
 
-def _sink(job: Job, table: SinkTable) -> Sink:
-    make: Factory = named(DEAD_LETTERS if table.kind == "dead_letters" else FACTORIES[table.kind])
+def _sink(table: SinkTable) -> Sink:
+    make: Factory = named(DEAD_LETTERS if table.kind == DEAD_LETTERS_NAME else FACTORIES[table.kind])
     try:
-        return make(absolute(job.folder, table.settings))
+        return make(table.settings)
     except SettingError as error:
         raise SettingError(f"{table.key}.{error.key}" if error.key else table.key, error.problem) from None
 
 
-def _decoder(job: Job, settings: Mapping[str, object]) -> Decoder:
+def _decoder(folder: Path, settings: Mapping[str, object] | None) -> Decoder | None:
+    if settings is None:
+        return None
     make: DecoderFactory = named(DECODER)
     try:
-        return make(absolute(job.folder, settings))
+        return make(absolute(folder, settings))
     except SettingError as error:
         raise SettingError(f"schema.{error.key}" if error.key else "schema", error.problem) from None
 
@@ -103,6 +109,22 @@ def _check_value(key: str, value: object) -> None:
             list(references(value))
         except SecretError as error:
             raise SettingError(key, str(error)) from None
+
+
+def _check_source(job: Job) -> None:
+    """As the data source will see it; Spark's own connector says itself what it does not like."""
+    if job.source.format != "kavka":
+        return
+    from kavka.pipeline.source.errors import OptionError
+    from kavka.pipeline.source.read_options import read_options
+
+    given = {name.lower(): value for name, value in job.source.options.items()}
+    if job.source.embedded is not None:
+        given[BOOTSTRAP] = "localhost:9092"
+    try:
+        read_options(given, streaming=True)
+    except OptionError as error:
+        raise SettingError("source", str(error)) from None
 
 
 def _look_for(job: Job, key: str, place: str) -> None:

@@ -97,13 +97,23 @@ class Resuming(Protocol):
 
 
 class Decoder(Protocol):
-    """What [schema] stands for: made by `kavka.pipeline.schemas.decoding:decoder(settings)`."""
+    """What [schema] stands for: made by `kavka.pipeline.schemas.decoding:decoder(settings)`, one for each query."""
 
     def decode(self, rows: "DataFrame") -> "tuple[DataFrame, DataFrame]":
         """Rows with their values' fields as columns, and rows that cannot be decoded, with reason and source position.
 
-        `rows` are a batch as the source gives it, with key, value, topic, partition, offset, timestamp.
+        `rows` are a batch as the source gives it, with key, value, topic, partition, offset, timestamp. Raises
+        SinkError. Waits while a registry cannot be asked.
         """
+
+    def report_to(self, report: Report) -> None:
+        """Where to count, and to say what is waited for. Before the first batch."""
+
+    def release(self) -> None:
+        """Let go of what the last batch kept."""
+
+    def close(self) -> None:
+        """End a wait, which raises SinkError. Any thread."""
 
 
 class SinkError(Exception):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from kavka.client.consumer.consumer import Consumer
+from kavka.pipeline.secret_references import resolved_settings
 
 MOST_IDLE: Final = 2
 """A worker runs one task at a time; a query may read two clusters in turns."""
@@ -33,9 +34,10 @@ class ConsumerPool:
     def borrowed(self, settings: Mapping[str, Any]) -> Iterator[Consumer]:
         """A consumer with these settings, to be used by one thread until the block ends.
 
-        One that the block leaves by an error, even by its task's end, is closed. Raises ConfigError, OSError.
+        One that the block leaves by an error, even by its task's end, is closed. References to secrets are resolved
+        here, and the pool keeps the references. Raises ConfigError, SecretError, OSError.
         """
-        consumer = self._taken(dict(settings)) or Consumer(settings)
+        consumer = self._taken(dict(settings)) or Consumer(resolved_settings(settings))
         try:
             yield consumer
             consumer.unsubscribe()

@@ -144,7 +144,7 @@ def test_relative_paths_are_from_the_files_folder_on(tmp_path: Path) -> None:
     file.write_text(JOB)
     job = read_job(file)
     assert job.checkpoint == tmp_path / "state"
-    ((_, made),) = load_parts(job).sinks
+    ((_, made, _),) = load_parts(job).sinks
     assert isinstance(made, NoSink)
     assert made.path == str(tmp_path / "lake")
 

@@ -1,0 +1,103 @@
+"""Spark for a job: its JVM, what it says (into a file, not onto the terminal), and the session."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from kavka.pipeline.secret_references import references, resolved_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULTS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # What Spark shows of a plan's and a session's options, besides what it hides by itself.
+    "spark.sql.redaction.options.regex": "(?i)url|secret|password|token|jaas|credential|access[.]?key",
+    "spark.redaction.regex": "(?i)secret|password|token|jaas|credential|access[.]?key",
+}
+LOCAL_DEFAULTS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Two hundred, Spark's own, are two hundred tasks for each batch that is counted.
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+class SessionError(Exception):
+    """Spark does not start: one line."""
+
+
+class Jvm:
+    """The process that Spark runs in. What it and its workers print goes to `log`; None: to standard error."""
+
+    def __init__(self, settings: Mapping[str, str], python_path: tuple[Path, ...], log: Path | None) -> None:
+        """Settings with references wait until the process is there: its command line is for everybody to read.
+
+        Starts the process, which does not notice the terminal's Ctrl-C. Raises SessionError.
+        """
+        from pyspark import SparkConf
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.java_gateway import launch_gateway
+
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        local = LOCAL_DEFAULTS if settings["spark.master"].startswith("local") else {}
+        path = os.pathsep.join([*map(str, python_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._settings = {**DEFAULTS, **local, "spark.executorEnv.PYTHONPATH": path, **settings}
+        self._secret = {name for name, value in self._settings.items() if any(references(value))}
+        plain = SparkConf(loadDefaults=False)
+        for name, value in self._settings.items():
+            if name not in self._secret:
+                plain.set(name, value)
+        with _output(log) as (out, error):
+            try:
+                launch: Callable[..., Any] = launch_gateway
+                self.gateway: Any = launch(plain, {"stdout": out, "stderr": error})
+            except (PySparkRuntimeError, OSError) as failure:
+                where = "" if log is None else f"; {log} says why"
+                raise SessionError(f"Spark's Java does not start: Java 17 or newer is needed{where}") from failure
+
+    def session(self) -> "SparkSession":
+        """A session of its own. Raises SessionError, SecretError."""
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        SparkContext._ensure_initialized(gateway=self.gateway)
+        conf = SparkConf()
+        secrets = {name: self._settings[name] for name in self._secret}
+        for name, value in {**self._settings, **resolved_settings(secrets)}.items():
+            conf.set(name, value)
+        try:
+            return SparkSession(SparkContext.getOrCreate(conf))
+        except Exception as error:
+            from kavka.pipeline.running.causes import cause
+
+            raise SessionError(f"Spark does not start: {cause(error)}") from error
+
+    def close(self) -> None:
+        """End the process, and wait for it."""
+        from pyspark import SparkContext
+
+        with SparkContext._lock:
+            SparkContext._gateway = SparkContext._jvm = None
+        self.gateway.shutdown()
+        process = self.gateway.proc
+        if process.stdin is not None:
+            process.stdin.close()  # by which it ends
+        process.wait()
+
+
+@contextmanager
+def _output(log: Path | None) -> Iterator[tuple[IO[Any] | None, IO[Any] | None]]:
+    if log is None:
+        # Standard output is the command's own.
+        yield sys.stderr, None
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        yield file, file
