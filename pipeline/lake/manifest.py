@@ -23,7 +23,14 @@ MOST_VERSIONS: Final = 500
 """Between two checkpoints lie so many versions. Within these one is due when a quarter of the entries is newer: what is
 written for checkpoints is then never more than a few times what is written for the versions themselves."""
 
+HOUR_MS: Final = 3_600_000
+
 _ATTEMPTS: Final = 5
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class VersionTakenError(Exception):
@@ -37,11 +44,11 @@ class Manifest:
     must be, and OSError.
     """
 
-    def __init__(self, layout: Layout, files: Files | None = None, now_ms: Callable[[], int] | None = None) -> None:
+    def __init__(self, layout: Layout, files: Files | None = None, clock_ms: Callable[[], int] = now_ms) -> None:
         self.layout = layout
         self.state = LakeState()
         self._files = files or Files()
-        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._clock_ms = clock_ms
         self._checkpoint = 0
         self._changed = 0
 
@@ -70,7 +77,7 @@ class Manifest:
         `staging` says whose staging folder the file is written in first. Raises VersionTakenError, with nothing
         changed, where somebody else made that version.
         """
-        made = replace(change, version=self.state.version + 1, time_ms=self._now_ms())
+        made = replace(change, version=self.state.version + 1, time_ms=self._clock_ms())
         path = self.layout.commit(made.version)
         staged = self._staged(staging, made.encoded())
         try:
@@ -155,7 +162,7 @@ class Manifest:
 
     def _remove_before(self, checkpoint: int, keep_ms: int) -> None:
         """Remove what nobody needs who begins with this checkpoint or a later one."""
-        limit_ms = self._now_ms() - keep_ms
+        limit_ms = self._clock_ms() - keep_ms
         for version, is_checkpoint in self._listed():
             if version > checkpoint or (is_checkpoint and version == checkpoint):
                 return

@@ -34,15 +34,15 @@ FIRST_DAY_US = 20_000 * DAY_US
 """2024-10-04."""
 
 
-def rows(offsets: Iterable[int], partition: int = 0, topic: str = TOPIC) -> pyarrow.Table:
-    """Rows with these offsets: one second apart from the first day on, and values that tell where they are from."""
+def rows(offsets: Iterable[int], partition: int = 0, topic: str = TOPIC, seconds_apart: int = 1) -> pyarrow.Table:
+    """Rows with these offsets: so far apart from the first day on, and values that tell where they are from."""
     listed = list(offsets)
     return pyarrow.table(
         {
             "topic": [topic] * len(listed),
             "partition": [partition] * len(listed),
             "offset": listed,
-            "timestamp": [FIRST_DAY_US + offset * 1_000_000 for offset in listed],
+            "timestamp": [FIRST_DAY_US + offset * seconds_apart * 1_000_000 for offset in listed],
             "value": [f"{topic}-{partition}-{offset}".encode() for offset in listed],
         },
         schema=SCHEMA,

@@ -1,0 +1,116 @@
+"""What Spark does for the archive: rows that are already there cut off, folders' values made, sorted files written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kavka.pipeline.lake.errors import LakeError
+from kavka.pipeline.lake.footers import POSITION, TIMESTAMP
+from kavka.pipeline.lake.partition_spec import PartitionField, PartitionSpec
+from kavka.pipeline.lake.publishing import STAGED_LEVEL
+from kavka.pipeline.lake.state import LakeState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Ranges = dict[str, dict[int, list[tuple[int, int]]]]
+"""Offsets [start, end) by topic and partition."""
+
+_TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+_DAY_US: Final = 86_400_000_000
+_HOUR_US: Final = 3_600_000_000
+
+
+def check_columns(batch: "DataFrame", spec: PartitionSpec) -> None:
+    """Raises LakeError where rows lack what the archive needs of them."""
+    types = dict(batch.dtypes)
+    missing = [name for name in (*POSITION, TIMESTAMP) if name not in types]
+    missing += [field.column for field in spec.fields if field.column not in types and field.column not in missing]
+    if missing:
+        raise LakeError(
+            f"the rows have no column {', '.join(missing)}: the archive needs it; leave it in the transform"
+        )
+    for field in spec.fields:
+        if field.transform != "identity" and types[field.column] not in ("timestamp", "date"):
+            raise LakeError(f"partition_by: {field.column} is a {types[field.column]} and no timestamp")
+
+
+def to_cut(state: LakeState, query: str, batch: int) -> Ranges:
+    """The offsets in the lake that a batch may bring again.
+
+    Those of other queries, where this one is not past them, and its own where the batch itself comes again.
+    """
+    progress = state.queries.get(query)
+    if progress is not None and batch <= progress.batch:
+        return state.archived()
+    found: Ranges = {}
+    for topic, partitions in state.archived(but=query).items():
+        for partition, bounds in partitions.items():
+            own = progress.ranges.get(topic, {}).get(partition) if progress is not None else None
+            ahead = [each for each in bounds if own is None or each[1] > own[1]]
+            if ahead:
+                found.setdefault(topic, {})[partition] = ahead
+    return found
+
+
+def without(batch: "DataFrame", ranges: Ranges) -> "DataFrame":
+    """The rows that lie in none of these ranges."""
+    from pyspark.sql import functions as f
+
+    for topic, partitions in ranges.items():
+        inside: Column = f.lit(False)
+        for partition, bounds in partitions.items():
+            covered: Column = f.lit(False)
+            for start, end in bounds:
+                covered = covered | ((f.col("offset") >= start) & (f.col("offset") < end))
+            inside = inside | ((f.col("partition") == partition) & covered)
+        batch = batch.where(~((f.col("topic") == topic) & inside))
+    return batch
+
+
+def stage(batch: "DataFrame", folder: Path, spec: PartitionSpec, compression: str, rows_per_file: int) -> int:
+    """Write the rows below `folder`, a level of folders for each field of the spec; how many there were."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    counted = Observation()
+    levels = [f"{STAGED_LEVEL}{number}" for number in range(len(spec.fields))]
+    values = {level: _value(batch, field) for level, field in zip(levels, spec.fields, strict=True)}
+    laid_out = batch.withColumns(values) if values else batch
+    # In the order that Spark's writer wants for its folders, too, which therefore sorts no more.
+    ordered = laid_out.observe(counted, f.count(f.lit(1)).alias("rows")).sortWithinPartitions(*levels, *POSITION)
+    with _microseconds(batch.sparkSession):
+        writer = ordered.write.mode("errorifexists").option("compression", compression)
+        writer.option("maxRecordsPerFile", rows_per_file).partitionBy(*levels).parquet(folder.as_uri())
+    return int(counted.get.get("rows", 0))
+
+
+def _value(batch: "DataFrame", field: PartitionField) -> "Column":
+    """The name of the folder that a row belongs in. Spark's time zone plays no part in it."""
+    from pyspark.sql import functions as f
+
+    column = batch[field.column]
+    if field.transform == "identity":
+        return column.cast("string")
+    if dict(batch.dtypes)[field.column] == "date":
+        date = column.cast("string")
+        return date if field.transform == "day" else f.concat(date, f.lit("-00"))
+    time_us = f.unix_micros(column)
+    day = f.call_function("div", time_us - f.pmod(time_us, f.lit(_DAY_US)), f.lit(_DAY_US)).cast("int")
+    date = f.date_from_unix_date(day).cast("string")
+    if field.transform == "day":
+        return date
+    hour = f.floor(f.pmod(time_us, f.lit(_DAY_US)) / _HOUR_US).cast("string")
+    return f.concat(date, f.lit("-"), f.lpad(hour, 2, "0"))
+
+
+@contextmanager
+def _microseconds(session: "SparkSession") -> Iterator[None]:
+    """Have timestamps written as microseconds: Spark's old default, INT96, has no statistics."""
+    before = session.conf.get(_TIMESTAMPS)
+    session.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        session.conf.set(_TIMESTAMPS, before or "")

@@ -1,0 +1,110 @@
+"""The archive: a stream's rows are in the lake once, whoever was killed, and whatever was lost but the lake."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+from kavka.pipeline.lake.archive import ArchiveSink, archive_settings
+from kavka.pipeline.lake.lake import Lake
+from kavka.pipeline.running.sink import SinkError
+from kavka.pipeline.running.tables import Table
+from tests.support.archiving import (
+    DDL,
+    archive,
+    lake_hash,
+    listed_hash,
+    run_context,
+    source_hash,
+    write_source,
+)
+from tests.support.lakes import TOPIC, rows
+from tests.support.processes import Process
+
+TIMEOUT_S = 300
+
+
+def _sink(lake: Path, **settings: object) -> ArchiveSink:
+    return ArchiveSink(archive_settings(Table({"path": str(lake), **settings})))
+
+
+def test_a_stream_is_archived_by_date_in_sorted_files(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "source", 3)
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    try:
+        report = archive(spark, tmp_path / "source", tmp_path / "lake", tmp_path / "checkpoint")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    lake = Lake(tmp_path / "lake")
+    assert lake_hash(tmp_path / "lake") == source_hash(tmp_path / "source") == listed_hash(tmp_path / "lake")
+    assert lake.next_offsets() == {TOPIC: dict.fromkeys(range(3), 120)}
+    assert {each.partition["date"] for each in lake.files()} == {"2024-10-04", "2024-10-05", "2024-10-06"}
+    assert report.counters["rows_out"] == 360
+    for each in lake.files():
+        read = pyarrow.parquet.read_table(lake.path / each.path, columns=["topic", "partition", "offset"]).to_pylist()
+        assert [list(row.values()) for row in read] == sorted(list(row.values()) for row in read)
+
+
+def test_a_lost_checkpoint_brings_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "source", 3)
+    archive(spark, tmp_path / "source", tmp_path / "lake", tmp_path / "first")
+    write_source(tmp_path / "more", 5)
+    shutil.rmtree(tmp_path / "first")
+
+    report = archive(spark, tmp_path / "more", tmp_path / "lake", tmp_path / "second", files_per_batch=2)
+
+    assert lake_hash(tmp_path / "lake") == source_hash(tmp_path / "more") == listed_hash(tmp_path / "lake")
+    assert report.counters["rows_out"] == 240
+
+
+def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    sink = _sink(tmp_path / "lake")
+    sink.open(run_context(spark, tmp_path / "checkpoint", "query"))
+    batch = spark.createDataFrame(
+        [(TOPIC, 0, each, rows([each])["timestamp"][0].as_py(), b"v") for each in (0, 1)], DDL
+    )
+    sink.write(batch, 7)
+    sink.write(batch, 7)
+
+    assert [(each.query, each.batch) for each in Lake(tmp_path / "lake").commits()] == [("query", 7)]
+    with pytest.raises(SinkError, match="offset 0 of visits-0 comes in batch 8"):
+        sink.write(batch, 8)
+    sink.close()
+    assert Lake(tmp_path / "lake").next_offsets() == {TOPIC: {0: 2}}
+
+
+def test_a_second_query_is_told_who_has_the_lake(spark: SparkSession, tmp_path: Path) -> None:
+    first, second = _sink(tmp_path / "lake"), _sink(tmp_path / "lake")
+    first.open(run_context(spark, tmp_path / "checkpoint", "query-1"))
+
+    with pytest.raises(SinkError, match=r"written by query query-1 of job job, sink archive, process [0-9]+ on "):
+        second.open(run_context(spark, tmp_path / "checkpoint", "query-2"))
+    first.close()
+    second.open(run_context(spark, tmp_path / "checkpoint", "query-2"))
+    second.close()
+
+
+def test_a_killed_driver_leaves_whole_batches_and_the_next_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    source, lake, checkpoint = (tmp_path / name for name in ("source", "lake", "checkpoint"))
+    write_source(source, 3)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.archiving",
+        str(source),
+        str(lake),
+        str(checkpoint),
+        "renaming",
+        "3",
+    ]
+    process = Process(command, tmp_path / "driver.log")
+    assert process.wait(TIMEOUT_S) == -9, process.log_text()[-3000:]
+
+    assert Lake(lake).next_offsets() == {TOPIC: dict.fromkeys(range(3), 40)}
+    archive(spark, source, lake, checkpoint)
+
+    assert lake_hash(lake) == source_hash(source) == listed_hash(lake)
