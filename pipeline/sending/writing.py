@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import pyarrow
 import pyarrow.compute
 from pyspark.sql import Column, DataFrame, functions
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
 
 from kavka.client import Admin
@@ -170,7 +170,9 @@ def _prepared(
         columns.append(df["headers"].cast(_HEADERS).alias("headers"))
     by = [f"_kavka_order_{number}" for number in range(len(order))]
     columns += [df[name].alias(alias) for name, alias in zip(order, by, strict=True)]
-    chosen = arrow_udf("int", ArrowUDFType.SCALAR)(_chooser(choice, dict(counts)))
+    # Its declared types want the kind of function named, at run time the function's own annotations do.
+    typed: Callable[..., Callable[..., Column]] = arrow_udf
+    chosen = typed(_chooser(choice, dict(counts)), "int")
     first = {}
     total = 0
     for topic in sorted(counts):
