@@ -117,7 +117,8 @@ class Compaction:
         self._reached("renaming")
         self._files.fsync_file(staged)
         self._files.rename(staged, target)
-        self._files.fsync_directory(target.parent)
+        for folder in (target.parent, staged.parent):
+            self._files.fsync_directory(folder)
         change = Commit(0, REPLACE, 0, sequence=sequence, add=(made,), remove=tuple(each.path for each in group))
         self._commit(change)
         self._done.files_before += len(group)

@@ -102,7 +102,8 @@ class Manifest:
         previous = self._checkpoint
         path = self.layout.checkpoint(self.state.version)
         self._files.rename(self._staged(staging, self.state.encoded()), path)
-        self._files.fsync_directory(self.layout.manifest)
+        for folder in (self.layout.manifest, self.layout.staging(staging)):
+            self._files.fsync_directory(folder)
         self._checkpoint, self._changed = self.state.version, 0
         self._remove_before(previous, keep_ms)
 

@@ -78,7 +78,7 @@ class Publisher:
         ranges = ranges_after(state, staged, query, batch)
         sequence = state.sequence + 1
         paths = [self._renamed(each, number, spec, sequence) for number, each in enumerate(staged)]
-        self._fsync_folders(paths)
+        self._fsync_folders(paths, staged)
         self._reached("renamed")
         while True:
             change = _change(self._manifest.state, staged, paths, spec)
@@ -103,12 +103,13 @@ class Publisher:
         self._files.rename(each.path, target)
         return path
 
-    def _fsync_folders(self, paths: Iterable[str]) -> None:
-        """Make the names durable, and those of the folders that they lie in."""
+    def _fsync_folders(self, paths: Iterable[str], staged: Iterable[StagedFile]) -> None:
+        """Make the names durable, and those of the folders that they lie in; then that the staged ones are gone."""
         folders = {(self._layout.lake / path).parent for path in paths}
         for folder in list(folders):
             folders.update(each for each in folder.parents if each.is_relative_to(self._layout.lake))
-        for folder in sorted(folders, reverse=True):
+        left = {each.path.parent for each in staged}
+        for folder in (*sorted(folders, reverse=True), *sorted(left)):
             self._files.fsync_directory(folder)
 
 
