@@ -131,20 +131,19 @@ def find_batches(
             if count < 0:
                 return found, position, BAD_NEGATIVE, next_offset
             stamped = 1 if bits & LOG_APPEND_TIME_BIT else 0
-            row = table[found]
-            row[POSITION] = position
-            row[END] = following
-            row[BODY_START] = position + HEADER_SIZE_BYTES
-            row[BODY_END] = following
-            row[CODEC] = bits & CODEC_MASK
-            row[BASE_OFFSET] = base_offset
-            row[LAST_DELTA] = delta
+            table[found, POSITION] = position
+            table[found, END] = following
+            table[found, BODY_START] = position + HEADER_SIZE_BYTES
+            table[found, BODY_END] = following
+            table[found, CODEC] = bits & CODEC_MASK
+            table[found, BASE_OFFSET] = base_offset
+            table[found, LAST_DELTA] = delta
             stamp = MAX_TIMESTAMP_POSITION if stamped else BASE_TIMESTAMP_POSITION
-            row[TIMESTAMP] = big_endian(data, position + stamp, 8)
-            row[IS_STAMPED] = stamped
-            row[COUNT] = count
-            row[CRC] = big_endian(data, position + CRC_POSITION, 4) & _MOST_U32
-            row[IS_KEPT] = is_kept
+            table[found, TIMESTAMP] = big_endian(data, position + stamp, 8)
+            table[found, IS_STAMPED] = stamped
+            table[found, COUNT] = count
+            table[found, CRC] = big_endian(data, position + CRC_POSITION, 4) & _MOST_U32
+            table[found, IS_KEPT] = is_kept
             found += 1
             records += count if is_kept else 0
         position = following

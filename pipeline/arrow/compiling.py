@@ -41,6 +41,12 @@ def compiled(function: Function) -> Function:
         settings.CACHE_DIR = before
 
 
+def inlined(function: Function) -> Function:
+    """A function that becomes part of those that call it: handing over arrays would cost more than it does."""
+    inline_it: Any = numba.njit(nogil=True, inline="always")
+    return cast(Function, inline_it(function))
+
+
 def _own_folder() -> str | None:
     """A directory that nobody else can write to: what lies there is run. None where there is no such."""
     if not hasattr(os, "getuid"):

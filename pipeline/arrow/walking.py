@@ -11,13 +11,16 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from kavka.pipeline.arrow.compiling import compiled
+from kavka.pipeline.arrow.compiling import compiled, inlined
 
 Array = Any
 """Of numpy; numba knows the kinds when a kernel is called first."""
 
 wide: Final = cast(Callable[[Any], int], np.int64)
 """A number as kernels reckon with: a byte as it is would make a product of eight bits."""
+
+index: Final = cast(Callable[[Any], int], np.uint64)
+"""A place in an array that is known not to be negative: numba would ask each time, as Python counts from the end."""
 
 # Columns of a table of batches.
 POSITION: Final = 0
@@ -85,20 +88,19 @@ _MOST_U32: Final = 0xFFFFFFFF
 @compiled
 def big_endian(data: Array, position: int, size: int) -> int:
     """Signed."""
-    value = wide(np.int8(data[position]))
-    for index in range(1, size):
-        value = value << 8 | wide(data[position + index])
+    value = wide(np.int8(data[index(position)]))
+    for number in range(1, size):
+        value = value << 8 | wide(data[index(position + number)])
     return value
 
 
 @compiled
-def varint(body: Array, position: int, end: int) -> tuple[int, int]:
-    """(unsigned value of up to 32 bits, where it ends; -1: it can't be)"""
+def _longer_varint(body: Array, position: int, end: int) -> tuple[int, int]:
     value = wide(0)
     for shift in range(0, 35, 7):
         if position >= end:
             return value, -1
-        byte = wide(body[position])
+        byte = wide(body[index(position)])
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -107,13 +109,12 @@ def varint(body: Array, position: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def varlong(body: Array, position: int, end: int) -> tuple[int, int]:
-    """(signed value of up to 64 bits, where it ends; -1: it can't be)"""
+def _longer_varlong(body: Array, position: int, end: int) -> tuple[int, int]:
     value = wide(0)
     for shift in range(0, 70, 7):
         if position >= end:
             return value, -1
-        byte = wide(body[position])
+        byte = wide(body[index(position)])
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -121,3 +122,29 @@ def varlong(body: Array, position: int, end: int) -> tuple[int, int]:
                 return value, -1
             return (value >> 1 & _LARGEST) ^ -(value & 1), position
     return value, -1
+
+
+@inlined
+def varint(body: Array, position: int, end: int) -> tuple[int, int]:
+    """(unsigned value of up to 32 bits, where it ends; -1: it can't be)"""
+    if position + 1 < end:
+        # Nearly all have one byte or two.
+        first, second = wide(body[index(position)]), wide(body[index(position + 1)])
+        if first < 0x80:
+            return first, position + 1
+        if second < 0x80:
+            return first & 0x7F | second << 7, position + 2
+    return _longer_varint(body, position, end)
+
+
+@inlined
+def varlong(body: Array, position: int, end: int) -> tuple[int, int]:
+    """(signed value of up to 64 bits, where it ends; -1: it can't be)"""
+    if position + 1 < end:
+        value, second = wide(body[index(position)]), wide(body[index(position + 1)])
+        if value < 0x80:
+            return value >> 1 ^ -(value & 1), position + 1
+        if second < 0x80:
+            value = value & 0x7F | second << 7
+            return value >> 1 ^ -(value & 1), position + 2
+    return _longer_varlong(body, position, end)
