@@ -1,15 +1,16 @@
 """`spark.read`: the whole range is planned at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any, Final
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kavka.client.topic_partition import TopicPartition
 from kavka.pipeline.source.choices import Kind, resolved
 from kavka.pipeline.source.data_loss import report_loss
 from kavka.pipeline.source.errors import OptionError
+from kavka.pipeline.source.filters import Wanted, narrowed, wanted
 from kavka.pipeline.source.log_bounds import LogBounds
 from kavka.pipeline.source.logs import log_bounds
 from kavka.pipeline.source.offsets import OffsetRange, Offsets, listed
@@ -29,16 +30,34 @@ class KavkaBatchReader(DataSourceReader):
         """One for each task. Raises OptionError, DataLossError, KafkaError."""
         options = self._options
         with closing(log_bounds(options)) as bounds:
-            ranges = self.narrowed(planned(options, bounds), bounds)
+            ranges = self._narrowed(planned(options, bounds), bounds)
         return range_partitions(tasks(ranges, options.min_partitions, options.max_records_per_partition))
 
-    def narrowed(self, ranges: list[OffsetRange], bounds: LogBounds) -> list[OffsetRange]:
-        """Less of the ranges, for who knows that less is needed."""
+    def _narrowed(self, ranges: list[OffsetRange], bounds: LogBounds) -> list[OffsetRange]:
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In an executor. A partition without a value is Spark's own, where there is nothing to read."""
         return iter(()) if partition.value is None else rows(partition.value, self._options)
+
+
+class FilteredBatchReader(KavkaBatchReader):
+    """Reads no more than a query's filters let pass, as far as they are about places.
+
+    A class of its own: Spark refuses a reader that takes filters where spark.sql.python.filterPushdown.enabled is off.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._wanted = Wanted()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
+        """Those that Spark is to apply to the rows: all of them."""
+        self._wanted = wanted(filters)
+        return filters
+
+    def _narrowed(self, ranges: list[OffsetRange], bounds: LogBounds) -> list[OffsetRange]:
+        return narrowed(ranges, self._wanted, bounds)
 
 
 def planned(options: ReadOptions, bounds: LogBounds) -> list[OffsetRange]:

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kavka.pipeline.source.batch_reader import KavkaBatchReader
+from kavka.pipeline.source.batch_reader import FilteredBatchReader, KavkaBatchReader
 from kavka.pipeline.source.errors import OptionError
 from kavka.pipeline.source.read_options import ReadOptions, check_columns, columns_of, read_options
 from kavka.pipeline.source.stream_reader import KavkaStreamReader
@@ -87,7 +87,8 @@ class KavkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Raises OptionError."""
-        return KavkaBatchReader(self._read_options(schema, streaming=False))
+        options = self._read_options(schema, streaming=False)
+        return FilteredBatchReader(options) if options.pushes_down else KavkaBatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Raises OptionError."""

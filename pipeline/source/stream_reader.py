@@ -3,9 +3,8 @@
 Source: KafkaMicroBatchStream of spark-sql-kafka.
 """
 
-import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -29,8 +28,6 @@ from kavka.pipeline.source.range_partition import range_partitions
 from kavka.pipeline.source.range_reading import rows
 from kavka.pipeline.source.read_options import ReadOptions
 
-log = logging.getLogger(__name__)
-
 
 class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in a process of the driver's for as long as its query; executors have copies that only `read`.
@@ -38,13 +35,20 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Threads: one at a time.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(
+        self,
+        options: ReadOptions,
+        opened: Callable[[ReadOptions], LogBounds] = log_bounds,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options: Final = options
+        self._open: Final = opened
+        self._now_s: Final = now_s
         self._bounds: LogBounds | None = None
         self._initial: Nested | None = None
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
-        self._triggered_s = time.monotonic()
+        self._triggered_s = now_s()
 
     def initialOffset(self) -> Nested:  # noqa: N802  # Spark's name
         """Where a query without a checkpoint begins. Raises OptionError, KafkaError."""
@@ -108,7 +112,7 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         new = [each for each in end if each not in begin]
         known = {**self._opened().first_offsets(new), **begin} if new else begin
-        now_s = time.monotonic()
+        now_s = self._now_s()
         if (
             options.min_offsets is not None
             and self._target is None
@@ -156,5 +160,5 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _opened(self) -> LogBounds:
         if self._bounds is None:
-            self._bounds = log_bounds(self._options)
+            self._bounds = self._open(self._options)
         return self._bounds

@@ -1,7 +1,6 @@
 """Offsets, where ranges begin and end, how they are cut, and what is said of records that are gone."""
 
 import json
-from collections.abc import Collection, Mapping
 
 import pytest
 from hypothesis import given
@@ -13,40 +12,9 @@ from kavka.pipeline.source.data_loss import batch_ranges
 from kavka.pipeline.source.errors import DataLossError, OptionError
 from kavka.pipeline.source.offsets import OffsetRange, Offsets, flat, nested, parsed
 from kavka.pipeline.source.planning import limited, limited_by_bytes, tasks
-from kavka.pipeline.source.subscription import Subscription
+from tests.support.scripted_logs import ScriptedLogs
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-
-
-class Logs:
-    """Partitions from `first` to `stable`; `times` has the first offset of each since any time."""
-
-    def __init__(
-        self, first: Offsets, stable: Offsets, times: Mapping[TopicPartition, int | None] | None = None
-    ) -> None:
-        self.first = first
-        self.stable = stable
-        self.times = times or {}
-
-    def partitions(self, subscription: Subscription) -> list[TopicPartition]:
-        return [each for each in self.first if subscription.matches(each.topic)]
-
-    def first_offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
-        return {each: self.first[each] for each in partitions}
-
-    def end_offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
-        return {each: self.stable[each] for each in partitions}
-
-    log_ends = end_offsets
-
-    def offsets_at(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        return {each: self.times[each] for each in times_ms}
-
-    def sizes_bytes(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return {each: 100 * (self.stable[each] - self.first[each]) for each in partitions}
-
-    def close(self) -> None:
-        pass
 
 
 def test_offsets_are_the_json_of_sparks_own_source() -> None:
@@ -72,7 +40,7 @@ def test_other_json_is_refused_by_one_line(value: object) -> None:
 
 
 def test_each_option_means_its_offsets() -> None:
-    logs = Logs({A0: 3, A1: 0}, {A0: 10, A1: 20}, {A0: 7, A1: None})
+    logs = ScriptedLogs({A0: 3, A1: 0}, {A0: 10, A1: 20}, {A0: 7, A1: None})
 
     def at(options: dict[str, str]) -> Offsets:
         return resolved(starting(options, default=Kind.EARLIEST), [A0, A1], logs)
@@ -88,14 +56,14 @@ def test_each_option_means_its_offsets() -> None:
 
 
 def test_a_time_without_records_is_an_error_unless_asked_otherwise() -> None:
-    logs = Logs({A1: 0}, {A1: 20}, {A1: None})
+    logs = ScriptedLogs({A1: 0}, {A1: 20}, {A1: None})
 
     with pytest.raises(OptionError, match=r"a-1 has no record since 99.*Strategy=latest"):
         resolved(starting({"startingtimestamp": "99"}, default=Kind.EARLIEST), [A1], logs)
 
 
 def test_offsets_have_to_name_each_partition() -> None:
-    logs = Logs({A0: 0, A1: 0}, {A0: 9, A1: 9})
+    logs = ScriptedLogs({A0: 0, A1: 0}, {A0: 9, A1: 9})
     for text, said in (('{"a":{"0":1}}', "leaves out a-1"), ('{"a":{"0":1,"1":1},"b":{"0":1}}', "names b-0")):
         with pytest.raises(OptionError, match=said):
             resolved(starting({"startingoffsets": text}, default=Kind.EARLIEST), [A0, A1], logs)
@@ -161,7 +129,7 @@ def test_a_limit_by_bytes_counts_each_partitions_own_size() -> None:
 
 
 def test_a_new_partition_is_read_from_its_beginning() -> None:
-    logs = Logs({A1: 0}, {A1: 4})
+    logs = ScriptedLogs({A1: 0}, {A1: 4})
 
     assert batch_ranges({A0: 5}, {A0: 7, A1: 4}, logs, fails=True) == [
         OffsetRange("a", 0, 5, 7),
@@ -180,7 +148,7 @@ def test_a_new_partition_is_read_from_its_beginning() -> None:
 def test_what_is_gone_ends_the_query_or_is_left_out(
     start: Offsets, end: Offsets, first: Offsets, said: str, left: list[OffsetRange]
 ) -> None:
-    logs = Logs(first, end)
+    logs = ScriptedLogs(first, end)
 
     with pytest.raises(DataLossError, match=said):
         batch_ranges(start, end, logs, fails=True)
