@@ -15,8 +15,7 @@ from kavka.pipeline.source.log_bounds import LogBounds
 from kavka.pipeline.source.logs import log_bounds
 from kavka.pipeline.source.offsets import OffsetRange, Offsets, listed
 from kavka.pipeline.source.planning import tasks
-from kavka.pipeline.source.range_partition import range_partitions
-from kavka.pipeline.source.range_reading import rows
+from kavka.pipeline.source.range_partition import range_partitions, read_rows
 from kavka.pipeline.source.read_options import ReadOptions
 
 
@@ -38,7 +37,7 @@ class KavkaBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In an executor. A partition without a value is Spark's own, where there is nothing to read."""
-        return iter(()) if partition.value is None else rows(partition.value, self._options)
+        return read_rows(partition, self._options)
 
 
 class FilteredBatchReader(KavkaBatchReader):

@@ -1,4 +1,7 @@
-"""The data source `kavka` of Spark's Python Data Source API."""
+"""The data source `kavka` of Spark's Python Data Source API.
+
+Spark starts a process for each of its methods: each loads what it needs, and no more.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,12 +25,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kavka.pipeline.source.batch_reader import FilteredBatchReader, KavkaBatchReader
 from kavka.pipeline.source.errors import OptionError
 from kavka.pipeline.source.read_options import ReadOptions, check_columns, columns_of, read_options
-from kavka.pipeline.source.stream_reader import KavkaStreamReader
-from kavka.pipeline.source.write_options import write_options
-from kavka.pipeline.source.writing import TopicStreamWriter, TopicWriter
 
 
 class KavkaDataSource(DataSource):
@@ -87,21 +86,31 @@ class KavkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Raises OptionError."""
+        from kavka.pipeline.source.batch_reader import FilteredBatchReader, KavkaBatchReader
+
         options = self._read_options(schema, streaming=False)
         return FilteredBatchReader(options) if options.pushes_down else KavkaBatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Raises OptionError."""
+        from kavka.pipeline.source.stream_reader import KavkaStreamReader
+
         return KavkaStreamReader(self._read_options(schema, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Raises OptionError, RowError."""
+        from kavka.pipeline.source.write_options import write_options
+        from kavka.pipeline.source.writing import TopicWriter
+
         if overwrite:
             raise OptionError('a topic cannot be overwritten: write with mode("append")')
         return TopicWriter(write_options(self._given()), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
         """Every output mode appends: `overwrite`, which the mode `complete` asks for, changes nothing."""
+        from kavka.pipeline.source.write_options import write_options
+        from kavka.pipeline.source.writing import TopicStreamWriter
+
         return TopicStreamWriter(write_options(self._given()), schema)
 
     def _given(self) -> Mapping[str, str]:

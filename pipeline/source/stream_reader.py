@@ -24,8 +24,7 @@ from kavka.pipeline.source.log_bounds import LogBounds
 from kavka.pipeline.source.logs import log_bounds
 from kavka.pipeline.source.offsets import Nested, Offsets, flat, nested
 from kavka.pipeline.source.planning import count, earlier, limited, limited_by_bytes, tasks
-from kavka.pipeline.source.range_partition import range_partitions
-from kavka.pipeline.source.range_reading import rows
+from kavka.pipeline.source.range_partition import range_partitions, read_rows
 from kavka.pipeline.source.read_options import ReadOptions
 
 
@@ -150,7 +149,7 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In an executor."""
-        return iter(()) if partition.value is None else rows(partition.value, self._options)
+        return read_rows(partition, self._options)
 
     def stop(self) -> None:
         """Close what was opened."""

@@ -1,4 +1,4 @@
-"""Spark for the pipeline's tests: one session per test process, on two threads of its own JVM.
+"""Spark for the pipeline's tests: one session per test process, on two threads of its own JVM; a task is tried four times.
 
 The jars of Spark's own Kafka connector are in it, which is the reference for Kavka's data source. A session takes up to
 ten seconds to start, so that everything in tests/integration/pipeline has the same one (fixture `spark`). What a test
@@ -29,7 +29,7 @@ def spark_session(directory: Path, settings: dict[str, str] | None = None) -> It
     # Driver and workers run this Python, and find what the tests define.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     chosen = {
-        "spark.master": "local[2]",
+        "spark.master": "local[2,4]",
         "spark.app.name": "kavka-tests",
         "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
