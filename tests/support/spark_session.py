@@ -1,8 +1,8 @@
-"""Spark for the pipeline's tests: one session per test process, on two threads of its own JVM; a task is tried four times.
+"""Spark for the pipeline's tests: one session per test process, on two threads of its own JVM.
 
 The jars of Spark's own Kafka connector are in it, which is the reference for Kavka's data source. A session takes up to
 ten seconds to start, so that everything in tests/integration/pipeline has the same one (fixture `spark`). What a test
-sets in `spark.conf` it puts back.
+sets in `spark.conf` it puts back. Tasks are tried four times, as on a cluster.
 """
 
 import os

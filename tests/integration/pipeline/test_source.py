@@ -1,4 +1,4 @@
-"""The data source in Spark: its rows and checkpoints are those of Spark's own, which reads the same topics beside it."""
+"""The data source in Spark: its rows and checkpoints are those of Spark's own, which reads the same topics."""
 
 import os
 import signal
@@ -21,7 +21,8 @@ OWN, SPARKS = "kavka", "kafka"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"message.max.bytes": "20000000"}) as broker:
+    # Records are older than the days that topics are kept for.
+    with Broker({"message.max.bytes": "20000000", "log.retention.ms": "-1"}) as broker:
         yield broker
 
 
@@ -233,11 +234,14 @@ def test_a_read_is_whole_although_a_worker_is_killed(spark: SparkSession, broker
     rows = read(spark, OWN, options(broker, "killed", columns="offset,partition", **slow))
     found: list[int] = []
     job = threading.Thread(target=lambda: found.append(rows.distinct().count()))
-    before = set(python_workers())
     job.start()
-    consumed = broker.hosted
-    assert consumed is not None
-    workers = wait_until(lambda: set(python_workers()) - before or before, 120, "there is no worker to kill")
+    tracker = spark.sparkContext.statusTracker()
+
+    def reading() -> list[int] | None:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return python_workers() if any(stage and stage.numActiveTasks for stage in stages) else None
+
+    workers = wait_until(reading, 300, "no worker reads")
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
     is_hit = job.is_alive()

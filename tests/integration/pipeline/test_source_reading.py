@@ -24,7 +24,8 @@ UNCOMMITTED = {"kafka.isolation.level": "read_uncommitted"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"message.max.bytes": "20000000", "log.cleaner.backoff.ms": "50"}) as broker:
+    settings = {"message.max.bytes": "20000000", "log.cleaner.backoff.ms": "50", "log.retention.ms": "-1"}
+    with Broker(settings) as broker:
         yield broker
 
 
