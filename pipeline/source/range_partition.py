@@ -28,6 +28,10 @@ def read_rows(partition: InputPartition, options: ReadOptions) -> Iterator[Any]:
     """
     if partition.value is None:
         return iter(())
-    from kavka.pipeline.source.range_reading import rows
+    if options.directories:
+        from kavka.pipeline.source import file_reading
 
-    return rows(partition.value, options)
+        return file_reading.rows(partition.value, options)
+    from kavka.pipeline.source import range_reading
+
+    return range_reading.rows(partition.value, options)

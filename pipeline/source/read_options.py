@@ -62,8 +62,8 @@ class ReadOptions:
     subscription: Subscription
     columns: tuple[str, ...]
     fails_on_data_loss: bool
-    is_committed: bool
-    """isolation.level=read_committed, which is the default here."""
+    isolation_level: str
+    """read_committed, which is the default here, or read_uncommitted."""
     directories: tuple[str, ...]
     """Of `path`: where segment files are read; none for records over TCP."""
     starting: Choice
@@ -78,13 +78,16 @@ class ReadOptions:
     max_bytes: int | None = None
 
     @property
+    def is_committed(self) -> bool:
+        return self.isolation_level == "read_committed"
+
+    @property
     def consumer_settings(self) -> dict[str, Any]:
         """What the executors' consumers are made with."""
-        level = "read_committed" if self.is_committed else "read_uncommitted"
         own = {
             "enable.auto.commit": "false",
             "auto.offset.reset": "none",
-            "isolation.level": level,
+            "isolation.level": self.isolation_level,
             "allow.auto.create.topics": "false",
         }
         return {"max.partition.fetch.bytes": str(FETCH_BYTES), **self.client, **own}
@@ -133,7 +136,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         subscription=subscription_of(options),
         columns=columns_of(options),
         fails_on_data_loss=truth(options, "failOnDataLoss", default=True),
-        is_committed=level == "read_committed",
+        isolation_level=level,
         directories=directories,
         starting=begin,
         ending=ending({} if streaming else options),

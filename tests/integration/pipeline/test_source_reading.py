@@ -2,15 +2,19 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kavka.client import Producer
 from kavka.client.topic_partition import TopicPartition
 from kavka.pipeline.source.broker_logs import BrokerLogs
 from kavka.pipeline.source.consumer_pool import ConsumerPool
-from kavka.pipeline.source.errors import DataLossError, NoProgressError
+from kavka.pipeline.source.errors import DataLossError, NoProgressError, OptionError, PathUnseenError
+from kavka.pipeline.source.file_reading import rows as file_rows
+from kavka.pipeline.source.logs import log_bounds
 from kavka.pipeline.source.offsets import OffsetRange
 from kavka.pipeline.source.range_reading import parts_by_bytes, rows
 from kavka.pipeline.source.read_options import ReadOptions, read_options
@@ -211,6 +215,42 @@ def test_an_empty_topic_and_a_pattern_have_their_partitions(broker: Broker) -> N
         assert logs.partitions(Subscription(assigned=(TopicPartition("empty-a", 7), found[1]))) == [found[1]]
     finally:
         logs.close()
+
+
+def test_segment_files_have_the_same_rows(broker: Broker) -> None:
+    broker.create_topic("files")
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "f"}) as producer:
+        producer.init_transactions()
+        for commits in (True, False, True):
+            producer.begin_transaction()
+            for number in range(100):
+                headers = [("h", b"1")] if number % 2 else []
+                producer.send("files", b"%d" % number, None, 0, 1_700_000_000_000 + number, headers)
+            producer.flush()
+            if commits:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+    path = str(broker.hosted.directory)
+    whole = OffsetRange("files", 0, 0, ends(broker, "files")[0])
+
+    for given in ({}, UNCOMMITTED, {"columns": "headers,offset"}):
+        over_tcp = list(rows(whole, options(broker, "files", includeHeaders="true", **given)))
+        given = {**given, "path": path, "includeHeaders": "true"}
+        from_files = list(file_rows(whole, options(broker, "files", **given)))
+        assert pa.Table.from_batches(from_files).equals(pa.Table.from_batches(over_tcp))
+    logs = log_bounds(read_options({"path": path, "subscribepattern": "fil.s"}, streaming=False))
+    one = TopicPartition("files", 0)
+    assert logs.partitions(Subscription(pattern="fil.s")) == [one]
+    assert (logs.first_offsets([one]), logs.log_ends([one])) == ({one: 0}, {one: 303})
+    assert logs.sizes_bytes([one])[one] > 1000
+    with pytest.raises(OptionError, match="times are looked up by brokers"):
+        logs.offsets_at({one: 5})
+
+
+def test_a_path_that_an_executor_does_not_see_is_said(broker: Broker, tmp_path: Path) -> None:
+    with pytest.raises(PathUnseenError, match="does not see the path: files-0 is in none of"):
+        list(file_rows(OffsetRange("files", 0, 0, 1), options(broker, "files", path=str(tmp_path))))
 
 
 def test_sizes_are_those_of_the_logs(broker: Broker) -> None:
