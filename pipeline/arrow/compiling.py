@@ -28,7 +28,7 @@ def compiled(function: Function) -> Function:
         return cast(Function, compile_it(function))
     except RuntimeError:
         # Numba's word for: there is no place for a cache.
-        folder = _own_folder()
+        folder = own_folder()
     if folder is None:
         _log.warning("nowhere to keep compiled code, set NUMBA_CACHE_DIR: function=%s", function.__name__)
         return cast(Function, numba.njit(nogil=True)(function))
@@ -47,7 +47,7 @@ def inlined(function: Function) -> Function:
     return cast(Function, inline_it(function))
 
 
-def _own_folder() -> str | None:
+def own_folder() -> str | None:
     """A directory that nobody else can write to: what lies there is run. None where there is no such."""
     if not hasattr(os, "getuid"):
         return None
