@@ -69,15 +69,16 @@ class SparkDecoder:
         changed and `on_change` is fail, where the reader's schema is unusable, and after `close`.
         """
         from pyspark.sql import functions
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import StructField, StructType
         from pyspark.storagelevel import StorageLevel
 
         self.release()
         decoders = self._decoders()
-        source = to_arrow_schema(rows.schema)
+        source = [StructField(field.name, field.dataType) for field in rows.schema.fields]
         while True:
             work = Rows(decoders)
-            schema = from_arrow_schema(work.schema(source))
+            schema = StructType([*source, *from_arrow_schema(work.added()).fields])
             decoded = rows.mapInArrow(work.__call__, schema).persist(StorageLevel.MEMORY_AND_DISK)
             self._kept = decoded
             counts = decoded.agg(

@@ -29,15 +29,15 @@ class Rows:
     def __init__(self, decoders: Mapping[str, ColumnDecoder]) -> None:
         self._decoders: Final = dict(decoders)
 
+    def added(self) -> pa.Schema:
+        """The columns that come behind the source's."""
+        decoded = [pa.field(decoded_name(column), decoder.type) for column, decoder in self._decoders.items()]
+        told = [pa.field(REASON, pa.string()), pa.field(MISSING, pa.int32()), pa.field(CHANGED, pa.string())]
+        return pa.schema([*decoded, *told])
+
     def schema(self, source: pa.Schema) -> pa.Schema:
         """Of what comes out, for what comes in."""
-        for column, decoder in self._decoders.items():
-            source = source.append(pa.field(decoded_name(column), decoder.type))
-        return (
-            source.append(pa.field(REASON, pa.string()))
-            .append(pa.field(MISSING, pa.int32()))
-            .append(pa.field(CHANGED, pa.string()))
-        )
+        return pa.schema([*source, *self.added()])
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

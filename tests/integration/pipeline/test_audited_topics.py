@@ -1,0 +1,75 @@
+"""An audit asks a broker: aborted records and markers are no loss, what the lake has not is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from kavka.client.producer.producer import Producer
+from kavka.pipeline.jobs.audit.logs import BrokerSide
+from kavka.pipeline.jobs.audit.run import audit
+from kavka.testing import Broker
+from tests.support.lakes import TOPIC, append, new_manifest, rows
+from tests.support.processes import wait_until
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as serving:
+        serving.create_topic(TOPIC, partitions=1)
+        with Producer({"bootstrap.servers": serving.bootstrap_servers, "transactional.id": "t"}) as producer:
+            producer.init_transactions()
+            # Offsets 0-4 and a marker, 6-8 aborted and a marker, 10-14 and a marker.
+            for count, commits in ((5, True), (3, False), (5, True)):
+                producer.begin_transaction()
+                for number in range(count):
+                    producer.send(TOPIC, value=b"%d" % number, partition=0)
+                producer.flush()
+                producer.commit_transaction() if commits else producer.abort_transaction()
+        yield serving
+
+
+def side_of(broker: Broker) -> BrokerSide:
+    """Markers are written after a transaction's end was acknowledged."""
+    side = BrokerSide({"bootstrap.servers": broker.bootstrap_servers})
+    wait_until(lambda: side.bounds(TOPIC, 0) == range(16), 120, "the last marker is not there")
+    return side
+
+
+def lake_with(folder: Path, *parts: range) -> Path:
+    manifest = new_manifest(folder)
+    for part in parts:
+        path = folder / append(manifest, part.start, part.stop).add[0].path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(rows(part), path)
+    return folder
+
+
+def test_committed_records_are_what_a_lake_has_to_have(broker: Broker, tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, range(5), range(10, 13))
+    side = side_of(broker)
+    try:
+        (found,) = audit(lake, side).partitions
+        assert (found.log, found.log_rows, found.lake_rows, found.problems) == (range(16), 8, 8, [])
+        assert found.lag == 3
+
+        second = lake_with(tmp_path / "second", range(2, 8))
+        (file,) = second.glob("data/*/*.parquet")
+        pyarrow.parquet.write_table(rows([2, 3, 3, 6, 7]), file)
+        (found,) = audit(second, side).partitions
+        assert found.missing.ranges == [(4, 4)]
+        assert found.duplicates.ranges == [(3, 3)]
+        assert found.extra.ranges == [(6, 7)]
+    finally:
+        side.close()
+
+
+def test_a_partition_that_is_not_there_has_no_bounds(broker: Broker) -> None:
+    side = side_of(broker)
+    try:
+        assert side.bounds("nowhere", 0) is None
+        assert side.bounds(TOPIC, 7) is None
+        assert not side.is_compacted(TOPIC)
+    finally:
+        side.close()
