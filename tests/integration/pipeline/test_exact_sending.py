@@ -2,19 +2,26 @@
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow
 import pytest
 
-from kavka.pipeline.sending.marked_producer import FencedWriterError, MarkedProducer, Transactions
+from kavka.client import TransactionState
+from kavka.pipeline.sending.marked_producer import (
+    FencedWriterError,
+    MarkedProducer,
+    Transactions,
+    TransactionTooLongError,
+)
 from kavka.pipeline.sending.marker_reading import NOTHING_READ, MarkersRead, read_markers
 from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerTopicError, marker_place
 from kavka.pipeline.sending.partition_task import PartitionTask, StaleBatchError
 from kavka.pipeline.sending.steps import BEGUN, COMMITTED, FENCED, MARKED, SENT
 from kavka.testing import Broker
-from tests.support.dying_writer import FIRST_MS, ROWS, batch_of, task
+from tests.support.dying_writer import FIRST_MS, QUERY, ROWS, batch_of, task
 from tests.support.processes import Process, wait_until
 
 LONG_S = 300.0
@@ -123,6 +130,26 @@ def test_a_zombie_writes_nothing_and_waits_for_the_attempt_that_took_over(broker
         zombie.join(LONG_S)
     assert reports == [(ROWS, 0)]
     assert written(broker, topic)[0] == whole()[0]
+
+
+def test_a_transaction_that_took_too_long_says_what_to_do(broker: Broker) -> None:
+    topic = broker.create_topic("too-long", 2)
+    slow = task(broker.bootstrap_servers)._replace(transactions=Transactions(timeout_ms=1000))
+
+    def outlast(step: str) -> None:
+        if step != SENT:
+            return
+        began = time.monotonic()
+        name = MarkerName(QUERY, topic, 0).transactional_id
+        wait_until(lambda: time.monotonic() - began > 1.1, LONG_S, "the clock stands still")
+        broker.travel(minutes=1)
+        ended = (TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
+        found = broker.admin.describe_transactions
+        wait_until(lambda: found([name])[name].state in ended, LONG_S, "the transaction is still open")
+
+    with pytest.raises(TransactionTooLongError, match="give it a longer time limit"):
+        run(slow._replace(on_step=outlast), batch_of(topic, 0))
+    assert written(broker, topic)[0] == []
 
 
 def test_a_zombie_that_comes_late_finds_the_batch_written(broker: Broker) -> None:
