@@ -14,7 +14,7 @@ FIRST_MS = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+    with Broker({"log.retention.ms": "-1"}) as broker:
         yield broker
 
 

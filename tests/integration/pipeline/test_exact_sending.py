@@ -30,7 +30,7 @@ TASK_STEPS = (FENCED, BEGUN, SENT, MARKED, COMMITTED)
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+    with Broker({"log.retention.ms": "-1"}) as broker:
         yield broker
 
 

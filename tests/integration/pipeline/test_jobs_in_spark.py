@@ -16,7 +16,7 @@ FIRST_MS = 1_700_000_000_123
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+    with Broker({"log.retention.ms": "-1"}) as broker:
         yield broker
 
 

@@ -26,7 +26,7 @@ KEPT_FOREVER = {"retention.ms": "-1"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+    with Broker({"log.retention.ms": "-1"}) as broker:
         yield broker
 
 
@@ -133,7 +133,12 @@ def test_what_would_lose_or_change_rows_is_said_before_the_first(
     broker: Broker, lake: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     path, _ = lake
-    configs = {"message.timestamp.type": "LogAppendTime", "message.timestamp.before.max.ms": "86400000"}
+    a_day = "86400000"
+    configs = {
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": a_day,
+        "retention.ms": a_day,
+    }
     target = broker.create_topic("unfit", 1, configs=configs)
     with pytest.raises(TargetError) as error:
         replay(replay_of(broker.bootstrap_servers, path, target, "unfit"))

@@ -40,7 +40,7 @@ class DiedError(Exception):
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"num.partitions": "2"}) as broker:
+    with Broker({"num.partitions": "2", "log.retention.ms": "-1"}) as broker:
         yield broker
 
 
