@@ -20,6 +20,7 @@ SECONDS: Final = {
     "tests/integration/oracle/test_same_answers_as_3_9.py": 50,
     "tests/integration/transactions/test_kill_at_every_step.py": 50,
     "tests/integration/groups/test_consumer_protocol.py": 45,
+    "tests/integration/pipeline/test_source.py": 45,
     "tests/integration/groups/test_members_come_and_go.py": 40,
     "tests/integration/robustness/test_kill_under_load.py": 35,
     "tests/integration/groups/test_broker_restarts.py": 35,

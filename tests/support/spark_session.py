@@ -7,16 +7,19 @@ sets in `spark.conf` it puts back. Tasks are tried four times, as on a cluster.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support import maven
 
 CONNECTOR = "spark-kafka-4.2"
 """The bundle of `spark.read.format("kafka")`."""
+_TOO_SLOW = "Python worker failed to connect back"
+_TRIES = 10
 
 
 @contextmanager
@@ -53,3 +56,17 @@ def spark_session(directory: Path, settings: dict[str, str] | None = None) -> It
         yield session
     finally:
         session.stop()
+
+
+def in_spite_of_slowness(call: Callable[[], None]) -> None:
+    """Do it again where Spark has given up a Python process that had not begun in ten seconds: no setting changes that.
+
+    For streams, which go on where they were. Raises what else goes wrong.
+    """
+    for _ in range(_TRIES):
+        try:
+            return call()
+        except PySparkException as error:
+            if _TOO_SLOW not in str(error):
+                raise
+    return call()

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from kavka.client import Producer
 from kavka.client.topic_partition import TopicPartition
 from kavka.testing import Broker
 from tests.support.processes import wait_until
+from tests.support.spark_session import in_spite_of_slowness
 
 OWN, SPARKS = "kavka", "kafka"
 
@@ -38,11 +40,14 @@ def run(spark: SparkSession, name: str, given: dict[str, str], folder: Path) -> 
     """All there is by now, on to `folder/rows`."""
     rows = spark.readStream.format(name).options(**given).load()
     paths = {"path": str(folder / "rows"), "checkpointLocation": str(folder / "checkpoint")}
-    query = rows.writeStream.format("parquet").options(**paths).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    finish(rows.writeStream.format("parquet").options(**paths))
+
+
+def finish(query: DataStreamWriter) -> None:
+    def once() -> None:
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    in_spite_of_slowness(once)
 
 
 def offsets_in(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
@@ -98,6 +103,8 @@ def test_rows_are_those_of_sparks_own_source(spark: SparkSession, broker: Broker
             assert ours.schema == theirs.schema
             assert fingerprint(ours) == fingerprint(theirs)
             assert fingerprint(ours)[0] == count
+            path = str(broker.hosted.directory)
+            assert fingerprint(read(spark, OWN, options(broker, "all-kinds", path=path, **given))) == fingerprint(ours)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
@@ -174,8 +181,7 @@ def test_rows_are_written_with_their_times_and_headers(spark: SparkSession, brok
     rows.write.format(OWN).options(**target).mode("append").save()
     stream = spark.readStream.format(OWN).options(**fill_in, startingOffsets="earliest").load()
     place = str(tmp_path / "checkpoint")
-    query = stream.writeStream.format(OWN).options(**target, checkpointLocation=place)
-    query.trigger(availableNow=True).start().awaitTermination()
+    finish(stream.writeStream.format(OWN).options(**target, checkpointLocation=place))
 
     columns = {"columns": "key,value,timestamp,headers"}
     written = read(spark, OWN, options(broker, "copies", **columns))
