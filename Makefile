@@ -4,6 +4,7 @@
 # make quick  what a change needs first, 2 minutes  make bench-cluster  three brokers each, on ZooKeeper
 # make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
 # make chaos  a cluster under faults, 30 minutes    make bench-client  what producers and consumers cost their programs
+# make pipeline  page visits to a lake by Spark     make pipeline-demo  back again, audited, and a picture
 # make clean  remove what was built or cached
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -18,8 +19,9 @@ RUN_CONFIG ?= config/server.properties
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
+DEMO_ARGS ?=
 
-.PHONY: run cluster test quick soak chaos containers check other-pythons bench bench-cluster bench-client clean system-packages
+.PHONY: run cluster pipeline pipeline-demo test quick soak chaos containers check other-pythons bench bench-cluster bench-client clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
@@ -27,6 +29,14 @@ run: $(INSTALLED)
 
 cluster: $(INSTALLED)
 	@exec $(BIN)/python -m examples.cluster.run
+
+# Needs Java 17. A broker of its own, an archive, a count by site and hour; nothing is left.
+pipeline: $(PIPELINE)
+	@$(BIN)/kavka pipeline run examples/page_visits/pipeline.toml
+
+# DEMO_ARGS="--keep DIR" make pipeline-demo: where its lake and its picture stay.
+pipeline-demo: $(PIPELINE)
+	@$(BIN)/python -m examples.page_visits.demo $(DEMO_ARGS)
 
 test: $(PIPELINE) system-packages
 	$(BIN)/python -m tests.run $(PYTEST_ARGS)

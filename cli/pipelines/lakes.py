@@ -8,6 +8,7 @@ from kavka.cli.failing import Failure
 from kavka.cli.parsing import WRONG_USAGE
 
 if TYPE_CHECKING:
+    from kavka.pipeline.lake.archive import ArchiveSettings
     from kavka.pipeline.running.job_file import Job
 
 
@@ -18,6 +19,26 @@ def add_lake_arguments(parser: argparse.ArgumentParser) -> None:
 
 def lake_path(args: argparse.Namespace, job: "Job") -> Path:
     """The archive's folder. Raises Failure."""
+    return Path(str(_settings(args, job).get("path", "")))
+
+
+def archive_of(args: argparse.Namespace, job: "Job") -> "ArchiveSettings":
+    """The archive's settings. Raises Failure, also for a table of another kind than Kavka's own."""
+    from kavka.pipeline.lake.archive import archive_settings
+    from kavka.pipeline.running.tables import SettingError, Table
+
+    settings = _settings(args, job)
+    if settings.get("table", "parquet") != "parquet":
+        message = f"{job.path}: a table of {settings['table']} is compacted by its own tools"
+        raise Failure(message, exit_code=WRONG_USAGE)
+    try:
+        return archive_settings(Table(settings))
+    except SettingError as error:
+        raise Failure(f"{job.path}: {error}", exit_code=WRONG_USAGE) from error
+
+
+def _settings(args: argparse.Namespace, job: "Job") -> dict[str, object]:
+    """The chosen archive's, with absolute paths. Raises Failure."""
     from kavka.pipeline.running.parts import absolute
 
     archives = {table.name: table for table in job.sinks if table.kind == "archive"}
@@ -26,14 +47,13 @@ def lake_path(args: argparse.Namespace, job: "Job") -> Path:
     elif args.sink in archives:
         chosen = archives[args.sink]
     elif args.sink is not None:
-        raise Failure(
-            f"{job.path} has no archive {args.sink}", f"there are {', '.join(archives) or 'none'}", WRONG_USAGE
-        )
+        there = ", ".join(archives) or "none"
+        raise Failure(f"{job.path} has no archive {args.sink}", f"there are {there}", WRONG_USAGE)
     elif not archives:
         raise Failure(f"{job.path} has no sink of kind archive", exit_code=WRONG_USAGE)
     else:
         raise Failure(f"{job.path} has several archives", f"--sink {' or --sink '.join(archives)}", WRONG_USAGE)
-    return Path(str(absolute(job.folder, chosen.settings).get("path", "")))
+    return absolute(job.folder, chosen.settings)
 
 
 def broker_settings(job: "Job") -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.pipeline.running.job_file import DEAD_LETTERS_NAME, Job, SinkTable, Transform
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+MOST_TRIES: Final = 5
+_SLOW_WORKER: Final = "Python worker failed to connect back"
 _ROWS: Final = "rows"
 """The view that a transform's SQL reads."""
 
@@ -52,6 +55,8 @@ class Query:
         self._stopping: Final = stopping
         self._running: StreamingQuery | None = None
         self._gave_up_waiting = False
+        self._begin: Callable[[], StreamingQuery] | None = None
+        self._tries = 0
         self.failure: BaseException | None = None
         """What a batch failed by. Written by the thread of batches before the query ends."""
 
@@ -86,14 +91,28 @@ class Query:
             if known is not None:
                 options = starting_at(options, positions.starting(known))
         state.resumed(self.name, before.committed, before.offsets)
+        self._begin = partial(self._started, spark, options, every_ms)
+        self._running = self._begin()
+
+    def _started(self, spark: "SparkSession", options: Mapping[str, str], every_ms: int | None) -> "StreamingQuery":
         stream = spark.readStream.format(self._job.source.format).options(**options).load()
         writer = stream.writeStream.foreachBatch(self._batch).queryName(self.name)
-        writer = writer.option("checkpointLocation", str(folder))
+        writer = writer.option("checkpointLocation", str(self._places.query(self.name)))
         if every_ms is None:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
-        self._running = writer.start()
+        return writer.start()
+
+    def began_again(self) -> bool:
+        """Begin anew where a worker of Spark's was not up in the ten seconds that Spark gives it, on a busy machine."""
+        error = self.error()
+        if error is None or self._begin is None or self._tries >= MOST_TRIES or _SLOW_WORKER not in str(error):
+            return False
+        self._tries += 1
+        self.failure = None
+        self._running = self._begin()
+        return True
 
     @property
     def id(self) -> str | None:

@@ -180,7 +180,8 @@ class _Run:
         while not self._stopping.wait(LOOK_S):
             self._note_progress(positions)
             self._look_for_executors()
-            if any(not query.is_active() and query.error() is not None for query in self._queries):
+            failed = [query for query in self._queries if not query.is_active() and query.error() is not None]
+            if not all(query.began_again() for query in failed):
                 return
             if not any(query.is_active() for query in self._queries):
                 return

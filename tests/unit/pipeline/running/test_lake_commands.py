@@ -8,6 +8,8 @@ import pytest
 
 from kavka.cli.main import main
 from kavka.pipeline.jobs.dead_letters import DeadLetter, Retried
+from kavka.pipeline.lake.layout import Layout
+from kavka.pipeline.lake.manifest import Manifest
 from kavka.pipeline.sending.replaying import Replay, Replayed
 from kavka.pipeline.sending.target_checks import TargetError
 from tests.support.json_documents import assert_golden
@@ -88,6 +90,15 @@ def test_what_a_replay_cannot_do_is_a_line(file: Path, asked: list[Replay], caps
     assert "has nothing of topic other; there are page_visits" in capsys.readouterr().err
     assert main(["pipeline", "replay", str(file), "--to-topic", "x", "--sink", "other"]) == 2
     assert "has no archive other; there are archive" in capsys.readouterr().err
+
+
+def test_a_compaction_is_told_by_document(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["pipeline", "compact", str(file), "--output", "json"]
+    assert main(command) == 1
+    assert "there is no lake" in capsys.readouterr().err
+    Manifest(Layout(file.parent / "lake")).create()
+    assert main(command) == 0
+    assert_golden("pipeline-compact", capsys.readouterr().out.replace(str(file.parent), "/jobs"))
 
 
 def test_dead_letters_are_shown_with_reason_and_source(
