@@ -51,6 +51,8 @@ class RunState:
         self._failure: str | None = None
         self._batches: Final[dict[str, int]] = dict.fromkeys(names, 0)
         self._seconds: Final[dict[str, float]] = dict.fromkeys(names, 0.0)
+        with self._lock:
+            self._write()
 
     def resumed(self, name: str, batch_id: int, offsets: Mapping[str, Mapping[int, int]]) -> None:
         """Where a query goes on from."""

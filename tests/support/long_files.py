@@ -13,6 +13,7 @@ SECONDS: Final = {
     "tests/integration/client/test_shared_groups.py": 170,
     "tests/integration/client/test_groups.py": 140,
     "tests/integration/cluster/test_mixed_cluster.py": 70,
+    "tests/integration/pipeline/test_running_jobs.py": 65,
     "tests/integration/transactions/test_exactly_once.py": 60,
     "tests/integration/client/cluster/test_faults.py": 60,
     "tests/integration/cluster/test_kafka_tools.py": 50,
