@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-MOST_TRIES: Final = 5
+MOST_TRIES: Final = 20
 _SLOW_WORKER: Final = "Python worker failed to connect back"
 _ROWS: Final = "rows"
 """The view that a transform's SQL reads."""
