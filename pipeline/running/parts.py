@@ -14,7 +14,7 @@ from kavka.pipeline.running.tables import SettingError, meant
 from kavka.pipeline.secret_references import SecretError, references
 
 EXTRA: Final = "pip install 'kavka[pipeline]'"
-_PATHS: Final = frozenset({"path", "lake", "directory"})
+_PATHS: Final = frozenset({"path", "lake", "directory", "schema_file", "ca_file", "cert_file", "key_file"})
 """Settings of sinks and schemas that are paths: a relative one is meant from the job file's folder."""
 
 
@@ -57,10 +57,15 @@ def load_parts(job: Job, folder: Path | None = None) -> Parts:
 
 def absolute(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:
     """The settings, with relative paths from the folder on."""
-    return {
-        key: str(folder / value) if key in _PATHS and isinstance(value, str) and "://" not in value else value
-        for key, value in settings.items()
-    }
+    return {key: _absolute(folder, key, value) for key, value in settings.items()}
+
+
+def _absolute(folder: Path, key: str, value: object) -> object:
+    if isinstance(value, Mapping):
+        return absolute(folder, value)
+    if key not in _PATHS or not isinstance(value, str) or "://" in value or value.startswith("${"):
+        return value
+    return str(folder / value)
 
 
 def open_python_path(job: Job) -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from kavka.cli.main import main
 from kavka.client.producer.producer import Producer
 from kavka.pipeline.jobs.audit.logs import BrokerSide
 from kavka.pipeline.jobs.audit.run import audit
 from kavka.testing import Broker
+from tests.support.json_documents import document
 from tests.support.lakes import TOPIC, append, new_manifest, rows
 from tests.support.processes import wait_until
 
@@ -63,6 +65,30 @@ def test_committed_records_are_what_a_lake_has_to_have(broker: Broker, tmp_path:
         assert found.extra.ranges == [(6, 7)]
     finally:
         side.close()
+
+
+def test_the_command_audits_a_jobs_lake(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    side_of(broker).close()
+    lake_with(tmp_path / "lake", range(4), range(10, 15))
+    job = tmp_path / "visits.toml"
+    job.write_text(
+        f"""[job]
+name = "visits"
+checkpoint = "state"
+[source]
+bootstrap.servers = "{broker.bootstrap_servers}"
+subscribe = "{TOPIC}"
+[[sinks]]
+kind = "archive"
+path = "lake"
+"""
+    )
+    assert main(["pipeline", "audit", str(job), "--output", "json"]) == 1
+    (found,) = document("pipeline-audit", capsys.readouterr().out)
+    (partition,) = found["partitions"]
+    assert (found["clean"], partition["missing"]) == (False, {"count": 1, "ranges": [[4, 4]]})
+    assert main(["pipeline", "audit", str(job)]) == 1
+    assert "visits-0 missing: 1 (4)" in capsys.readouterr().out
 
 
 def test_a_partition_that_is_not_there_has_no_bounds(broker: Broker) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kavka.pipeline.running.parts import absolute
 from kavka.pipeline.running.tables import SettingError
 from kavka.pipeline.schemas.declared import declared_type
 from kavka.pipeline.schemas.decoding import decoder
@@ -148,3 +149,13 @@ def test_a_schema_may_stand_in_a_file(tmp_path: Path) -> None:
     file.write_text('"int"')
     settings = schema_settings({"format": "avro", "registry": REGISTRY, "schema_file": str(file)})
     assert settings.columns[0].schema == '"int"'
+
+
+def test_files_that_settings_name_are_meant_from_the_job_files_folder() -> None:
+    registry = {"directory": "schemas", "ca_file": "/etc/ca.pem", "password": "secret", "cert_file": "${env:CERT}"}
+    found = absolute(Path("/jobs"), {"schema_file": "visit.avsc", "subject": "s", "registry": registry})
+    assert found == {
+        "schema_file": "/jobs/visit.avsc",
+        "subject": "s",
+        "registry": registry | {"directory": "/jobs/schemas"},
+    }
