@@ -11,14 +11,13 @@ is cut off, the batch comes again: by its query and batch id, and by the offsets
 is there. So a lost checkpoint does no harm either.
 """
 
-import contextlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kavka.pipeline.lake.entries import Offsets
-from kavka.pipeline.lake.errors import LakeError
+from kavka.pipeline.lake.errors import LakeError, said
 from kavka.pipeline.lake.layout import ARCHIVE, Layout, lake_folder
 from kavka.pipeline.lake.lock import COMPACTING, LakeLock
 from kavka.pipeline.lake.manifest import HOUR_MS, Manifest
@@ -52,9 +51,19 @@ class ArchiveSettings:
 
 
 def sink(settings: Mapping[str, object]) -> Sink:
-    """The sink of these settings. Raises SettingError."""
+    """The sink of these settings; `table` says what kind of table it writes. Raises SettingError."""
     table = Table(settings)
-    made = ArchiveSink(archive_settings(table))
+    kind = table.choice("table", ("parquet", "delta", "iceberg"), "parquet")
+    if kind == "parquet":
+        made: Sink = ArchiveSink(archive_settings(table))
+    elif kind == "delta":
+        from kavka.pipeline.lake.delta import DeltaSink
+
+        made = DeltaSink(table.text("path"))
+    else:
+        from kavka.pipeline.lake.iceberg import iceberg_sink
+
+        made = iceberg_sink(table)
     table.close()
     return made
 
@@ -96,7 +105,7 @@ class ArchiveSink:
 
     def open(self, run: RunContext) -> None:
         """Take the lake's lock, and delete what a crash left. Raises SinkError."""
-        with _said():
+        with said():
             # A compaction holds this lock for the moment in which it looks for what an archive left.
             self._lock.take(f"query {run.query_id} of job {run.job}, sink {run.name}", COMPACTING, PATIENCE_S)
             self._manifest.create()
@@ -105,17 +114,13 @@ class ArchiveSink:
 
     def starting_offsets(self) -> Offsets | None:
         """Where a query without a checkpoint goes on: after the first stretch of offsets that are in the lake."""
-        found = {
-            topic: {partition: bounds[0][1] for partition, bounds in partitions.items()}
-            for topic, partitions in self._manifest.state.archived().items()
-        }
-        return found or None
+        return self._manifest.state.starting_offsets()
 
     def write(self, batch: "DataFrame", batch_id: int) -> None:
         """Archive the batch's rows, but for those that are in the lake. Raises SinkError; what Spark raises."""
         if self._run is None:
             raise SinkError(_OPEN)
-        with _said():
+        with said():
             if self._half_done:
                 self._recover()
             self._half_done = True
@@ -154,12 +159,3 @@ class ArchiveSink:
 
     def _recover(self) -> None:
         delete_leftovers(self.settings.layout, self._manifest.refresh(), ARCHIVE, self._files)
-
-
-@contextlib.contextmanager
-def _said() -> Iterator[None]:
-    """What is wrong with the lake ends the run in one line."""
-    try:
-        yield
-    except LakeError as error:
-        raise SinkError(str(error)) from error

@@ -1,7 +1,7 @@
 """What a lake holds at one version of its manifest: the commits so far, put together."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kavka.pipeline.lake.commit import (
@@ -69,12 +69,24 @@ class LakeState:
             self.files[each.path] = each
         if commit.kind == APPEND:
             self.sequence = commit.sequence
-            progress = self.queries.setdefault(commit.query, QueryProgress(0, {}))
-            progress.batch = max(progress.batch, commit.batch)
-            for topic, partitions in commit.ranges.items():
-                progress.ranges.setdefault(topic, {}).update(partitions)
+            self.go_on(commit.query, commit.batch, commit.ranges)
         elif commit.kind == REPLACE:
             self.replaced = commit.sequence
+
+    def go_on(self, query: str, batch: int, ranges: Ranges) -> None:
+        """Note how far a query has come with a batch."""
+        progress = self.queries.setdefault(query, QueryProgress(0, {}))
+        progress.batch = max(progress.batch, batch)
+        for topic, partitions in ranges.items():
+            progress.ranges.setdefault(topic, {}).update(partitions)
+
+    def starting_offsets(self) -> Offsets | None:
+        """Where a query without a checkpoint goes on: after the first stretch of offsets of each topic-partition."""
+        found = {
+            topic: {partition: bounds[0][1] for partition, bounds in partitions.items()}
+            for topic, partitions in self.archived().items()
+        }
+        return found or None
 
     def _check(self, commit: Commit, where: str) -> None:
         count = {APPEND: self.sequence, REPLACE: self.replaced}.get(commit.kind)
@@ -122,16 +134,12 @@ class LakeState:
 
     def encoded(self) -> bytes:
         """A checkpoint's content: all of it."""
-        queries = {
-            name: {"batch": progress.batch, "ranges": ranges_to_json(progress.ranges)}
-            for name, progress in self.queries.items()
-        }
         table = {
             "format": FORMAT,
             "version": self.version,
             "sequence": self.sequence,
             "replaced": self.replaced,
-            "queries": queries,
+            "queries": queries_to_json(self.queries),
             "specs": specs_to_json(self.specs),
             "schemas": schemas_to_json(self.schemas),
             "files": [each.to_json() for each in self.files.values()],
@@ -151,9 +159,7 @@ class LakeState:
             specs=specs_from_json(fields),
             schemas=schemas_from_json(fields),
         )
-        for name, value in fields.table("queries").items():
-            query = fields.inner("queries", value)
-            state.queries[name] = QueryProgress(query.number("batch"), ranges_from_json(query))
+        state.queries = queries_from_json(fields)
         for value in fields.values("files"):
             each = DataFile.from_json(fields.inner("files", value))
             if each.path in state.files or each.spec_id not in state.specs or each.schema_id not in state.schemas:
@@ -162,6 +168,22 @@ class LakeState:
         for path, value in fields.table("removed").items():
             state.removed[data_path(fields, path)] = fields.whole("removed", value)
         return state
+
+
+def queries_to_json(queries: Mapping[str, QueryProgress]) -> dict[str, object]:
+    """As they stand in a checkpoint."""
+    return {
+        name: {"batch": progress.batch, "ranges": ranges_to_json(progress.ranges)} for name, progress in queries.items()
+    }
+
+
+def queries_from_json(fields: Fields) -> dict[str, QueryProgress]:
+    """The field `queries`. Raises ManifestError."""
+    found = {}
+    for name, value in fields.table("queries").items():
+        query = fields.inner("queries", value)
+        found[name] = QueryProgress(query.number("batch"), ranges_from_json(query))
+    return found
 
 
 def _each(ranges: Ranges) -> Iterator[tuple[str, int, tuple[int, int]]]:

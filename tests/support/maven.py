@@ -48,7 +48,8 @@ BUNDLES["spark-kafka-4.2"] = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 )
-WITHOUT_DEPENDENCIES = frozenset({"spark-kafka-4.2"})
+BUNDLES["delta-4.4"] = ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+WITHOUT_DEPENDENCIES = frozenset({"delta-4.4", "spark-kafka-4.2"})
 """Bundles of which every jar is named."""
 BUNDLES["kafka-0.8"] = ("org.apache.kafka:kafka_2.11:0.8.2.2", "org.slf4j:slf4j-simple:1.7.36")
 ONE_LOG_BINDING = (

@@ -24,7 +24,7 @@ from tests.support.archiving import (
 from tests.support.lakes import TOPIC, rows
 from tests.support.processes import Process
 
-TIMEOUT_S = 300
+TIMEOUT_S = 560
 
 
 def _sink(lake: Path, **settings: object) -> ArchiveSink:
@@ -102,7 +102,10 @@ def test_a_killed_driver_leaves_whole_batches_and_the_next_run_goes_on(spark: Sp
         "3",
     ]
     process = Process(command, tmp_path / "driver.log")
-    assert process.wait(TIMEOUT_S) == -9, process.log_text()[-3000:]
+    try:
+        assert process.wait(TIMEOUT_S) == -9, process.log_text()[-3000:]
+    finally:
+        process.kill()
 
     assert Lake(lake).next_offsets() == {TOPIC: dict.fromkeys(range(3), 40)}
     archive(spark, source, lake, checkpoint)
