@@ -36,6 +36,8 @@ SECONDS: Final = {
     "tests/integration/robustness/test_failing_disks.py": 30,
     "tests/integration/transactions/test_streams.py": 25,
     "tests/integration/test_wheel.py": 50,
+    "tests/integration/pipeline/test_sinks_in_spark.py": 40,
+    "tests/integration/pipeline/test_jobs_in_spark.py": 25,
     "tests/integration/testing/test_ephemeral.py": 25,
     "tests/integration/docs/test_moving_back.py": 20,
     "tests/integration/groups/test_group_tools.py": 20,
