@@ -4,11 +4,13 @@ import argparse
 import json
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.stop_signals import StopSignals
 from kavka.cli.failing import Failure
 from kavka.cli.output import emit, flush
+from kavka.cli.pipelines.jobs import parts_of
 from kavka.cli.progress import Update, has_terminal, progress
 from kavka.cli.showing import Table, table_lines
 from kavka.pipeline.running.places import Places
@@ -18,20 +20,25 @@ from kavka.pipeline.running.stopping import Stopping
 
 if TYPE_CHECKING:
     from kavka.pipeline.running.job_file import Job
-    from kavka.pipeline.running.parts import Parts
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
 
 
-def run_and_show(args: argparse.Namespace, job: "Job", parts: "Parts") -> int:
-    """Run it; the exit code: 130 after Ctrl-C, 143 for SIGTERM before all was read. Raises Failure."""
+def run_and_show(args: argparse.Namespace, job: "Job", folder: Path) -> int:
+    """Run it, with paths from the folder on; the exit code: 130 after Ctrl-C, 143 for SIGTERM before all was read.
+
+    Signals are blocked before the job's parts are loaded: numpy's libraries start threads, which a signal would reach.
+    Raises Failure.
+    """
     is_once = args.once or job.source.embedded is not None
     every_ms = None if is_once else args.every or job.every_ms
     stopping, signals = Stopping(), StopSignals()
+    _listen(signals, stopping)
+    parts = parts_of(job, folder)
     with progress(f"{job.name}: starting Spark", is_wanted=args.output == "text") as update:
         shown = _as_json if args.output == "json" else _AsText(update)
-        how = How(every_ms, args.verbose, shown, lambda: _listen(signals, stopping))
+        how = How(every_ms, args.verbose, shown)
         try:
             run_job(job, parts, how, stopping)
         except RunError as error:

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kavka.cli.pipelines.jobs import job_of, parts_of, run_folder
+    from kavka.cli.pipelines.jobs import job_of, run_folder
     from kavka.cli.pipelines.running import run_and_show
 
     job = job_of(args)
     with run_folder(job, args.keep) as (running, folder):
-        return run_and_show(args, running, parts_of(running, folder))
+        return run_and_show(args, running, folder)

@@ -177,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         samples = run_job(file, bootstrap)
         command("status", str(file))
         command("replay", str(file), "--to-topic", AGAIN)
+        command("audit", str(file))
         counts = [{**json.loads(key), **value} for key, value in last_values(bootstrap, COUNTS).items()]
         html = folder / "visits.html"
         html.write_text(page(Picture(counts, samples)))

@@ -1,6 +1,6 @@
 """Runs a job: Spark, one query a sink, what is told of them, and an end in order.
 
-    Jvm -> signals -> embedded broker -> session -> sinks opened, queries started -> events until the end
+    Jvm -> embedded broker -> session -> sinks opened, queries started -> events until the end
 
 Stopping is the same backwards. Batches run to their end before anything is stopped.
 """
@@ -58,8 +58,6 @@ class How:
     """Spark's own words go to standard error, and not into the log file."""
     tell: Callable[[dict[str, Any]], None]
     """Given each event, on one thread at a time."""
-    on_process: Callable[[], None]
-    """Called once Spark's process is there, which is not to inherit what is done with signals."""
 
 
 def run_job(job: Job, parts: Parts, how: How, stopping: Stopping) -> None:
@@ -110,7 +108,6 @@ def _started(job: Job, how: How, log: Path | None) -> "Iterator[tuple[SparkSessi
         how.tell({"event": "starting", "job": job.name, "master": job.master})
         jvm = Jvm(settings, job.python_path, log)
         stack.callback(jvm.close)
-        how.on_process()
         if job.source.embedded is not None:
             bootstrap = stack.enter_context(embedded_broker(job, job.source.embedded))
             job = replace(job, source=replace(job.source, options=with_brokers(job.source.options, bootstrap)))

@@ -1,6 +1,7 @@
 """Spark for a job: its JVM, what it says (into a file, not onto the terminal), and the session."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ class Jvm:
         for name, value in self._settings.items():
             if name not in self._secret:
                 plain.set(name, value)
-        with _output(log) as (out, error):
+        with _output(log) as (out, error), _signals_as_usual():
             try:
                 launch: Callable[..., Any] = launch_gateway
                 self.gateway: Any = launch(plain, {"stdout": out, "stderr": error})
@@ -90,6 +91,16 @@ class Jvm:
         if process.stdin is not None:
             process.stdin.close()  # by which it ends
         process.wait()
+
+
+@contextmanager
+def _signals_as_usual() -> Iterator[None]:
+    """What blocks signals in this thread would block them in Spark's processes, which end their workers by signals."""
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
