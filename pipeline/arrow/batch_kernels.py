@@ -75,6 +75,26 @@ def _is_aborted(aborted: Array, producer_id: int, offset: int) -> bool:
 
 
 @compiled
+def _fill(data: Array, position: int, following: int, is_kept: int, table: Array, number: int) -> None:
+    """A batch's row in the table."""
+    bits = wide(data[position + ATTRIBUTE_BITS_POSITION])
+    stamped = 1 if bits & LOG_APPEND_TIME_BIT else 0
+    table[number, POSITION] = position
+    table[number, END] = following
+    table[number, BODY_START] = position + HEADER_SIZE_BYTES
+    table[number, BODY_END] = following
+    table[number, CODEC] = bits & CODEC_MASK
+    table[number, BASE_OFFSET] = big_endian(data, position, 8)
+    table[number, LAST_DELTA] = big_endian(data, position + LAST_OFFSET_DELTA_POSITION, 4)
+    stamp = MAX_TIMESTAMP_POSITION if stamped else BASE_TIMESTAMP_POSITION
+    table[number, TIMESTAMP] = big_endian(data, position + stamp, 8)
+    table[number, IS_STAMPED] = stamped
+    table[number, COUNT] = big_endian(data, position + COUNT_POSITION, 4)
+    table[number, CRC] = big_endian(data, position + CRC_POSITION, 4) & _MOST_U32
+    table[number, IS_KEPT] = is_kept
+
+
+@compiled
 def find_batches(
     data: Array,
     position: int,
@@ -104,11 +124,9 @@ def find_batches(
             return found, position, CUT_OFF, next_offset
         if magic < 0 or magic > 2 or length < _LEAST_LENGTHS[magic]:
             return found, position, BAD_NO_BATCH, next_offset
-        if magic < 2:
-            return found, position, LEGACY, next_offset
+        if magic < 2 or position + HEADER_SIZE_BYTES > end:
+            return found, position, LEGACY if magic < 2 else CUT_OFF, next_offset
         following = position + LOG_OVERHEAD_BYTES + length
-        if position + HEADER_SIZE_BYTES > end:
-            return found, position, CUT_OFF, next_offset
         base_offset = big_endian(data, position, 8)
         delta = big_endian(data, position + LAST_OFFSET_DELTA_POSITION, 4)
         if base_offset < 0 or delta < 0 or base_offset > _LARGEST - 1 - delta:
@@ -130,20 +148,7 @@ def find_batches(
             count = big_endian(data, position + COUNT_POSITION, 4)
             if count < 0:
                 return found, position, BAD_NEGATIVE, next_offset
-            stamped = 1 if bits & LOG_APPEND_TIME_BIT else 0
-            table[found, POSITION] = position
-            table[found, END] = following
-            table[found, BODY_START] = position + HEADER_SIZE_BYTES
-            table[found, BODY_END] = following
-            table[found, CODEC] = bits & CODEC_MASK
-            table[found, BASE_OFFSET] = base_offset
-            table[found, LAST_DELTA] = delta
-            stamp = MAX_TIMESTAMP_POSITION if stamped else BASE_TIMESTAMP_POSITION
-            table[found, TIMESTAMP] = big_endian(data, position + stamp, 8)
-            table[found, IS_STAMPED] = stamped
-            table[found, COUNT] = count
-            table[found, CRC] = big_endian(data, position + CRC_POSITION, 4) & _MOST_U32
-            table[found, IS_KEPT] = is_kept
+            _fill(data, position, following, is_kept, table, found)
             found += 1
             records += count if is_kept else 0
         position = following

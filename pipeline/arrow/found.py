@@ -33,22 +33,9 @@ class FoundRecords:
     def find(self, body: Bytes, table: Integers, state: Integers, offsets: range, most: int) -> int:
         """As `find_records`, up to `most`."""
         self._make_room(min(most, RECORDS_AT_ONCE))
-        return find_records(
-            body,
-            table,
-            state,
-            offsets.start,
-            offsets.stop,
-            self._offsets,
-            self._times,
-            self._kinds,
-            self._keys,
-            self._key_bits,
-            self._values,
-            self._value_bits,
-            self._header_starts,
-            self._ends,
-        )
+        fields = self._keys, self._key_bits, self._values, self._value_bits
+        room = self._offsets, self._times, self._kinds, *fields, self._header_starts, self._ends
+        return find_records(body, table, state, offsets.start, offsets.stop, room)
 
     def column(self, name: str, body: Bytes, count: int) -> Any:
         """The first `count` of a column of `rows.FIELDS`. Raises CorruptRecordsError for headers that can't be."""

@@ -5,7 +5,7 @@ A field is told by a view, as in Arrow: 16 bytes with its length, its first byte
 in the view itself.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -71,93 +71,83 @@ def _note(views: Array, number: int, body: Array, start: int, size: int) -> None
         views[at, 3] = _last_word(body, start + 8, size - 8)
 
 
+@inlined
+def _extent(body: Array, position: int, end: int) -> tuple[int, int]:
+    """(where a record goes on behind its length, where it ends; -1: it can't be)"""
+    size, position = varint(body, position, end)
+    record_end = position + (size >> 1)
+    return position, -1 if position < 0 or size & 1 or record_end > end else record_end
+
+
+@inlined
+def _nullable(body: Array, position: int, end: int) -> tuple[int, int]:
+    """(where a field begins; -1: it can't be, its size; -1: null)"""
+    size, start = varint(body, position, end)
+    return start, -1 if size & 1 else size >> 1
+
+
+@inlined
+def _set(bits: Array, number: int, size: int) -> None:
+    """The field is none of the nulls, unless its size says so."""
+    if size >= 0:
+        bits[number >> 3] |= np.uint8(1 << (number & 7))
+
+
 @compiled
-def find_records(
-    body: Array,
-    batches: Array,
-    state: Array,
-    first_offset: int,
-    end_offset: int,
-    offsets: Array,
-    times_us: Array,
-    kinds: Array,
-    keys: Array,
-    key_bits: Array,
-    values: Array,
-    value_bits: Array,
-    header_starts: Array,
-    ends: Array,
-) -> int:
+def find_records(body: Array, batches: Array, state: Array, first_offset: int, end_offset: int, room: Any) -> int:
     """Note the records of a table of batches within the range, while there is room; how many, or what is wrong.
 
     `state` is where to go on: batch, record of it, its position in `body`. Behind the last batch, that is all.
     """
+    offsets, times_us, kinds, keys, key_bits, values, value_bits, header_starts, ends = room
     found = 0
     batch, number, position = state[0], state[1], state[2]
     while batch < len(batches):
+        state[0] = batch
         end, count = batches[batch, BODY_END], batches[batch, COUNT]
         base_offset, last_delta = batches[batch, BASE_OFFSET], batches[batch, LAST_DELTA]
         timestamp, stamped = batches[batch, TIMESTAMP], batches[batch, IS_STAMPED]
         if number == 0:
             position = batches[batch, BODY_START]
             if count * _LEAST_RECORD_BYTES > end - position:
-                state[0] = batch
                 return BAD_COUNT
         while number < count:
             if found == len(offsets):
-                state[0], state[1], state[2] = batch, number, position
+                state[1], state[2] = number, position
                 return found
-            state[0] = batch
-            size, position = varint(body, position, end)
-            if position < 0:
-                return BAD_FIELD
-            record_end = position + (size >> 1)
-            if size & 1 or record_end > end:
+            position, record_end = _extent(body, position, end)
+            if record_end < 0:
                 return BAD_LENGTH
             time_delta, position = varlong(body, position + 1, record_end)
             if position < 0:
                 return BAD_FIELD
             delta, position = varint(body, position, record_end)
-            if position < 0:
-                return BAD_FIELD
-            if delta & 1 or delta >> 1 > last_delta:
+            if position < 0 or delta & 1 or delta >> 1 > last_delta:
                 return BAD_OFFSET
-            size, key = varint(body, position, record_end)
-            if key < 0:
+            key, key_size = _nullable(body, position, record_end)
+            if key < 0 or key + max(key_size, 0) >= record_end:
                 return BAD_FIELD
-            key_size = -1 if size & 1 else size >> 1
-            if key + max(key_size, 0) >= record_end:
-                return BAD_FIELDS_END
-            size, value = varint(body, key + max(key_size, 0), record_end)
-            if value < 0:
-                return BAD_FIELD
-            value_size = -1 if size & 1 else size >> 1
+            value, value_size = _nullable(body, key + max(key_size, 0), record_end)
             position = value + max(value_size, 0)
-            if position >= record_end or (body[index(position)] == 0 and position + 1 != record_end):
+            if value < 0 or position >= record_end or (body[index(position)] == 0 and position + 1 != record_end):
                 return BAD_FIELDS_END
             number += 1
             offset = base_offset + (delta >> 1)
             if first_offset <= offset < end_offset:
                 time_ms = timestamp if stamped else timestamp + time_delta
                 at = index(found)
-                offsets[at] = offset
+                offsets[at], kinds[at] = offset, stamped
                 times_us[at] = min(max(time_ms, -LARGEST_MS), LARGEST_MS) * 1000
-                kinds[at] = stamped
                 _note(keys, found, body, key, max(key_size, 0))
                 _note(values, found, body, value, max(value_size, 0))
-                if key_size >= 0:
-                    key_bits[found >> 3] |= np.uint8(1 << (found & 7))
-                if value_size >= 0:
-                    value_bits[found >> 3] |= np.uint8(1 << (found & 7))
-                header_starts[at] = position
-                ends[at] = record_end
+                _set(key_bits, found, key_size)
+                _set(value_bits, found, value_size)
+                header_starts[at], ends[at] = position, record_end
                 found += 1
             position = record_end
         if position != end:
-            state[0] = batch
             return BAD_RECORDS_END
-        batch += 1
-        number = 0
+        batch, number = batch + 1, 0
     state[0], state[1] = batch, 0
     return found
 
