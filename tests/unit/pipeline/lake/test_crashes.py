@@ -1,5 +1,6 @@
 """The manifest on disks that lose power: whatever step that happens at, what was committed is there and whole."""
 
+import contextlib
 import random
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,9 @@ class Machine:
         manifest = self.recover()
         state, old = manifest.state, list(manifest.state.removed)
         for path in old:
-            self.tree.unlink(LAKE / path)
+            # Who was stopped before its commit has deleted them already.
+            with contextlib.suppress(FileNotFoundError):
+                self.tree.unlink(LAKE / path)
         if old:
             manifest.commit(Commit(0, VACUUM, 0, forget=tuple(old)), COMPACT)
         two = [each for each in state.files.values() if each.sequence][:2]
@@ -148,7 +151,9 @@ class Machine:
         """After recovery the folder has what the manifest names, and nothing else."""
         state = self.recover().state
         folder = LAKE / "data" / "date=2024-10-04"
-        assert {f"data/date=2024-10-04/{name}" for name in self.tree.listdir(folder)} == {*state.files, *state.removed}
+        there = {f"data/date=2024-10-04/{name}" for name in self.tree.listdir(folder)}
+        # A vacuum that was stopped has deleted files that the manifest still calls removed.
+        assert {*state.files} <= there <= {*state.files, *state.removed}
 
 
 def _content(batch: int, number: int) -> bytes:
