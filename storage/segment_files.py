@@ -2,13 +2,15 @@
 
 X.deleted            a deletion whose delay a stop cut short: unlinked
 X.cleaned            a compaction that wasn't finished: unlinked
-X.TOKEN.cleaned      the same, of our own cleaner, whose workers may outlive a broker by a moment
+X.TOKEN.cleaned      the same, of our own cleaner, whose workers may outlive a broker, or the topic that had the name
+                     before, by a moment: what is listed here may be gone before it is unlinked
 X.log.swap           a compaction that was: takes the place of the segments that it covers
 X.index.swap         goes with it; without it, it is unlinked, and the index built again where it is missing
 X.index without log  left over: unlinked
 X.tmp                a checkpoint that wasn't renamed: unlinked
 """
 
+import contextlib
 from collections.abc import Iterable
 from typing import Final
 
@@ -43,7 +45,8 @@ def tidy_folder(directory: str, files: Files) -> list[str]:
         if name.endswith(_LEFT_OVER):
             kept = []
             if not is_swap:
-                files.unlink(f"{directory}/{name}")
+                with contextlib.suppress(FileNotFoundError):
+                    files.unlink(f"{directory}/{name}")
     if swaps:
         _complete_swaps(directory, files, swaps)
     return _drop_lone_indexes(directory, kept or files.listdir(directory), files)

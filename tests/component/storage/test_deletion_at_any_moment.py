@@ -25,15 +25,14 @@ SETTINGS = {"cleanup.policy": "compact,delete", "segment.bytes": "300", "index.i
 
 
 class SteppedFiles(FailingFiles):
-    """Calls `before_step` before each operation in a log's folder, from any thread but those in `exempt`.
+    """Calls `before_step(operation, path)` before each operation in a log's folder, from any thread.
 
     Nothing is fsynced: no power fails here, and there are many steps.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.before_step: Callable[[], object] | None = None
-        self.exempt: set[int] = set()
+        self.before_step: Callable[[str, str], object] | None = None
         self.fsync = self._on_descriptor("fsync", lambda _: None)  # type: ignore[assignment]  # a double of one instance
         self.exists = self._on_path("exists", Path.exists)  # type: ignore[assignment]  # a double of one instance
 
@@ -46,8 +45,8 @@ class SteppedFiles(FailingFiles):
         return True
 
     def _check(self, operation: str, path: str) -> None:
-        if self.before_step is not None and "visits-" in path and threading.get_ident() not in self.exempt:
-            self.before_step()
+        if self.before_step is not None and "visits-" in path:
+            self.before_step(operation, path)
         super()._check(operation, path)
 
     def _on_path(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -87,7 +86,7 @@ class Scene:
     def arm(self) -> None:
         self.files.before_step = self._step
 
-    def _step(self) -> None:
+    def _step(self, operation: str, path: str) -> None:
         self.steps_left -= 1
         if self.steps_left or self.deleter is not None:
             return
@@ -101,7 +100,6 @@ class Scene:
         return not self.deleter.is_alive() or (self.log.deleting and self.log.flush_lock.locked())
 
     def _delete_and_make_again(self) -> None:
-        self.files.exempt.add(threading.get_ident())
         assert self.manager.delete([("visits", 0)]) == {}
         self.again = create_log(self.manager, "visits", 0, OTHER_ID, is_new=True)
 
@@ -215,11 +213,86 @@ def test_a_deletion_at_any_step_blames_no_disk_and_leaves_the_namesake_alone(
     assert step > 1
 
 
+class Turns:
+    """A round and a deletion that rest in turn; each waits until the other does, or has ended.
+
+    The deletion begins as the round is to write its first file. At the `step` of it from making the namesake's folder
+    on, the round writes, and finds that the log is gone; one step later it takes away what it has written.
+    """
+
+    def __init__(self, scene: Scene, step: int) -> None:
+        self.scene = scene
+        self.steps_left = step
+        self.is_made = False
+        self._changed = threading.Condition()
+        self._resting: threading.Thread | None = None
+        self._one_has_ended = False
+        scene.files.before_step = self._step
+
+    def end(self) -> None:
+        with self._changed:
+            self._one_has_ended = True
+            self._changed.notify_all()
+
+    def _step(self, operation: str, path: str) -> None:
+        if threading.current_thread() is self.scene.deleter:
+            self.is_made |= operation == "mkdir"
+            self.steps_left -= self.is_made
+            if self.is_made and self.steps_left in {0, -1}:
+                self._rest()
+        elif path.endswith(".cleaned"):
+            if operation == "open" and self.scene.deleter is None:
+                self.scene.deleter = threading.Thread(target=self._delete)
+                with self._changed:
+                    self.scene.deleter.start()
+                    self._rest()
+            elif operation == "unlink":
+                self._rest()
+
+    def _rest(self) -> None:
+        me = threading.current_thread()
+        with self._changed:
+            self._resting = me
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self._resting is not me or self._one_has_ended, TIMEOUT_S)
+
+    def _delete(self) -> None:
+        try:
+            self.scene._delete_and_make_again()
+        finally:
+            self.end()
+
+
+def test_a_round_that_ends_in_the_namesakes_folder_keeps_nobody_from_making_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    step = 0
+    while True:
+        step += 1
+        scene = Scene(tmp_path / str(step), 0)
+        turns = Turns(scene, step)
+        compact(scene)
+        turns.end()
+        assert scene.deleter is not None
+        scene.deleter.join()
+        scene.files.before_step = None
+
+        assert (scene.rig.failures, caplog.messages) == ([], []), f"step {step}"
+        assert scene.again is not None, f"step {step}"
+        assert scene.again.directory == scene.folder, f"step {step}"
+        fresh = {"00000000000000000000.log", "partition.metadata"}
+        assert {path.name for path in scene.again.directory.iterdir()} == fresh, f"step {step}"
+        scene.manager.close()
+        if turns.steps_left > 0:
+            break
+    assert step > 1
+
+
 def test_a_deletion_waits_for_an_fsync_without_holding_up_changes_of_settings(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 1)
     at_fsync, go_on = threading.Event(), threading.Event()
 
-    def wait_once() -> None:
+    def wait_once(operation: str, path: str) -> None:
         if not at_fsync.is_set():
             at_fsync.set()
             assert go_on.wait(TIMEOUT_S)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kavka.storage.files import AnyPath
 from kavka.storage.partition_log import PartitionLog
 from tests.support.kafka_directory import extract_kafka_directory
 from tests.support.partition_logs import (
@@ -17,6 +18,7 @@ from tests.support.partition_logs import (
     read_all,
     spoil,
 )
+from tests.support.tidy_files import TidyFiles
 
 FIRST = "00000000000000000000"
 BATCH_BYTES = len(batch_of(b"0"))
@@ -146,6 +148,21 @@ def test_leftovers_of_deletion_and_compaction_are_cleared(tmp_path: Path) -> Non
     assert len(values(recovered)) == 6
     assert not {path.suffix for path in tmp_path.iterdir()} & {".deleted", ".cleaned", ".tmp"}
     assert not (tmp_path / f"{9:020d}.index").exists()
+
+
+def test_a_log_opens_while_a_worker_that_outlived_its_broker_takes_its_files_away(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    for suffix in ("log", "index", "timeindex"):
+        (tmp_path / f"{FIRST}.{suffix}.0123456789abcdef.cleaned").touch()
+
+    class FilesOfAWorker(TidyFiles):
+        def listdir(self, path: AnyPath) -> list[str]:
+            names = super().listdir(path)
+            for cleaned in tmp_path.glob("*.cleaned"):
+                cleaned.unlink()
+            return names
+
+    assert len(values(open_log(tmp_path, files=FilesOfAWorker()))) == 6
 
 
 def test_a_finished_compaction_takes_the_place_of_its_segments(tmp_path: Path) -> None:
