@@ -104,27 +104,46 @@ def _check_from(numbers: Mapping[TopicPartition, int], least: int, option: str) 
         raise OptionError(f"{option}: there is no {numbers[wrong]} for {wrong}")
 
 
-def resolved(choice: Choice, partitions: Collection[TopicPartition], bounds: LogBounds) -> Offsets:
-    """The offsets that are meant, now. Raises OptionError where the choice leaves partitions out, or finds nothing."""
+def resolved(
+    choice: Choice,
+    partitions: Collection[TopicPartition],
+    bounds: LogBounds,
+    ends: Mapping[TopicPartition, int] | None = None,
+) -> Offsets:
+    """The offsets that are meant, now. Raises OptionError where the choice leaves partitions out, or finds nothing.
+
+    `ends` are what the latest offsets are taken to be, of partitions that they have.
+    """
     if choice.kind is Kind.EARLIEST:
         return bounds.first_offsets(partitions)
     if choice.kind is Kind.LATEST:
-        return bounds.end_offsets(partitions)
+        return _latest(partitions, bounds, ends)
     if choice.kind is Kind.TIME:
-        return _at_times(choice, dict.fromkeys(partitions, choice.time_ms), bounds)
+        return _at_times(choice, dict.fromkeys(partitions, choice.time_ms), bounds, ends)
     if set(choice.numbers) != set(partitions):
         missing, foreign = set(partitions) - set(choice.numbers), set(choice.numbers) - set(partitions)
         told = f"leaves out {listed(missing)}" if missing else f"names {listed(foreign)}, which is not read"
         raise OptionError(f"{choice.option} {told}: it has to name each partition (-2: earliest, -1: latest)")
     if choice.kind is Kind.TIMES:
-        return _at_times(choice, choice.numbers, bounds)
+        return _at_times(choice, choice.numbers, bounds, ends)
     found = {each: number for each, number in choice.numbers.items() if number >= 0}
     earliest = [each for each, number in choice.numbers.items() if number == EARLIEST]
     latest = [each for each, number in choice.numbers.items() if number == LATEST]
-    return {**found, **bounds.first_offsets(earliest), **bounds.end_offsets(latest)}
+    return {**found, **bounds.first_offsets(earliest), **_latest(latest, bounds, ends)}
 
 
-def _at_times(choice: Choice, times: Mapping[TopicPartition, int], bounds: LogBounds) -> Offsets:
+def _latest(
+    partitions: Collection[TopicPartition], bounds: LogBounds, ends: Mapping[TopicPartition, int] | None
+) -> Offsets:
+    return {**bounds.end_offsets(partitions), **{each: ends[each] for each in partitions if ends and each in ends}}
+
+
+def _at_times(
+    choice: Choice,
+    times: Mapping[TopicPartition, int],
+    bounds: LogBounds,
+    ends: Mapping[TopicPartition, int] | None,
+) -> Offsets:
     found = bounds.offsets_at(times)
     missing = [each for each, offset in found.items() if offset is None]
     if missing and not choice.is_latest_without_match:
@@ -132,5 +151,5 @@ def _at_times(choice: Choice, times: Mapping[TopicPartition, int], bounds: LogBo
             f"{choice.option}: {listed(missing)} has no record since {times[missing[0]]}; "
             "startingOffsetsByTimestampStrategy=latest begins at the end then"
         )
-    ends = bounds.end_offsets(missing)
-    return {each: ends[each] if offset is None else offset for each, offset in found.items()}
+    latest = _latest(missing, bounds, ends)
+    return {each: latest[each] if offset is None else offset for each, offset in found.items()}

@@ -88,8 +88,3 @@ def limited_by_bytes(
 def count(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> int:
     """How many offsets there are between the two, in partitions that both have."""
     return sum(max(end[each] - start[each], 0) for each in end if each in start)
-
-
-def earlier(first: Mapping[TopicPartition, int], second: Mapping[TopicPartition, int]) -> Offsets:
-    """The lower offset of each partition that both have."""
-    return {each: min(first[each], second[each]) for each in first if each in second}

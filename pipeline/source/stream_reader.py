@@ -23,7 +23,7 @@ from kavka.pipeline.source.errors import OptionError
 from kavka.pipeline.source.log_bounds import LogBounds
 from kavka.pipeline.source.logs import log_bounds
 from kavka.pipeline.source.offsets import Nested, Offsets, flat, nested
-from kavka.pipeline.source.planning import count, earlier, limited, limited_by_bytes, tasks
+from kavka.pipeline.source.planning import count, limited, limited_by_bytes, tasks
 from kavka.pipeline.source.range_partition import range_partitions, read_rows
 from kavka.pipeline.source.read_options import ReadOptions
 
@@ -54,7 +54,8 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bounds = self._opened()
         partitions = bounds.partitions(self._options.subscription)
         check_all_there(self._options, partitions)
-        self._initial = nested(resolved(self._options.starting, partitions, bounds))
+        # Records that come once the target is set are the next run's: the latest offset is the target's then.
+        self._initial = nested(resolved(self._options.starting, partitions, bounds, self._target))
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
@@ -81,17 +82,23 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._initial = None
             return start
         begin = flat(start, "the checkpoint's offsets")
-        end = self._ends(begin) if self._target is None else earlier(self._target, self._known(begin))
+        end = self._ends(begin) if self._target is None else self._available(begin, self._target)
         self._latest = end
         if not isinstance(limit, ReadAllAvailable):
             end = self._limited(begin, end)
         return nested(end)
 
-    def _known(self, begin: Offsets) -> Offsets:
-        """The target's partitions, each where it is, or where logs have been cut since, its present end."""
-        assert self._target is not None
+    def _available(self, begin: Offsets, target: Offsets) -> Offsets:
+        """The target, or a log's present end where it was cut since; never before `begin` while the log goes so far.
+
+        A batch that ended before it began would be in the checkpoint for good, and end the query each time.
+        """
         now = self._ends(begin)
-        return {each: now.get(each, begin.get(each, 0)) for each in self._target if each in now or each in begin}
+        found = {each: begin[each] for each in begin if each in target and each not in now}
+        for each, end in now.items():
+            if each in target or each in begin:
+                found[each] = min(end, max(target.get(each, 0), begin.get(each, 0)))
+        return found
 
     def _ends(self, begin: Mapping[Any, int]) -> Offsets:
         bounds = self._opened()

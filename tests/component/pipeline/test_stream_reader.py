@@ -104,6 +104,34 @@ def test_what_is_available_now_is_all_that_is_read() -> None:
     assert [each["a"] for each in offsets] == [{"0": 0}, {"0": 60}, {"0": 100}, {"0": 100}]
 
 
+@pytest.mark.parametrize("starting", [{"startingoffsets": "latest"}, {"startingoffsets": '{"a":{"0":-1}}'}])
+def test_what_comes_before_the_beginning_is_looked_up_is_left_to_the_next_run(starting: Mapping[str, str]) -> None:
+    stage = Stage(ScriptedLogs({A0: 0}, {A0: 10}), starting)
+    stage.reader.prepareForTriggerAvailableNow()
+    stage.logs.stable = {A0: 12}
+
+    start = stage.reader.initialOffset()
+    ends = [stage.latest(start), stage.latest(start)]
+
+    assert [start, *ends] == [{"a": {"0": 10}}] * 3
+    assert stage.ranges(start, ends[-1]) == []
+    assert Stage(stage.logs).latest(start) == {"a": {"0": 12}}
+
+
+def test_no_batch_of_what_is_available_now_ends_before_it_begins() -> None:
+    begin: Nested = {"a": {"0": 15, "1": 7}}
+    # An open transaction holds back what read_uncommitted has read; and a partition was there just not to be seen.
+    stage = Stage(ScriptedLogs({A0: 0}, {A0: 10}, ends={A0: 20}))
+    stage.reader.prepareForTriggerAvailableNow()
+    stage.logs.stable = {A0: 10, A1: 9}
+    stage.logs.ends = {A0: 20, A1: 9}
+
+    end = stage.latest(begin)
+
+    assert end == begin
+    assert stage.ranges(begin, end) == []
+
+
 def test_available_now_ends_when_a_log_was_made_anew_meanwhile() -> None:
     stage = Stage(ScriptedLogs({A0: 0}, {A0: 100}), {"failondataloss": "false"})
     stage.reader.prepareForTriggerAvailableNow()
