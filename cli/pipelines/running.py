@@ -15,7 +15,7 @@ from kavka.cli.progress import Update, has_terminal, progress
 from kavka.cli.showing import Table, table_lines
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.run_lock import RunningAlreadyError
-from kavka.pipeline.running.runner import How, RunError, run_job
+from kavka.pipeline.running.runner import How, RefusedError, RunError, run_job
 from kavka.pipeline.running.stopping import Stopping
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def run_and_show(args: argparse.Namespace, job: "Job", folder: Path) -> int:
         how = How(every_ms, args.verbose, shown)
         try:
             run_job(job, parts, how, stopping)
+        except RefusedError as error:
+            raise Failure(str(error)) from error
         except RunError as error:
             raise Failure(str(error), _where_more_is(args, job)) from error
         except RunningAlreadyError as error:

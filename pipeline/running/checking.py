@@ -43,11 +43,24 @@ def declared(job: Job) -> dict[str, Any]:
     }
 
 
-def remember(job: Job, places: Places) -> None:
-    """Have the checkpoint know what the file says now. Raises OSError."""
+def remember(job: Job, places: Places, name: str) -> None:
+    """Have the checkpoint know what the file says now, of the sinks that of `name` alone: its query has started.
+
+    The others stay as they were, so that what they go on with is judged by what they began with. So do those that are
+    gone from the file, as long as their checkpoint is there. Raises CheckpointError, OSError.
+    """
+    now = declared(job)
+    before = _read(places)
+    known = {} if before is None else before["sinks"]
+    kept = {each: known[each] for each in known if each in now["sinks"] or _has_checkpoint(places, each)}
+    now["sinks"] = {**kept, name: now["sinks"][name]}
     temporary = places.declared.with_suffix(".new")
-    temporary.write_text(json.dumps(declared(job), indent=1))
+    temporary.write_text(json.dumps(now, indent=1))
     temporary.replace(places.declared)
+
+
+def _has_checkpoint(places: Places, name: str) -> bool:
+    return (places.query(name) / "metadata").is_file()
 
 
 def compared(job: Job) -> list[Finding]:
@@ -66,7 +79,7 @@ def compared(job: Job) -> list[Finding]:
     findings += [Finding(part, CHANGED, "holds from the next batch on") for part in changed]
     known = before["sinks"]
     findings += [_about_sink(places, table, known.get(table.name), queries[table.name]) for table in tables]
-    gone = sorted(known.keys() - now["sinks"].keys())
+    gone = sorted(name for name in known.keys() - now["sinks"].keys() if _has_checkpoint(places, name))
     return findings + [Finding(f"sink {name}", GONE, f"its checkpoint stays: {places.query(name)}") for name in gone]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.pipeline.running.checking import remember
 from kavka.pipeline.running.job_file import DEAD_LETTERS_NAME, Job, SinkTable, Transform
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.positions import Positions
@@ -63,7 +64,7 @@ class Query:
     def start(self, spark: "SparkSession", state: RunState, positions: Positions, *, every_ms: int | None) -> None:
         """Open the sink and begin; `every_ms` None: what is there now, and no more.
 
-        Raises what sinks and Spark do, SecretError, CheckpointError, KafkaError.
+        Raises what sinks and Spark do, SecretError, CheckpointError, KafkaError, OSError.
         """
         folder = self._places.query(self.name)
         before = self._checkpoint()
@@ -93,6 +94,7 @@ class Query:
         state.resumed(self.name, before.committed, before.offsets)
         self._begin = partial(self._started, spark, options, every_ms)
         self._running = self._begin()
+        remember(self._job, self._places, self.name)
 
     def _started(self, spark: "SparkSession", options: Mapping[str, str], every_ms: int | None) -> "StreamingQuery":
         stream = spark.readStream.format(self._job.source.format).options(**options).load()

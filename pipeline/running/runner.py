@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.pipeline.running.causes import cause
-from kavka.pipeline.running.checking import remember
+from kavka.pipeline.running.checking import NEEDS_NEW, compared
 from kavka.pipeline.running.embedded import embedded_broker
 from kavka.pipeline.running.job_file import Job
 from kavka.pipeline.running.metrics_page import rendered
@@ -25,6 +25,7 @@ from kavka.pipeline.running.parts import Parts, open_python_path
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.positions import Positions
 from kavka.pipeline.running.query import Query
+from kavka.pipeline.running.query_files import CheckpointError
 from kavka.pipeline.running.run_lock import run_lock
 from kavka.pipeline.running.run_state import RunState
 from kavka.pipeline.running.session import Jvm
@@ -48,6 +49,10 @@ class RunError(Exception):
     """A job cannot run, or failed: one line."""
 
 
+class RefusedError(RunError):
+    """A job does not go on with its checkpoint as it says now. Nothing was started."""
+
+
 @dataclass(frozen=True)
 class How:
     """How a job is run."""
@@ -63,17 +68,17 @@ class How:
 def run_job(job: Job, parts: Parts, how: How, stopping: Stopping) -> None:
     """Until all is read (`every_ms` None) or `stopping` is asked for. The job has a checkpoint.
 
-    Raises RunError; RunningAlreadyError; OSError.
+    Raises RunError; RefusedError, before anything is started; RunningAlreadyError; OSError.
     """
     assert job.checkpoint is not None
     places = Places(job.checkpoint)
     with run_lock(places.lock):
+        _check_goes_on(job)
         tables = [*job.sinks, *([job.dead_letters] if job.dead_letters is not None else [])]
         state = RunState(job.name, [table.name for table in tables], places.status, how.tell)
         log = None if how.is_verbose else places.log
         try:
             with _started(job, how, log) as (spark, running), _explained(log):
-                remember(running, places)
                 queries = [Query(running, *each, places, stopping) for each in parts.sinks]
                 with _served_metrics(job, state):
                     _Run(spark, queries, state, stopping, how).run(Positions(running.source.options))
@@ -85,6 +90,16 @@ def run_job(job: Job, parts: Parts, how: How, stopping: Stopping) -> None:
             state.ended(str(error))
             raise
         state.ended(None)
+
+
+def _check_goes_on(job: Job) -> None:
+    """Raises RefusedError where a change needs a new checkpoint: it would mix two things in one place."""
+    try:
+        needing = [found for found in compared(job) if found.state == NEEDS_NEW]
+    except CheckpointError as error:
+        raise RefusedError(str(error)) from error
+    if needing:
+        raise RefusedError("; ".join(f"{found.part} {found.state}: {found.note}" for found in needing))
 
 
 @contextmanager

@@ -10,10 +10,22 @@ import pytest
 
 from kavka.cli.main import main
 from kavka.pipeline.running import sink as sinks
-from kavka.pipeline.running.checking import CHANGED, GOES_ON, GONE, NEEDS_NEW, NEW, Finding, compared, declared
+from kavka.pipeline.running.checking import (
+    CHANGED,
+    GOES_ON,
+    GONE,
+    NEEDS_NEW,
+    NEW,
+    Finding,
+    compared,
+    declared,
+    remember,
+)
 from kavka.pipeline.running.job_file import JobFileError, read_job
-from kavka.pipeline.running.parts import load_parts
+from kavka.pipeline.running.parts import Parts, load_parts
 from kavka.pipeline.running.places import Places
+from kavka.pipeline.running.runner import How, RefusedError, run_job
+from kavka.pipeline.running.stopping import Stopping
 from kavka.pipeline.running.tables import Table
 from tests.support.json_documents import assert_golden
 
@@ -208,6 +220,38 @@ def test_each_change_of_a_job_is_judged(old: str, new: str, findings: list[tuple
     file = ran(tmp_path, JOB)
     file.write_text(JOB.replace(old, new, 1))
     assert [(found.part, found.state) for found in compared(read_job(file))] == findings
+
+
+def test_a_run_refuses_what_needs_a_new_checkpoint_and_starts_nothing(tmp_path: Path) -> None:
+    file = ran(tmp_path, JOB)
+    file.write_text(JOB.replace('"lake"', '"sea"'))
+    told: list[dict[str, object]] = []
+    remembered = Places(tmp_path / "state").declared.read_bytes()
+    with pytest.raises(RefusedError, match=r"sink archive needs a new checkpoint: path changed: give it another name"):
+        run_job(read_job(file), Parts(()), How(None, False, told.append), Stopping())
+    assert told == []
+    assert Places(tmp_path / "state").declared.read_bytes() == remembered
+    assert not Places(tmp_path / "state").status.exists()
+
+
+def test_a_sink_is_remembered_by_what_its_query_began_with(tmp_path: Path) -> None:
+    second = '\n[[sinks]]\nkind = "archive"\nname = "second"\npath = "pond"\n'
+    file = ran(tmp_path, JOB + second)
+    file.write_text((JOB + second).replace('"lake"', '"sea"').replace('"pond"', '"well"'))
+    job = read_job(file)
+    remember(job, Places(tmp_path / "state"), "second")
+    known = json.loads(Places(tmp_path / "state").declared.read_text())["sinks"]
+    assert {name: known[name]["settings"]["path"] for name in known} == {"archive": "lake", "second": "well"}
+    assert compared(job)[0].state == NEEDS_NEW
+
+
+def test_a_sink_that_was_gone_is_known_when_it_comes_back(tmp_path: Path) -> None:
+    file = ran(tmp_path, JOB)
+    file.write_text(JOB.replace('kind = "archive"', 'kind = "archive"\nname = "other"'))
+    remember(read_job(file), Places(tmp_path / "state"), "other")
+    assert [found.state for found in compared(read_job(file))] == [NEW, GONE]
+    file.write_text(JOB.replace('"lake"', '"sea"'))
+    assert compared(read_job(file))[0].state == NEEDS_NEW
 
 
 def test_a_job_that_never_ran_is_new(tmp_path: Path) -> None:
