@@ -2,19 +2,21 @@
 
 import json
 import logging
-import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from kavka.pipeline.running.job_file import BOOTSTRAP
 from kavka.pipeline.running.sink import Offsets
-from kavka.pipeline.running.source_options import client_settings
+from kavka.pipeline.running.source_options import client_settings, reading_options
 from kavka.pipeline.secret_references import resolved_settings
 
 if TYPE_CHECKING:
     from kavka.client import Consumer
+    from kavka.pipeline.source.log_bounds import LogBounds
+    from kavka.pipeline.source.read_options import ReadOptions
 
-EARLIEST: Final = -2
 _TIMEOUT_MS: Final = 5_000
 
 log = logging.getLogger(__name__)
@@ -54,30 +56,34 @@ class Positions:
             return None
         return sum(max(ends[partition] - offset, 0) for partition, offset in at.items())
 
-    def starting(self, known: Offsets) -> str:
-        """As `startingOffsets`: what is known of each partition, and the beginning of each other one that is read.
-
-        Raises KafkaError.
-        """
-        found: dict[str, dict[str, int]] = {}
-        if self._consumer is not None:
-            for topic in self._topics(self._consumer):
-                numbers = self._consumer.partitions_for(topic)
-                found[topic] = {str(n): known.get(topic, {}).get(n, EARLIEST) for n in sorted(numbers)}
-        return json.dumps(found)
-
     def close(self) -> None:
         """May be called twice."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
 
-    def _topics(self, consumer: "Consumer") -> list[str]:
-        given = {name.lower(): value for name, value in self._options.items()}
-        if "subscribe" in given:
-            return [topic.strip() for topic in given["subscribe"].split(",")]
-        if "assign" in given:
-            assigned: dict[str, Any] = json.loads(given["assign"])
-            return list(assigned)
-        pattern = re.compile(given.get("subscribepattern", ""))
-        return [topic for topic in consumer.list_topics() if pattern.fullmatch(topic)]
+
+def starting(
+    options: Mapping[str, str], known: Offsets, opened: "Callable[[ReadOptions], LogBounds] | None" = None
+) -> str:
+    """As `startingOffsets`, for each partition that is read: what is known of it, else what the options say.
+
+    `options` are the source's. Asks brokers, or looks into the files of `path`. Raises OptionError, SecretError,
+    KafkaError, OSError.
+    """
+    from kavka.client import TopicPartition
+    from kavka.pipeline.source.choices import Kind, resolved
+    from kavka.pipeline.source.logs import log_bounds
+    from kavka.pipeline.source.offsets import nested
+    from kavka.pipeline.source.read_options import read_options
+
+    checked = read_options(resolved_settings(reading_options(options)), streaming=True)
+    with closing((opened or log_bounds)(checked)) as bounds:
+        partitions = bounds.partitions(checked.subscription)
+        at = {TopicPartition(topic, n): offset for topic, found in known.items() for n, offset in found.items()}
+        found = {each: at[each] for each in partitions if each in at}
+        others = [each for each in partitions if each not in at]
+        choice = checked.starting
+        if choice.kind in (Kind.OFFSETS, Kind.TIMES):
+            choice = replace(choice, numbers={each: n for each, n in choice.numbers.items() if each not in at})
+        return json.dumps(nested({**found, **(resolved(choice, others, bounds) if others else {})}))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.pipeline.running.checking import remember
 from kavka.pipeline.running.job_file import DEAD_LETTERS_NAME, Job, SinkTable, Transform
 from kavka.pipeline.running.places import Places
-from kavka.pipeline.running.positions import Positions
+from kavka.pipeline.running.positions import starting
 from kavka.pipeline.running.query_files import QueryFiles, read_query_files
 from kavka.pipeline.running.run_state import RunState
 from kavka.pipeline.running.sink import Decoder, Resuming, RunContext, Sink, named
@@ -61,10 +61,10 @@ class Query:
         self.failure: BaseException | None = None
         """What a batch failed by. Written by the thread of batches before the query ends."""
 
-    def start(self, spark: "SparkSession", state: RunState, positions: Positions, *, every_ms: int | None) -> None:
+    def start(self, spark: "SparkSession", state: RunState, *, every_ms: int | None) -> None:
         """Open the sink and begin; `every_ms` None: what is there now, and no more.
 
-        Raises what sinks and Spark do, SecretError, CheckpointError, KafkaError, OSError.
+        Raises what sinks and Spark do, SecretError, CheckpointError, OptionError, KafkaError, OSError.
         """
         folder = self._places.query(self.name)
         before = self._checkpoint()
@@ -90,7 +90,7 @@ class Query:
         if before.planned < 0 and isinstance(self._sink, Resuming):
             known = self._sink.starting_offsets()
             if known is not None:
-                options = starting_at(options, positions.starting(known))
+                options = starting_at(options, starting(self._job.source.options, known))
         state.resumed(self.name, before.committed, before.offsets)
         self._begin = partial(self._started, spark, options, every_ms)
         self._running = self._begin()

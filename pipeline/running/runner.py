@@ -174,7 +174,7 @@ class _Run:
         self._spark.streams.addListener(heard)
         try:
             for query in self._queries:
-                query.start(self._spark, self._state, positions, every_ms=self._how.every_ms)
+                query.start(self._spark, self._state, every_ms=self._how.every_ms)
             self._watch(positions)
         finally:
             try:

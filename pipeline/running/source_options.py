@@ -10,6 +10,7 @@ _PREFIX: Final = "kafka."
 _NO_CLIENTS: Final = ("fetchoffset.", "kafkaconsumer.")
 """Options with a dot that are the reader's own."""
 _STARTING: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
+_WHAT: Final = ("assign", "subscribe", "subscribepattern", "path", "startingoffsetsbytimestampstrategy")
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -29,6 +30,12 @@ def reader_options(source: Source) -> dict[str, str]:
         for name, value in source.options.items()
     }
     return resolved_settings(named)
+
+
+def reading_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those that say what is read and from where on, by their names in lower case. References stay."""
+    lower = {name.lower(): value for name, value in options.items()}
+    return {name: value for name, value in lower.items() if _is_clients(name) or name in _WHAT or name in _STARTING}
 
 
 def with_brokers(options: Mapping[str, str], bootstrap: str) -> dict[str, str]:
