@@ -38,6 +38,10 @@ def stale(name: MarkerName, marker: Marker, batch_id: int) -> StaleBatchError:
     )
 
 
+class ChangedBatchError(KafkaError):
+    """A batch that was written came again with another number of rows: what it has now is not in the topic."""
+
+
 class PartitionTask(NamedTuple):
     """Called with a Spark partition's rows, sorted by target and source position; gives REPORT's rows. Picklable."""
 
@@ -50,7 +54,10 @@ class PartitionTask(NamedTuple):
     on_step: OnStep = unwatched
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Write them all. Raises StaleBatchError, TransactionTooLongError, KafkaError; another attempt goes on then."""
+        """Write them all; another attempt goes on after an error.
+
+        Raises StaleBatchError, ChangedBatchError, TransactionTooLongError, KafkaError.
+        """
         report: list[dict[str, object]] = []
         writer: _PartitionWriter | None = None
         with ExitStack() as stack:
@@ -84,6 +91,8 @@ class _PartitionWriter:
         self._is_open = False
         self._is_over = False
         """Whether all of the batch is there, or somebody else sees to it."""
+        self._is_whole = False
+        """Whether all of the batch was there before this attempt."""
         self._is_fenced = False
 
     def open(self) -> None:
@@ -97,7 +106,7 @@ class _PartitionWriter:
             raise stale(self.name, marker, self._task.batch_id)
         if marker is not None and marker.batch_id == self._task.batch_id:
             self._done = marker.position
-            self._is_over = marker.is_whole
+            self._is_over = self._is_whole = marker.is_whole
 
     def write(self, rows: pyarrow.RecordBatch) -> None:
         """Send these rows, without those that are there."""
@@ -127,7 +136,13 @@ class _PartitionWriter:
         return rows.slice(here.num_rows)
 
     def finish(self) -> dict[str, object]:
-        """The last transaction, and what is to be reported."""
+        """The last transaction, and what is to be reported. Raises ChangedBatchError."""
+        if self._seen < self._done or (self._is_whole and self._seen != self._done):
+            raise ChangedBatchError(
+                f"batch {self._task.batch_id} of query {self.name.query!r} came again with {self._seen} rows for "
+                f"{self.name.topic}-{self.name.partition}, where {self._done} are written: a batch must have the same "
+                "rows each time (an older or a new checkpoint needs a new query id)"
+            )
         if not self._is_over:
             try:
                 if not self._is_open:

@@ -32,7 +32,7 @@ from kavka.pipeline.sending.markers import (
 from kavka.pipeline.sending.pace import Pace
 from kavka.pipeline.sending.rows import rows_of
 from kavka.pipeline.sending.steps import OnStep, unwatched
-from kavka.pipeline.sending.target_checks import Load, TargetError, checked_target
+from kavka.pipeline.sending.target_checks import Load, Target, TargetError, checked_target
 from kavka.pipeline.sending.target_partitions import AS_SOURCE, PartitionChoice
 
 TRANSACTION_ROWS: Final = 50_000
@@ -43,9 +43,10 @@ class Replay(NamedTuple):
     """What is replayed, and how.
 
     `name` tells replays apart: the same name goes on where it was, and sends nothing once it has ended; another one
-    sends all again. `from_ms` and `to_ms` are times of records, half open; None: no limit. `settings` are a
-    producer's. `partitions`: "source" keeps each row's partition, "key" has its key decide. `rows_per_second`: of all
-    partitions together; None: as quick as it goes.
+    sends all again. A name is of one lake, time and target: with others it is refused, as it is when the target was
+    made anew. `from_ms` and `to_ms` are times of records, half open; None: no limit. `settings` are a producer's.
+    `partitions`: "source" keeps each row's partition, "key" has its key decide. `rows_per_second`: of all partitions
+    together; None: as quick as it goes.
     """
 
     lake: Path
@@ -109,12 +110,12 @@ def _replayed(what: Replay, ends: Mapping[int, int], on_progress: OnProgress) ->
     if not files:
         return Replayed(rows, positions)
     with Admin(common_settings(what.settings)) as admin:
-        count = checked_target(admin, what.target, _load(files), what.partitions, time.time_ns() // 1_000_000)
+        target = checked_target(admin, what.target, _load(files), what.partitions, time.time_ns() // 1_000_000)
         place = marker_place(admin, what.settings, what.marker_topic)
     with ExitStack() as stack:
         waiting = []
         for partition in files:
-            source = _Source(what, place, lake, wanted[partition], choice, count)
+            source = _Source(what, place, lake, wanted[partition], choice, target)
             stack.callback(source.close)
             positions[partition] = source.open()
             waiting.append(source)
@@ -134,7 +135,7 @@ class _Source:
     """One partition of the lake on its way. Threads: one."""
 
     def __init__(
-        self, what: Replay, place: MarkerPlace, lake: Lake, wanted: Filter, choice: PartitionChoice, count: int
+        self, what: Replay, place: MarkerPlace, lake: Lake, wanted: Filter, choice: PartitionChoice, target: Target
     ) -> None:
         assert wanted.partition is not None
         self.partition: Final = wanted.partition
@@ -145,21 +146,18 @@ class _Source:
         self._lake: Final = lake
         self._wanted: Final = wanted
         self._choice: Final = choice
-        self._count: Final = count
-        self._details: Final = {"partitions": count, "by": what.partitions, "target": what.target}
+        self._count: Final = target.partitions
+        self._details: Final = _details(what, target)
         name = MarkerName(what.name, what.topic, self.partition)
         self._producer: Final = MarkedProducer(place, name, what.transactions, what.on_step)
         self._rest: Iterator[tuple[pyarrow.Table, int]] = iter(())
 
     def open(self) -> int:
-        """Find out where to begin. Raises TargetError when rows would not go where those before went."""
+        """Find out where to begin. Raises TargetError when the replay of this name is another one."""
         marker = self._producer.open(NOTHING_READ)
         if marker is not None:
             if marker.details != self._details:
-                raise TargetError(
-                    f"replay {self._what.name!r} began with {dict(marker.details)} and would go on with "
-                    f"{self._details}: give it another name to send all again"
-                )
+                raise TargetError(_other(self._what.name, marker.details, self._details))
             self.position = marker.position
         self._rest = self._portions(replace(self._wanted, start_offset=self.position))
         return self.position
@@ -209,6 +207,28 @@ class _Source:
     def close(self) -> None:
         """What is open is aborted."""
         self._producer.close()
+
+
+def _details(what: Replay, target: Target) -> dict[str, object]:
+    """What makes a replay the same one: its position means nothing for other rows, or in a topic made anew."""
+    return {
+        "lake": str(what.lake.resolve()),
+        "from_ms": what.from_ms,
+        "to_ms": what.to_ms,
+        "target": what.target,
+        "target_id": target.topic_id,
+        "partitions": target.partitions,
+        "by": what.partitions,
+    }
+
+
+def _other(name: str, began: Mapping[str, object], now: Mapping[str, object]) -> str:
+    differences = [
+        f"{each}={began.get(each)!r} (now {now.get(each)!r})"
+        for each in sorted({*began, *now})
+        if began.get(each) != now.get(each)
+    ]
+    return f"replay {name!r} began with {', '.join(differences)}: go on with the same, or give it another name"
 
 
 def _load(files: Mapping[int, list[DataFile]]) -> Load:

@@ -26,23 +26,31 @@ class Load(NamedTuple):
     partitions: frozenset[int]
 
 
+class Target(NamedTuple):
+    """A topic as it was found: one that was made anew under its name has another id."""
+
+    topic_id: str
+    partitions: int
+
+
 class TargetError(Exception):
     """A topic is not one that the rows can go to as they are; the message says why, and what to do."""
 
 
-def checked_target(admin: Admin, topic: str, load: Load, way: str, now_ms: int) -> int:
-    """How many partitions the topic has. Raises TargetError with all that is wrong with it, KafkaError."""
+def checked_target(admin: Admin, topic: str, load: Load, way: str, now_ms: int) -> Target:
+    """The topic, which can take it all. Raises TargetError with all that is wrong with it, KafkaError."""
     resource = ConfigResource.topic(topic)
     try:
-        count = len(admin.describe_topics([topic])[topic].partitions)
+        described = admin.describe_topics([topic])[topic]
     except UnknownTopicOrPartitionError:
         most = max(load.partitions, default=0) + 1
         raise TargetError(f"there is no topic {topic!r}: create it, with {most} partitions") from None
+    count = len(described.partitions)
     found = admin.describe_configs([resource], names=_SETTINGS)[resource]
     problems = problems_of({name: entry.value or "" for name, entry in found.items()}, count, load, way, now_ms)
     if problems:
         raise TargetError(f"topic {topic!r}: {'; '.join(problems)}")
-    return count
+    return Target(described.topic_id.hex(), count)
 
 
 def problems_of(settings: Mapping[str, str], count: int, load: Load, way: str, now_ms: int) -> list[str]:
