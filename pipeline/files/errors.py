@@ -24,7 +24,7 @@ class OffsetsGoneError(PartitionFilesError):
 
 
 class LogEndsError(PartitionFilesError):
-    """The files end before the range does: they are an old copy, or a follower's that is behind."""
+    """The files end before the range does, or a transaction in it: an old copy, or a follower's that is behind."""
 
 
 class TopicChangedError(PartitionFilesError):

@@ -3,6 +3,8 @@
 Of sealed segments `.txnindex` tells of all that were aborted in them. That of the active one may lack entries that its
 broker has not written yet; there the markers themselves are looked for, batch header by batch header, from the last
 snapshot of producers on: it tells who had a transaction open then. That is done only when somebody asks.
+A transaction that is open after that, and began before the range's end, has its marker in what these files do not have
+yet: nobody can say how it ended.
 
 What is looked at is opened before the records are: so a cleaner that drops aborted records, and their entries after
 them, leaves no record that nothing tells of.
@@ -27,7 +29,7 @@ from kavka.pipeline.arrow.walking import (
     STEP_COLUMNS,
     WRITTEN,
 )
-from kavka.pipeline.files.errors import PartitionFilesError
+from kavka.pipeline.files.errors import LogEndsError, PartitionFilesError
 from kavka.pipeline.files.folders import FILES
 from kavka.pipeline.files.pieces import Pieces
 from kavka.pipeline.files.segments import Listing, OpenSegment, SegmentName, list_segments
@@ -39,6 +41,7 @@ from kavka.storage.transaction_index import ENTRY, VERSION
 
 _STEPS_AT_ONCE: Final = 1 << 14
 _MOST_TRIES: Final = 1000
+_NEVER: Final = (1 << 63) - 1
 
 Stretch = tuple[int, int, int]
 """Producer id, first and last offset of an aborted transaction."""
@@ -86,11 +89,12 @@ class OpenTransactions:
 
 
 class Outcomes:
-    """How transactions ended that wrote at or behind an offset. One thread; to be closed."""
+    """How transactions ended that wrote in a range of offsets. One thread; to be closed."""
 
-    def __init__(self, folder: Path, offset: int) -> None:
-        """Raises OSError, PartitionFilesError, CorruptInputError."""
+    def __init__(self, folder: Path, offsets: range) -> None:
+        """`offsets` end at the last stable one at most. Raises OSError, PartitionFilesError, CorruptInputError."""
         self._folder = folder
+        self._offsets = offsets
         self._files = ExitStack()
         self._indexed: list[Stretch] = []
         self._opened: dict[int, int] = {}
@@ -99,7 +103,7 @@ class Outcomes:
         for _ in range(_MOST_TRIES):
             listing = list_segments(folder)
             try:
-                self._read(listing, offset)
+                self._read(listing, offsets.start)
             except FileNotFoundError:
                 self.close()
                 continue
@@ -115,10 +119,20 @@ class Outcomes:
         self._indexed.clear()
 
     def aborted(self) -> Integers:
-        """The aborted transactions, as `RangeDecoder` wants them. Raises OSError, CorruptInputError."""
+        """The aborted transactions, as `RangeDecoder` wants them.
+
+        Raises LogEndsError where a transaction of the range has no end in these files; OSError, CorruptInputError.
+        """
         transactions = OpenTransactions(dict(self._opened), self._known_from)
         for segment in self._tail:
             transactions.follow(segment)
+        first, producer_id = min(((first, each) for each, first in transactions.opened.items()), default=(_NEVER, -1))
+        if first < self._offsets.stop:
+            end = max(transactions.next_offset, self._known_from)
+            raise LogEndsError(
+                f"{self._folder} ends with offset {end}, before the transaction did that producer "
+                f"{producer_id} began at {first}: whether its records are committed is not known"
+            )
         every = sorted({*self._indexed, *transactions.aborted})
         return np.array(every, np.int64).reshape(-1, 3)
 

@@ -30,9 +30,10 @@ def read(
     """The records from offset `start` on, before `end`, as pyarrow.RecordBatches with the columns that are `wanted`.
 
     `directories` are log directories (`log.dirs`), of one broker or several. With `isolation` read_committed, `end` is
-    the last stable offset at most: what open transactions wrote before `end` counts as committed.
+    the last stable offset at most: a transaction that began before it and is open in the files ends behind them.
     Raises when it comes to it: PartitionMissingError; OffsetsGoneError where retention was faster; LogEndsError where
-    the files end before the range; TopicChangedError; CorruptInputError; OSError; ValueError for a name that is none.
+    the files end before the range, or before a transaction in it; TopicChangedError; CorruptInputError; OSError;
+    ValueError for a name that is none.
     """
     check_isolation(isolation)
     decoder = RangeDecoder(topic, partition, range(start, end), wanted, None)
@@ -45,7 +46,7 @@ def read(
     if isolation == READ_UNCOMMITTED:
         yield from _records(find, decoder, end)
         return
-    outcomes = Outcomes(find(), start)
+    outcomes = Outcomes(find(), range(start, end))
     try:
         decoder = RangeDecoder(topic, partition, range(start, end), wanted, outcomes.aborted)
         yield from _records(find, decoder, end)

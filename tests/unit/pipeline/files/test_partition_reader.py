@@ -275,6 +275,29 @@ def test_aborted_records_are_left_out_wherever_the_marker_lies(tmp_path: Path, f
     assert [value for _, value in values(tmp_path, 0, end, READ_COMMITTED)] == committed
 
 
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_files_that_end_before_a_transaction_do_not_pass_its_records_for_committed(
+    tmp_path: Path, folder: Path, is_sealed: bool
+) -> None:
+    log = open_log(folder, segment_bytes=200 if is_sealed else 1 << 20)
+    append(log, b"plain")
+    write(log, b"who knows", 7, 0)
+    write(log, b"open", 8, 0)
+    log.flush()
+    assert len(segment_files(folder)) == 1 + is_sealed
+    behind = tmp_path / "behind"
+    shutil.copytree(folder, behind / folder.name)
+    end_transaction(log, 7, aborted=True)
+    log.close()
+
+    # The last stable offset is 2, where the second transaction began.
+    assert values(tmp_path, 0, 2, READ_COMMITTED) == [(0, b"plain")]
+    with pytest.raises(LogEndsError, match=r"ends with offset 3, before the transaction .* producer 7 began at 1:"):
+        values(behind, 0, 2, READ_COMMITTED)
+    assert bounds([str(behind)], "visits", 0, READ_COMMITTED) == range(1)
+    assert values(behind, 0, 1, READ_COMMITTED) == [(0, b"plain")]
+
+
 def test_without_a_broker_the_end_is_before_the_first_open_transaction(tmp_path: Path, folder: Path) -> None:
     log = open_log(folder, segment_bytes=300)
     directories = [str(tmp_path)]
