@@ -75,11 +75,14 @@ class Manifest:
         """Make the next version of it; what was written. Durable once this returns.
 
         `staging` says whose staging folder the file is written in first. Raises VersionTakenError, with nothing
-        changed, where somebody else made that version.
+        changed, where somebody else made that version, and ManifestError for a change that no reader would take.
         """
         made = replace(change, version=self.state.version + 1, time_ms=self._clock_ms())
         path = self.layout.commit(made.version)
-        staged = self._staged(staging, made.encoded())
+        data = made.encoded()
+        # What is linked stays for good: it has to be what readers take.
+        self.state.check(decoded(data, f"{path} (not committed)"), f"{path} (not committed)")
+        staged = self._staged(staging, data)
         try:
             self._files.link(staged, path)
         except FileExistsError:

@@ -56,7 +56,7 @@ class LakeState:
 
     def apply(self, commit: Commit, where: str) -> None:
         """Go on to the commit's version. Raises ManifestError, naming `where`, for one that does not fit."""
-        self._check(commit, where)
+        self.check(commit, where)
         self.version = commit.version
         self.specs.update(commit.specs)
         self.schemas.update(commit.schemas)
@@ -88,7 +88,8 @@ class LakeState:
         }
         return found or None
 
-    def _check(self, commit: Commit, where: str) -> None:
+    def check(self, commit: Commit, where: str) -> None:
+        """Raises ManifestError, naming `where`, for a commit that does not fit as the next version."""
         count = {APPEND: self.sequence, REPLACE: self.replaced}.get(commit.kind)
         if commit.version != self.version + 1:
             raise ManifestError(f"{where}: it is version {commit.version} and not {self.version + 1}")
