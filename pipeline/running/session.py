@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -55,10 +56,10 @@ class Jvm:
         for name, value in self._settings.items():
             if name not in self._secret:
                 plain.set(name, value)
-        with _output(log) as (out, error), _signals_as_usual():
+        with _output(log) as (out, error):
             try:
                 launch: Callable[..., Any] = launch_gateway
-                self.gateway: Any = launch(plain, {"stdout": out, "stderr": error})
+                self.gateway: Any = launch(plain, _Unblocked(stdout=out, stderr=error))
             except (PySparkRuntimeError, OSError) as failure:
                 where = "" if log is None else f"; {log} says why"
                 raise SessionError(f"Spark's Java does not start: Java 17 or newer is needed{where}") from failure
@@ -93,14 +94,20 @@ class Jvm:
         process.wait()
 
 
-@contextmanager
-def _signals_as_usual() -> Iterator[None]:
-    """What blocks signals in this thread would block them in Spark's processes, which end their workers by signals."""
-    before = signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+class _Unblocked(dict[str, Any]):
+    """What Popen is given by `launch_gateway`, which sets what the child runs first: there signals are unblocked, too.
+
+    What blocks signals here would block them in Spark's processes, which end their workers by signals. Here they stay
+    blocked: one that comes while Java starts is for whoever waits for it.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, partial(_run_unblocked, value) if name == "preexec_fn" else value)
+
+
+def _run_unblocked(first: Callable[[], object]) -> None:
+    first()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @contextmanager
