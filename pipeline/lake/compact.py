@@ -21,6 +21,7 @@ from kavka.pipeline.lake.entries import DataFile
 from kavka.pipeline.lake.errors import LakeError, ManifestError
 from kavka.pipeline.lake.footers import read_footer
 from kavka.pipeline.lake.layout import ARCHIVE, COMPACT, Layout, compact_name, lake_folder
+from kavka.pipeline.lake.linking import link_new
 from kavka.pipeline.lake.lock import COMPACTING, LakeLock
 from kavka.pipeline.lake.manifest import HOUR_MS, Manifest, VersionTakenError, now_ms
 from kavka.pipeline.lake.merging import merge, mixes
@@ -116,7 +117,11 @@ class Compaction:
         target = layout.lake / made.path
         self._reached("renaming")
         self._files.fsync_file(staged)
-        self._files.rename(staged, target)
+        try:
+            link_new(self._files, staged, target)
+        except FileExistsError:
+            raise LakeError(f"{target}: it is there: another compaction works here, in spite of the lock") from None
+        self._files.unlink(staged)
         for folder in (target.parent, staged.parent):
             self._files.fsync_directory(folder)
         change = Commit(0, REPLACE, 0, sequence=sequence, add=(made,), remove=tuple(each.path for each in group))

@@ -15,6 +15,7 @@ from kavka.pipeline.lake.commit import Commit, decoded
 from kavka.pipeline.lake.errors import ManifestError
 from kavka.pipeline.lake.fields import MAX_FILE_BYTES
 from kavka.pipeline.lake.layout import Layout, version_of
+from kavka.pipeline.lake.linking import link_new
 from kavka.pipeline.lake.state import LakeState
 from kavka.storage.files import Files
 
@@ -84,7 +85,7 @@ class Manifest:
         self.state.check(decoded(data, f"{path} (not committed)"), f"{path} (not committed)")
         staged = self._staged(staging, data)
         try:
-            self._files.link(staged, path)
+            link_new(self._files, staged, path)
         except FileExistsError:
             raise VersionTakenError(f"{path} is there") from None
         finally:

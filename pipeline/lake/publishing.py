@@ -1,7 +1,7 @@
 """A batch's staged files made part of the lake: renamed to their names, and then one version of the manifest. No Spark.
 
 Names come from the lake's count of batches and the files' order, so that a batch that comes again after a crash has the
-same names: what an earlier attempt left is overwritten or, as an orphan, deleted before.
+same names: what an earlier attempt left is deleted before, as an orphan. No file is ever overwritten.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +15,7 @@ from kavka.pipeline.lake.entries import NO_VALUE, DataFile
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.footers import Footer, read_footer
 from kavka.pipeline.lake.layout import ARCHIVE, Layout, part_name
+from kavka.pipeline.lake.linking import link_new
 from kavka.pipeline.lake.manifest import Manifest, VersionTakenError
 from kavka.pipeline.lake.partition_spec import PartitionSpec
 from kavka.pipeline.lake.state import LakeState
@@ -73,7 +74,10 @@ class Publisher:
         self._reached = reached
 
     def publish(self, staged: list[StagedFile], spec: PartitionSpec, query: str, batch: int) -> Commit:
-        """Rename, then commit. Raises LakeError where the batch goes back behind what its query archived; OSError."""
+        """Rename, then commit. Raises LakeError where the batch goes back behind what its query archived; OSError.
+
+        LakeError, too, where another archive writes the lake, which its lock should have kept out: nothing is changed.
+        """
         state = self._manifest.refresh()
         ranges = ranges_after(state, staged, query, batch)
         sequence = state.sequence + 1
@@ -86,8 +90,9 @@ class Publisher:
             try:
                 made = self._manifest.commit(Commit(0, APPEND, 0, query, batch, sequence, ranges, *change), ARCHIVE)
             except VersionTakenError:
-                # A compaction was first. It changes nothing of what this batch adds.
-                self._manifest.refresh()
+                # A compaction was first: it changes nothing of what this batch adds. An archive would.
+                if self._manifest.refresh().sequence + 1 != sequence:
+                    raise LakeError(f"{self._layout.lake}: another archive writes here, in spite of the lock") from None
                 continue
             self._reached("committed")
             return made
@@ -100,7 +105,14 @@ class Publisher:
         target = self._layout.lake / path
         self._files.makedirs(target.parent)
         self._files.fsync_file(each.path)
-        self._files.rename(each.path, target)
+        try:
+            link_new(self._files, each.path, target)
+        except FileExistsError:
+            raise LakeError(
+                f"{target}: it is there, and was not when this archive began: another one writes here, in spite of the "
+                "lock; if none does, start this one anew, or move the file away where no version names it"
+            ) from None
+        self._files.unlink(each.path)
         return path
 
     def _fsync_folders(self, paths: Iterable[str], staged: Iterable[StagedFile]) -> None:

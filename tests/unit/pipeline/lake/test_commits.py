@@ -1,5 +1,6 @@
 """What is committed can be read, once and for good, whoever else writes and whatever the batch holds."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,13 +9,13 @@ import pyarrow.parquet
 import pytest
 
 from kavka.pipeline.lake.compact import Compaction
-from kavka.pipeline.lake.errors import ManifestError
+from kavka.pipeline.lake.errors import LakeError, ManifestError
 from kavka.pipeline.lake.lake import Lake
 from kavka.pipeline.lake.layout import ARCHIVE, Layout
 from kavka.pipeline.lake.manifest import Manifest
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import Publisher, StagedFile, staged_files
-from kavka.storage.files import Files
+from kavka.storage.files import AnyPath, Files
 from tests.support.lakes import new_manifest, rows
 
 
@@ -29,8 +30,19 @@ def _staged(
     return staged_files(attempt, BY_DATE)
 
 
-def _publisher(manifest: Manifest) -> Publisher:
-    return Publisher(manifest.layout, manifest, Files(), lambda _: None)
+def _publisher(manifest: Manifest, files: Files | None = None) -> Publisher:
+    return Publisher(manifest.layout, manifest, files or Files(), lambda _: None)
+
+
+def _link_and_lose_the_answer(source: AnyPath, target: AnyPath) -> None:
+    os.link(source, target)
+    raise FileExistsError(target)
+
+
+class LostAnswers(Files):
+    """NFS whose answers to `link` get lost: it is sent again, and finds the name taken, by itself."""
+
+    link = staticmethod(_link_and_lose_the_answer)
 
 
 def test_several_rows_of_one_record_are_archived_read_and_compacted(tmp_path: Path) -> None:
@@ -56,3 +68,41 @@ def test_what_no_reader_would_take_is_not_committed(tmp_path: Path) -> None:
 
     assert Lake(tmp_path).version == 1
     assert not Layout(tmp_path).commit(2).exists()
+
+
+def test_a_link_whose_answer_got_lost_is_a_commit(tmp_path: Path) -> None:
+    manifest = Manifest(Layout(tmp_path), LostAnswers())
+    manifest.create()
+    publisher = _publisher(manifest, LostAnswers())
+    for batch in range(3):
+        staged = _staged(manifest, str(batch), [rows([batch])])
+        assert publisher.publish(staged, BY_DATE, "q", batch).version == batch + 1
+
+    assert sorted(Lake(tmp_path).to_arrow()["offset"].to_pylist()) == [0, 1, 2]
+    assert list(manifest.layout.staging(ARCHIVE).rglob("*.json")) == []
+
+
+@pytest.mark.parametrize("date", ["2024-10-04", "2024-10-05"])
+def test_a_second_archive_breaks_nothing(tmp_path: Path, date: str) -> None:
+    """The lock failed: one of them is told, and readers have the other's batch whole."""
+    first, second = new_manifest(tmp_path), new_manifest(tmp_path)
+    others = _staged(second, "b", [rows(range(100, 103))], date)
+    told: list[LakeError] = []
+
+    def reached(step: str) -> None:
+        if step == "manifest" and second.state.version == 0:
+            try:
+                _publisher(second).publish(others, BY_DATE, "other", 0)
+            except LakeError as error:
+                told.append(error)
+
+    try:
+        Publisher(first.layout, first, Files(), reached).publish(
+            _staged(first, "a", [rows(range(10))]), BY_DATE, "q", 0
+        )
+    except LakeError as error:
+        told.append(error)
+
+    assert len(told) == 1
+    assert "another" in str(told[0])
+    assert Lake(tmp_path).to_arrow()["offset"].to_pylist() in (list(range(10)), list(range(100, 103)))
