@@ -71,7 +71,11 @@ def _from_statistics(found: Footer, group: Any, columns: dict[str, int]) -> bool
         statistics = group.column(columns[name]).statistics
         if statistics is None or not statistics.has_min_max or statistics.null_count:
             return False
-        bounds[name] = (statistics.min, statistics.max)
+        try:
+            bounds[name] = (statistics.min, statistics.max)
+        except (OverflowError, ValueError):
+            # A producer may give a time that datetime does not know: before year 1, or from year 10000 on.
+            return False
     (topic, last_topic), (partition, last_partition) = bounds["topic"], bounds["partition"]
     times = [pyarrow.scalar(each, pyarrow.timestamp("us", "UTC")).value for each in bounds[TIMESTAMP]]
     if topic != last_topic or partition != last_partition:

@@ -16,7 +16,7 @@ from kavka.pipeline.lake.manifest import Manifest
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import Publisher, StagedFile, staged_files
 from kavka.storage.files import AnyPath, Files
-from tests.support.lakes import new_manifest, rows
+from tests.support.lakes import SCHEMA, new_manifest, rows
 
 
 def _staged(
@@ -106,3 +106,16 @@ def test_a_second_archive_breaks_nothing(tmp_path: Path, date: str) -> None:
     assert len(told) == 1
     assert "another" in str(told[0])
     assert Lake(tmp_path).to_arrow()["offset"].to_pylist() in (list(range(10)), list(range(100, 103)))
+
+
+@pytest.mark.parametrize("time_us", [253_402_300_800_000_000, -62_135_596_800_000_001, 2**63 // 1000 * 1000 - 1000])
+def test_a_record_of_a_strange_time_is_archived_as_all_others(tmp_path: Path, time_us: int) -> None:
+    manifest = new_manifest(tmp_path)
+    times = pyarrow.array([time_us, 0], pyarrow.int64()).cast(SCHEMA.field("timestamp").type)
+    table = rows([0, 1]).set_column(3, SCHEMA.field("timestamp"), times)
+
+    made = _publisher(manifest).publish(_staged(manifest, "a", [table]), BY_DATE, "q", 0)
+
+    bounds = made.add[0].min_timestamp_us, made.add[0].max_timestamp_us
+    assert bounds == (min(time_us, 0), max(time_us, 0))
+    assert Lake(tmp_path).to_arrow(["offset"])["offset"].to_pylist() == [0, 1]
