@@ -72,24 +72,36 @@ def merge(lake: Path, entries: Iterable[DataFile], target: Path, compression: st
     The files have one schema, and no two of them offsets that mix. Raises LakeError, ManifestError, OSError.
     """
     opened: dict[str, FileRows] = {}
+    codec = "none" if compression == "uncompressed" else compression
     try:
         for each in entries:
             opened[each.path] = FileRows(lake / each.path, each)
-        schema = next(iter(opened.values())).schema
-        with pyarrow.parquet.ParquetWriter(target, schema, compression=compression) as writer:
+        schema = _unified([each.schema for each in opened.values()])
+        with pyarrow.parquet.ParquetWriter(target, schema, compression=codec) as writer:
             pending: list[pyarrow.RecordBatch] = []
             size = 0
             for batch in _in_order(opened, list(entries)):
-                pending.append(batch)
+                pending.append(pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema))
                 size += batch.nbytes
                 if size >= GROUP_BYTES:
                     writer.write_table(pyarrow.Table.from_batches(pending, schema))
                     pending, size = [], 0
             if pending:
                 writer.write_table(pyarrow.Table.from_batches(pending, schema))
+    except pyarrow.ArrowException as error:
+        raise LakeError(f"{target}: {error}, where {len(opened)} files were to become one") from error
     finally:
         for file in opened.values():
             file.close()
+
+
+def _unified(schemas: "list[pyarrow.Schema]") -> pyarrow.Schema:
+    """The first, where a column may be null that may be in any of them: all else is alike."""
+    fields = [
+        field.with_nullable(any(each.field(number).nullable for each in schemas))
+        for number, field in enumerate(schemas[0])
+    ]
+    return pyarrow.schema(fields, schemas[0].metadata)
 
 
 def _in_order(opened: dict[str, FileRows], entries: list[DataFile]) -> Iterator[pyarrow.RecordBatch]:

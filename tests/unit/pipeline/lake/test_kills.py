@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow
 import pyarrow.parquet
 import pytest
 
 from kavka.pipeline.lake import compact, publishing
+from kavka.pipeline.lake.archive import COMPRESSIONS
 from kavka.pipeline.lake.compact import Compaction
+from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.lake import Lake
 from kavka.pipeline.lake.lock import LakeLock
 from kavka.pipeline.lake.manifest import HOUR_MS
@@ -118,6 +121,36 @@ def test_a_compaction_between_an_archive_and_its_commit(tmp_path: Path) -> None:
     lock.release()
 
     assert _read(tmp_path) == expected_positions(BATCHES + 1) == positions(listed(tmp_path))
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_compaction_knows_each_compression_of_the_archive(tmp_path: Path, compression: str) -> None:
+    archive_batches(tmp_path, 2)
+
+    assert Compaction(tmp_path, compression=compression).run().files_after == 1
+    assert _read(tmp_path) == expected_positions(2)
+
+
+def test_a_compression_that_is_not_known_is_an_error_of_the_lake(tmp_path: Path) -> None:
+    archive_batches(tmp_path, 2)
+
+    with pytest.raises(LakeError, match="shrunk"):
+        Compaction(tmp_path, compression="shrunk").run()
+    assert _read(tmp_path) == expected_positions(2)
+
+
+def test_files_that_differ_in_what_may_be_null_become_one(tmp_path: Path) -> None:
+    """A column of a batch without nulls may be declared so, by a job that was changed."""
+    archive_batches(tmp_path, 2)
+    for file in Lake(tmp_path).files()[::2]:
+        table = pyarrow.parquet.read_table(tmp_path / file.path, partitioning=None)
+        strict = pyarrow.schema([each.with_nullable(each.name != "value") for each in table.schema])
+        pyarrow.parquet.write_table(table.cast(strict), tmp_path / file.path)
+
+    assert Compaction(tmp_path).run().files_after == 1
+    assert _read(tmp_path) == expected_positions(2)
+    (file,) = Lake(tmp_path).files()
+    assert all(each.nullable for each in pyarrow.parquet.read_schema(tmp_path / file.path))
 
 
 def test_files_of_other_names_are_never_deleted(tmp_path: Path) -> None:
