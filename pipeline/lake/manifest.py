@@ -5,6 +5,7 @@ that of two writers one wins, and there is never half a file. That link is the c
 """
 
 import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -27,6 +28,8 @@ written for checkpoints is then never more than a few times what is written for 
 HOUR_MS: Final = 3_600_000
 
 _ATTEMPTS: Final = 5
+
+log = logging.getLogger(__name__)
 
 
 def now_ms() -> int:
@@ -51,6 +54,7 @@ class Manifest:
         self._files = files or Files()
         self._clock_ms = clock_ms
         self._checkpoint = 0
+        self._too_long = 0
         self._changed = 0
 
     def create(self) -> None:
@@ -82,6 +86,8 @@ class Manifest:
         path = self.layout.commit(made.version)
         data = made.encoded()
         # What is linked stays for good: it has to be what readers take.
+        if len(data) > MAX_FILE_BYTES:
+            raise ManifestError(f"{path} (not committed): it would have {len(data)} bytes, more than {MAX_FILE_BYTES}")
         self.state.check(decoded(data, f"{path} (not committed)"), f"{path} (not committed)")
         staged = self._staged(staging, data)
         try:
@@ -97,15 +103,21 @@ class Manifest:
     def checkpoint_if_due(self, staging: str, keep_ms: int) -> None:
         """Write a checkpoint where reading has become long, and remove versions before the last one but one.
 
-        Versions younger than `keep_ms` stay: somebody may be reading them.
+        Versions younger than `keep_ms` stay: somebody may be reading them. A checkpoint that would be longer than
+        readers take is not written, and the versions since the last one stay, too.
         """
-        versions = self.state.version - self._checkpoint
+        versions = self.state.version - max(self._checkpoint, self._too_long)
         entries = len(self.state.files) + len(self.state.removed)
         if versions < LEAST_VERSIONS or (versions < MOST_VERSIONS and self._changed * 4 < entries):
             return
         previous = self._checkpoint
         path = self.layout.checkpoint(self.state.version)
-        self._files.rename(self._staged(staging, self.state.encoded()), path)
+        data = self.state.encoded()
+        if len(data) > MAX_FILE_BYTES:
+            log.warning("%s: not written, it would have %d bytes: compact the lake", path, len(data))
+            self._too_long, self._changed = self.state.version, 0
+            return
+        self._files.rename(self._staged(staging, data), path)
         for folder in (self.layout.manifest, self.layout.staging(staging)):
             self._files.fsync_directory(folder)
         self._checkpoint, self._changed = self.state.version, 0

@@ -8,6 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from kavka.pipeline.lake import manifest as manifests
 from kavka.pipeline.lake.compact import Compaction
 from kavka.pipeline.lake.errors import LakeError, ManifestError
 from kavka.pipeline.lake.lake import Lake
@@ -16,7 +17,7 @@ from kavka.pipeline.lake.manifest import Manifest
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import Publisher, StagedFile, staged_files
 from kavka.storage.files import AnyPath, Files
-from tests.support.lakes import SCHEMA, new_manifest, rows
+from tests.support.lakes import SCHEMA, append, new_manifest, rows
 
 
 def _staged(
@@ -119,3 +120,29 @@ def test_a_record_of_a_strange_time_is_archived_as_all_others(tmp_path: Path, ti
     bounds = made.add[0].min_timestamp_us, made.add[0].max_timestamp_us
     assert bounds == (min(time_us, 0), max(time_us, 0))
     assert Lake(tmp_path).to_arrow(["offset"])["offset"].to_pylist() == [0, 1]
+
+
+def test_a_checkpoint_longer_than_readers_take_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(manifests, "MAX_FILE_BYTES", 20_000)
+    manifest = new_manifest(tmp_path)
+    for batch in range(200):
+        append(manifest, batch * 10, batch * 10 + 10)
+        manifest.checkpoint_if_due(ARCHIVE, 0)
+
+    lake = Lake(tmp_path)
+    assert (lake.version, len(lake.files())) == (200, 200)
+    refused = [each for each in caplog.messages if "not written" in each]
+    assert 1 <= len(refused) < 20, "it is not tried again at each batch"
+
+
+def test_a_version_longer_than_readers_take_is_not_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = new_manifest(tmp_path)
+    append(manifest, 0, 10)
+    monkeypatch.setattr(manifests, "MAX_FILE_BYTES", manifest.layout.commit(1).stat().st_size)
+    staged = _staged(manifest, "a", [rows([each], partition=each) for each in range(10)])
+
+    with pytest.raises(ManifestError, match="not committed"):
+        _publisher(manifest).publish(staged, BY_DATE, "other", 0)
+    assert Lake(tmp_path).version == 1
