@@ -12,7 +12,7 @@ from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.positions import starting
 from kavka.pipeline.running.query_files import QueryFiles, read_query_files
 from kavka.pipeline.running.run_state import RunState
-from kavka.pipeline.running.sink import Decoder, Resuming, RunContext, Sink, named
+from kavka.pipeline.running.sink import Decoder, GaveUpError, Resuming, RunContext, Sink, named
 from kavka.pipeline.running.source_options import client_settings, reader_options, starting_at
 from kavka.pipeline.running.stopping import Stopping, StopRequested
 
@@ -55,7 +55,6 @@ class Query:
         self._places: Final = places
         self._stopping: Final = stopping
         self._running: StreamingQuery | None = None
-        self._gave_up_waiting = False
         self._begin: Callable[[], StreamingQuery] | None = None
         self._tries = 0
         self.failure: BaseException | None = None
@@ -137,7 +136,7 @@ class Query:
 
     def error(self) -> BaseException | None:
         """What it failed by; None for one that was stopped or came to its end."""
-        if self.failure is not None and (isinstance(self.failure, StopRequested) or self._gave_up_waiting):
+        if isinstance(self.failure, StopRequested | GaveUpError):
             return None
         if self.failure is not None:
             return self.failure
@@ -146,7 +145,6 @@ class Query:
     def stop_waiting(self) -> None:
         """Have its batch fail that waits for a schema registry: it comes again in the next run."""
         if self._decoder is not None:
-            self._gave_up_waiting = True
             self._decoder.close()
 
     def stop(self) -> None:

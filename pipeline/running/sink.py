@@ -113,11 +113,15 @@ class Decoder(Protocol):
         """Let go of what the last batch kept."""
 
     def close(self) -> None:
-        """End a wait, which raises SinkError. Any thread."""
+        """End a wait, which raises GaveUpError. Any thread."""
 
 
 class SinkError(Exception):
     """A sink cannot go on, and one line says why, and what to do."""
+
+
+class GaveUpError(SinkError):
+    """A wait was ended, as the run is to stop: the batch comes again in the next run."""
 
 
 Factory: TypeAlias = Callable[[Mapping[str, object]], Sink]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.pipeline.running.sink import Report, SinkError
+from kavka.pipeline.running.sink import GaveUpError, Report, SinkError
 from kavka.pipeline.running.tables import SettingError
 from kavka.pipeline.schemas.declared import declared_type
 from kavka.pipeline.schemas.decoded import ColumnDecoder
@@ -66,7 +66,7 @@ class SparkDecoder:
         """(rows with decoded columns, rows as they came with the column `reason`).
 
         Waits for a registry that cannot be reached, or that does not have an id. Raises SinkError where the schema has
-        changed and `on_change` is fail, where the reader's schema is unusable, and after `close`.
+        changed and `on_change` is fail, and where the reader's schema is unusable. Raises GaveUpError after `close`.
         """
         from pyspark.sql import functions
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -116,7 +116,7 @@ class SparkDecoder:
         except SchemaUnusableError as error:
             raise SinkError(f"schema: the reader's schema is unusable: {error}") from None
         except SchemaUnavailableError as error:
-            raise SinkError(f"schema: {error}") from None
+            raise self._unavailable(error) from None
 
     def _column_decoder(self, column: ValueSettings) -> ColumnDecoder:
         if column.format == "json":
@@ -144,7 +144,10 @@ class SparkDecoder:
         try:
             self._opened().load(sorted(schema_ids), wait_for_unknown=waits)
         except SchemaUnavailableError as error:
-            raise SinkError(f"schema: {error}") from None
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: SchemaUnavailableError) -> SinkError:
+        return GaveUpError(f"schema: {error}") if self._is_closed else SinkError(f"schema: {error}")
 
     def _opened(self) -> Catalogue:
         if self._catalogue is None:
