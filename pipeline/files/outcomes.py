@@ -100,17 +100,14 @@ class Outcomes:
         self._opened: dict[int, int] = {}
         self._known_from = 0
         self._tail: list[OpenSegment] = []
-        for _ in range(_MOST_TRIES):
-            listing = list_segments(folder)
-            try:
-                self._read(listing, offsets.start)
-            except FileNotFoundError:
+        try:
+            for _ in range(_MOST_TRIES):
+                if self._is_read():
+                    return
                 self.close()
-                continue
-            # Else a cleaner may have swapped an index that was to be read next.
-            if list_segments(folder) == listing:
-                return
+        except BaseException:
             self.close()
+            raise
         raise PartitionFilesError(f"{folder} changes faster than it can be read")
 
     def close(self) -> None:
@@ -135,6 +132,15 @@ class Outcomes:
             )
         every = sorted({*self._indexed, *transactions.aborted})
         return np.array(every, np.int64).reshape(-1, 3)
+
+    def _is_read(self) -> bool:
+        listing = list_segments(self._folder)
+        try:
+            self._read(listing, self._offsets.start)
+        except FileNotFoundError:
+            return False
+        # Else a cleaner may have swapped an index that was to be read next.
+        return list_segments(self._folder) == listing
 
     def _read(self, listing: Listing, offset: int) -> None:
         segments = listing.segments

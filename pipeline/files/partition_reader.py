@@ -65,8 +65,12 @@ def _records(find: Callable[[], Path], decoder: RangeDecoder, end: int) -> Itera
             # A log may move between directories.
             folder = find()
             following, listing = open_segment(folder, offset)
-            if read_topic_id(folder, FILES) != topic_id:
-                raise TopicChangedError(f"{folder} is another topic's now: the one that was read was deleted")
+            try:
+                _check_topic(folder, topic_id)
+            except BaseException:
+                if following is not None:
+                    following.close()
+                raise
             if following is None:
                 left = listing.segments[0].base_offset if listing.segments else end
                 raise OffsetsGoneError(str(folder), offset, left)
@@ -87,6 +91,12 @@ def _records(find: Callable[[], Path], decoder: RangeDecoder, end: int) -> Itera
     finally:
         if segment is not None:
             segment.close()
+
+
+def _check_topic(folder: Path, topic_id: bytes) -> None:
+    """After a segment was opened there: so it is the topic's. Raises TopicChangedError, OSError."""
+    if read_topic_id(folder, FILES) != topic_id:
+        raise TopicChangedError(f"{folder} is another topic's now: the one that was read was deleted")
 
 
 def _behind(segment: OpenSegment, listing: Listing, pieces: Pieces, offset: int, end: int) -> int:

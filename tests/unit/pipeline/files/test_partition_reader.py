@@ -20,7 +20,7 @@ from kavka.protocol.records.compression import Codec
 from kavka.storage.offset_checkpoint import encode_offsets
 from kavka.storage.partition_log import PartitionLog
 from tests.support.kafka_directory import extract_kafka_directory
-from tests.support.partition_logs import append, end_transaction, open_log, spoil
+from tests.support.partition_logs import append, end_transaction, open_files_in, open_log, spoil
 
 Value = tuple[int, bytes | None]
 
@@ -206,6 +206,7 @@ def test_a_segment_that_retention_takes_while_it_is_read_is_read_to_its_end(
 
 
 def test_a_topic_made_anew_is_another_one(log: PartitionLog, folder: Path, tmp_path: Path) -> None:
+    kept = open_files_in(folder)
     reading = stream(tmp_path, 0, 20)
     next(reading)
     metadata = folder / "partition.metadata"
@@ -213,6 +214,7 @@ def test_a_topic_made_anew_is_another_one(log: PartitionLog, folder: Path, tmp_p
     metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
     with pytest.raises(TopicChangedError):
         values_of(reading)
+    assert sorted(open_files_in(folder)) == sorted(kept)
 
 
 def test_a_log_that_moves_to_another_directory_is_found_there(log: PartitionLog, folder: Path, tmp_path: Path) -> None:
@@ -234,6 +236,21 @@ def test_a_partition_that_no_directory_has_says_so(tmp_path: Path) -> None:
 
 
 # Transactions --------------------------------------------------------------------------------------------------------
+
+
+def test_outcomes_that_cannot_be_read_leave_nothing_open(log: PartitionLog, folder: Path, tmp_path: Path) -> None:
+    for snapshot in folder.glob("*.snapshot"):
+        snapshot.unlink()
+    kept = open_files_in(folder)
+    # All segments are looked through, and the last one cannot be opened.
+    last = segment_files(folder)[-1]
+    last.rename(tmp_path / "aside")
+    last.symlink_to(last)
+    with pytest.raises(OSError, match="symbolic links"):
+        values(tmp_path, 0, 20, READ_COMMITTED)
+    assert len(open_files_in(folder)) == len(kept) - 1
+    last.unlink()
+    (tmp_path / "aside").rename(last)
 
 
 def write(log: PartitionLog, value: bytes, producer_id: int, sequence: int) -> None:
