@@ -52,10 +52,11 @@ def _data_files(layout: Layout, files: Files) -> Iterator[Path]:
         folder = folders.pop()
         for name in _listed(folder, files):
             path = folder / name
-            if name.endswith(".parquet"):
-                yield path
-            elif "=" in name and files.is_directory(path) and not files.is_link(path):
+            # A folder's name may end as a file's does: it has a value of the rows.
+            if "=" in name and files.is_directory(path) and not files.is_link(path):
                 folders.append(path)
+            elif name.endswith(".parquet"):
+                yield path
 
 
 def _listed(folder: Path, files: Files) -> list[str]:

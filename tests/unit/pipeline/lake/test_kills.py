@@ -163,3 +163,14 @@ def test_files_of_other_names_are_never_deleted(tmp_path: Path) -> None:
     Compaction(tmp_path, keep_hours=0).run()
 
     assert all(each.read_bytes() == b"mine" for each in strangers)
+
+
+def test_orphans_are_found_in_a_folder_that_is_named_as_a_file(tmp_path: Path) -> None:
+    archive_batches(tmp_path, 1)
+    orphan = tmp_path / "data" / "topic=events.parquet" / "part-00000000000000000002-00000.parquet"
+    orphan.parent.mkdir()
+    orphan.write_bytes(b"cut off")
+
+    archive_batches(tmp_path, 1)
+
+    assert not orphan.exists()
