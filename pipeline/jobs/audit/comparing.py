@@ -145,7 +145,11 @@ def _count(rows: Places, audit: PartitionAudit) -> None:
 def _compare(found: Places, rows: Places, known_from: int, audit: PartitionAudit) -> None:
     audit.log_rows += len(found.offsets)
     audit.buckets.add(found.times_us, 0)
-    there = np.unique(rows.offsets)
+    there, first_rows = np.unique(rows.offsets, return_index=True)
+    both, in_log, in_lake = np.intersect1d(found.offsets, there, assume_unique=True, return_indices=True)
+    log_us, lake_us = found.times_us[in_log], rows.times_us[first_rows[in_lake]]
+    # To the millisecond, as the log has them. A lake without the column knows no times.
+    audit.retimed.add(both[(log_us >= 0) & (lake_us >= 0) & (log_us // 1000 != lake_us // 1000)])
     audit.missing.add(np.setdiff1d(found.offsets, there, assume_unique=True))
     more = np.setdiff1d(there, found.offsets, assume_unique=True)
     unverified = int(np.searchsorted(more, known_from))

@@ -21,6 +21,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _POLL_MS: Final = 200
 _MOST_RECORDS: Final = 65_536
+_LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 
 
 class AuditError(Exception):
@@ -44,6 +45,9 @@ class Places(NamedTuple):
 
 class LogSide(Protocol):
     """Where records are asked for. One thread's."""
+
+    def partitions(self, topic: str) -> list[int]:
+        """Those of the topic; none for one that is not there."""
 
     def bounds(self, topic: str, partition: int) -> range | None:
         """From the log's first offset to its last stable one; None for a partition that is not there."""
@@ -69,8 +73,11 @@ class BrokerSide:
         self._consumer: Final = Consumer(self._settings)
         self._timeout_s: Final = progress_timeout_ms / 1000
 
+    def partitions(self, topic: str) -> list[int]:
+        return sorted(self._consumer.partitions_for(topic)) if topic in self._consumer.list_topics() else []
+
     def bounds(self, topic: str, partition: int) -> range | None:
-        if topic not in self._consumer.list_topics() or partition not in self._consumer.partitions_for(topic):
+        if partition not in self.partitions(topic):
             return None
         place = TopicPartition(topic, partition)
         return range(self._consumer.beginning_offsets([place])[place], self._consumer.end_offsets([place])[place])
@@ -122,6 +129,11 @@ class FileSide:
         self._directories: Final = directories
         self._compacted: Final = frozenset(compacted)
 
+    def partitions(self, topic: str) -> list[int]:
+        from kavka.pipeline.files.folders import partitions
+
+        return [each.partition for each in partitions(self._directories) if each.topic == topic]
+
     def bounds(self, topic: str, partition: int) -> range | None:
         from kavka.pipeline.files.bounds import bounds
         from kavka.pipeline.files.errors import PartitionMissingError
@@ -154,5 +166,5 @@ class FileSide:
 
 
 def _microseconds(times_ms: Integers) -> Integers:
-    """A record without a time has -1 in both."""
-    return np.where(times_ms < 0, -1, times_ms * 1000)
+    """A record without a time has -1 in both; one beyond what microseconds can say the last that they can."""
+    return np.where(times_ms < 0, -1, np.minimum(times_ms, _LARGEST_MS) * 1000)

@@ -95,19 +95,32 @@ class PartitionAudit:
     duplicates: Offsets = field(default_factory=Offsets)
     extra: Offsets = field(default_factory=Offsets)
     """In the lake, and never in the log as it is."""
+    retimed: Offsets = field(default_factory=Offsets)
+    """In both, with another time: the record that the lake has is another one than the log's."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Below the log's start, offsets between archived ranges: they may have been records."""
 
     @property
     def lag(self) -> int:
         """Offsets that the log has and the archive has not come to."""
-        return max(0, self.log.stop - self.archived[-1][1]) if self.log is not None and self.archived else 0
+        if self.log is None:
+            return 0
+        return max(0, self.log.stop - (self.archived[-1][1] if self.archived else self.log.start))
 
     @property
     def problems(self) -> list[str]:
-        """One short line each; none: nothing is lost, and nothing is there twice."""
+        """One short line each; none: it was compared, nothing is lost, and nothing is there twice."""
         found = []
-        for what, offsets in (("missing", self.missing), ("twice", self.duplicates), ("not in the log", self.extra)):
+        if self.log is None:
+            found.append(f"not verified: there is no such partition; the lake has {self.lake_rows} rows of it")
+        elif not self.archived and len(self.log):
+            found.append(f"not in the lake: the log has offsets {self.log.start}-{self.log.stop - 1}")
+        for what, offsets in (
+            ("missing", self.missing),
+            ("twice", self.duplicates),
+            ("not in the log", self.extra),
+            ("of another time in the log", self.retimed),
+        ):
             if offsets.count:
                 found.append(f"{what}: {offsets}")
         if self.gaps:
@@ -132,6 +145,7 @@ class PartitionAudit:
             "missing": self.missing.to_json(),
             "duplicates": self.duplicates.to_json(),
             "extra": self.extra.to_json(),
+            "retimed": self.retimed.to_json(),
             "gaps": [list(each) for each in self.gaps[:MOST_RANGES]],
             "lag": self.lag,
             "buckets": self.buckets.to_json(),
@@ -149,7 +163,7 @@ class AuditReport:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing is lost or there twice. A lag is no fault."""
+        """Nothing is lost, there twice or left unverified for want of a log. A lag is no fault."""
         return not any(each.problems for each in self.partitions)
 
     @property

@@ -12,21 +12,22 @@ from kavka.pipeline.jobs.audit.logs import BrokerSide
 from kavka.pipeline.jobs.audit.run import audit
 from kavka.testing import Broker
 from tests.support.json_documents import document
-from tests.support.lakes import TOPIC, append, new_manifest, rows
+from tests.support.lakes import FIRST_DAY_US, TOPIC, append, new_manifest, rows
 from tests.support.processes import wait_until
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as serving:
+    with Broker({"log.retention.ms": "-1"}) as serving:
         serving.create_topic(TOPIC, partitions=1)
         with Producer({"bootstrap.servers": serving.bootstrap_servers, "transactional.id": "t"}) as producer:
             producer.init_transactions()
             # Offsets 0-4 and a marker, 6-8 aborted and a marker, 10-14 and a marker.
-            for count, commits in ((5, True), (3, False), (5, True)):
+            for start, count, commits in ((0, 5, True), (6, 3, False), (10, 5, True)):
                 producer.begin_transaction()
                 for number in range(count):
-                    producer.send(TOPIC, value=b"%d" % number, partition=0)
+                    time_ms = FIRST_DAY_US // 1000 + 1000 * (start + number)
+                    producer.send(TOPIC, value=b"%d" % number, partition=0, timestamp_ms=time_ms)
                 producer.flush()
                 producer.commit_transaction() if commits else producer.abort_transaction()
         yield serving

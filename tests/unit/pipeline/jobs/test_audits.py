@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka.pipeline.jobs.audit import comparing
-from kavka.pipeline.jobs.audit.logs import Places, RecordsGoneError
+from kavka.pipeline.jobs.audit.logs import AuditError, Places, RecordsGoneError
 from kavka.pipeline.jobs.audit.report import MOST_RANGES, AuditReport, Offsets
 from kavka.pipeline.jobs.audit.run import audit
 from tests.support.lakes import FIRST_DAY_US, TOPIC, append, new_manifest, rows, written_lake
@@ -21,21 +21,33 @@ class Log:
     """A log with records at these offsets; `gone`: retention takes the others while they are read."""
 
     def __init__(
-        self, bounds: range | None, offsets: Sequence[int] | None = None, *, compacted: bool = False, gone: int = 0
+        self,
+        bounds: range | None,
+        offsets: Sequence[int] | None = None,
+        *,
+        compacted: bool = False,
+        gone: int = 0,
+        later_us: int = 0,
+        partitions: int = 1,
     ) -> None:
+        self._later_us = later_us
+        self._partitions = partitions
         self._bounds = bounds
         self._offsets = np.array(list(bounds or ()) if offsets is None else offsets, np.int64)
         self._compacted = compacted
         self._gone = gone
 
     def bounds(self, topic: str, partition: int) -> range | None:
-        return self._bounds if (topic, partition) == (TOPIC, 0) else None
+        return self._bounds if partition in self.partitions(topic) else None
+
+    def partitions(self, topic: str) -> list[int]:
+        return list(range(self._partitions)) if topic == TOPIC and self._bounds is not None else []
 
     def records(self, topic: str, partition: int, start: int, end: int) -> Iterator[Places]:
         for batch in np.array_split(self._offsets[(self._offsets >= start) & (self._offsets < end)], 3):
             if self._gone > start and len(batch) and batch[-1] >= 5:
                 raise RecordsGoneError(self._gone)
-            yield Places(batch, FIRST_DAY_US + batch * 1_000_000)
+            yield Places(batch, FIRST_DAY_US + self._later_us + batch * 1_000_000)
 
     def is_compacted(self, topic: str) -> bool:
         return self._compacted
@@ -95,8 +107,30 @@ def test_a_hole_below_the_logs_start_is_told(tmp_path: Path) -> None:
 
 def test_a_topic_that_is_gone_leaves_nothing_to_compare_with(tmp_path: Path) -> None:
     written_lake(tmp_path, [(0, 0, 10)])
-    (found,) = audited(tmp_path, Log(None)).partitions
-    assert (found.problems, found.unverified_rows, found.lag) == ([], 10, 0)
+    report = audited(tmp_path, Log(None))
+    (found,) = report.partitions
+    assert found.problems == ["not verified: there is no such partition; the lake has 10 rows of it"]
+    assert (report.exit_code, found.unverified_rows, found.lag) == (1, 10, 0)
+
+
+def test_a_topic_made_anew_and_longer_is_told_by_its_times(tmp_path: Path) -> None:
+    written_lake(tmp_path, [(0, 0, 10)])
+    (found,) = audited(tmp_path, Log(range(100), later_us=1000)).partitions
+    assert found.problems == ["of another time in the log: 10 (0-9)"]
+    assert audited(tmp_path, Log(range(100), later_us=999)).is_clean
+
+
+def test_a_partition_that_the_lake_has_nothing_of_is_told(tmp_path: Path) -> None:
+    written_lake(tmp_path, [(0, 0, 10)])
+    report = audited(tmp_path, Log(range(10), partitions=2))
+    assert [each.problems for each in report.partitions] == [[], ["not in the lake: the log has offsets 0-9"]]
+    assert (report.exit_code, report.partitions[1].lag) == (1, 10)
+
+
+def test_a_topic_that_the_lake_does_not_have_is_refused(tmp_path: Path) -> None:
+    written_lake(tmp_path, [(0, 0, 10)])
+    with pytest.raises(AuditError, match=f"the lake has no topic visitz; it has {TOPIC}"):
+        audit(tmp_path, Log(range(10)), ["visitz"])
 
 
 def test_a_lake_beyond_the_logs_end_belongs_to_another_topic(tmp_path: Path) -> None:
