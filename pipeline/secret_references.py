@@ -14,6 +14,11 @@ from typing import Final, TypeVar
 Value = TypeVar("Value")
 _REFERENCE: Final = re.compile(r"\$\{(env|file):([^${}]+)\}")
 _LIKE_ONE: Final = re.compile(r"\$\{[^}]*\}?")
+_SECRET_KEY: Final = re.compile(
+    r"(^|[._-])(password|passwd|token|secret|credential|secret[._-]?key)$|ssl[.]keystore[.]key$", re.IGNORECASE
+)
+_JAAS_KEY: Final = re.compile(r"(^|[._-])jaas([._-]|$)", re.IGNORECASE)
+_SECRET_IN_JAAS: Final = re.compile(r"(password|secret|token)\w*\s*=\s*(?![\"']?\$\{)", re.IGNORECASE)
 MOST_BYTES: Final = 64 * 1024
 
 
@@ -27,6 +32,18 @@ def references(text: str) -> Iterator[str]:
         if _REFERENCE.fullmatch(found[0]) is None:
             raise SecretError(f"{found[0]} is no reference: write ${{env:NAME}} or ${{file:PATH}}")
         yield found[0]
+
+
+def check_secret(key: str, value: object) -> None:
+    """Whether a setting may be kept as it stands: one that is a secret by its name has to be a reference.
+
+    Raises SecretError, without the value, and as `references` does.
+    """
+    is_reference = isinstance(value, str) and any(references(value))
+    is_empty = value == "" or isinstance(value, bool)
+    is_literal = _SECRET_KEY.search(key) is not None and not is_reference and not is_empty
+    if is_literal or (_JAAS_KEY.search(key) is not None and _SECRET_IN_JAAS.search(str(value)) is not None):
+        raise SecretError("a secret does not stand in a job file: write ${env:NAME} or ${file:PATH} in its place")
 
 
 def resolved(text: str) -> str:

@@ -55,6 +55,8 @@ def remember(job: Job, places: Places, name: str) -> None:
     kept = {each: known[each] for each in known if each in now["sinks"] or _has_checkpoint(places, each)}
     now["sinks"] = {**kept, name: now["sinks"][name]}
     temporary = places.declared.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(0o600)
     temporary.write_text(json.dumps(now, indent=1))
     temporary.replace(places.declared)
 

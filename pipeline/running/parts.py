@@ -11,7 +11,7 @@ from typing import Final
 from kavka.pipeline.running.job_file import BOOTSTRAP, DEAD_LETTERS_NAME, Job, SinkTable
 from kavka.pipeline.running.sink import DEAD_LETTERS, DECODER, FACTORIES, Decoder, DecoderFactory, Factory, Sink, named
 from kavka.pipeline.running.tables import SettingError, meant
-from kavka.pipeline.secret_references import SecretError, references
+from kavka.pipeline.secret_references import SecretError, check_secret
 
 EXTRA: Final = "pip install 'kavka[pipeline]'"
 _PATHS: Final = frozenset({"path", "lake", "directory", "schema_file", "ca_file", "cert_file", "key_file"})
@@ -94,7 +94,7 @@ def _decoder(folder: Path, settings: Mapping[str, object] | None) -> Decoder | N
 
 
 def _check_references(job: Job) -> None:
-    """Each reference is well-formed; whether it leads anywhere shows when it is needed."""
+    """Each reference is well-formed; whether it leads anywhere shows when it is needed. Secrets are references."""
     places: list[tuple[str, object]] = [("source", job.source.options), ("spark.conf", job.conf)]
     places += [(table.key, table.settings) for table in job.sinks]
     places += [("schema", job.schema or {}), ("dead_letters", job.dead_letters.settings if job.dead_letters else {})]
@@ -103,15 +103,17 @@ def _check_references(job: Job) -> None:
 
 
 def _check_value(key: str, value: object) -> None:
+    if key.startswith("schema.") and key.endswith(".fields"):
+        return
     if isinstance(value, Mapping):
         for name, each in value.items():
             _check_value(f"{key}.{name}", each)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             _check_value(f"{key}[{number}]", each)
-    elif isinstance(value, str):
+    else:
         try:
-            list(references(value))
+            check_secret(key, value)
         except SecretError as error:
             raise SettingError(key, str(error)) from None
 

@@ -172,6 +172,54 @@ def test_a_secret_is_not_looked_up_by_a_check(
     assert "squirrel" not in json.dumps(declared(read_job(file)))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("[source]", '[source]\nssl.keystore.password = "hunter2"', "source.ssl.keystore.password"),
+        ("[source]", '[source]\nkafka.sasl.jaas.config = "m required password=hunter2;"', "source.kafka.sasl.jaas"),
+        (
+            "[source]",
+            "[source]\nsasl.jaas.config = 'm required username=${env:U} password=\"hunter2\";'",
+            "source.sasl.jaas.config",
+        ),
+        ('path = "lake"', 'path = "lake"\n[sinks.catalog]\ntoken = "hunter2"', "sinks[0].catalog.token"),
+        ("[source]", '[spark.conf]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n[source]', "spark.conf.spark.hadoop"),
+    ],
+)
+def test_a_secret_that_stands_in_the_file_is_refused_and_not_shown(
+    old: str, new: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "job.toml"
+    file.write_text(JOB.replace(old, new))
+    assert main(["pipeline", "check", str(file)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert key in line
+    assert "a secret does not stand in a job file: write ${env:NAME}" in line
+    assert "hunter2" not in line
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'sasl.jaas.config = \'m required username="u" password="${env:P}";\'',
+        'sasl.jaas.config = "org.apache.kafka.OAuthBearerLoginModule required;"',
+        'sasl.oauthbearer.token.endpoint.url = "https://id:1/token"',
+        'ssl.key.password = "${file:/etc/password}"',
+    ],
+)
+def test_references_and_what_is_no_secret_are_taken(setting: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.toml"
+    file.write_text(JOB.replace("[source]", f"[source]\n{setting}"))
+    load_parts(read_job(file))
+
+
+def test_what_a_checkpoint_remembers_is_its_owners_alone_to_read(tmp_path: Path) -> None:
+    file = ran(tmp_path, JOB)
+    places = Places(tmp_path / "state")
+    remember(read_job(file), places, "archive")
+    assert places.declared.stat().st_mode & 0o777 == 0o600
+
+
 def ran(folder: Path, text: str) -> Path:
     """A job file whose job has run: its first sink's query has done batch 4."""
     file = folder / "job.toml"
