@@ -8,6 +8,7 @@ from kavka.client.api_errors import UnknownTopicOrPartitionError
 from kavka.client.topic_partition import TopicPartition
 from kavka.config.clients.admin import AdminSettings
 from kavka.config.clients.without_effect import why_without_effect
+from kavka.pipeline.secret_references import resolved_settings
 from kavka.pipeline.source.offsets import Offsets
 from kavka.pipeline.source.subscription import Subscription
 
@@ -16,8 +17,11 @@ class BrokerLogs:
     """A `LogBounds` of topics in a cluster. It connects when it is first asked. Threads: one at a time."""
 
     def __init__(self, settings: Mapping[str, Any], *, is_committed: bool) -> None:
-        """`settings` are a consumer's; those that administrators have no use for are left out. Raises ConfigError."""
-        self._admin: Final = Admin(admin_settings(settings))
+        """`settings` are a consumer's; those that administrators have no use for are left out.
+
+        References to secrets are resolved here. Raises ConfigError, SecretError.
+        """
+        self._admin: Final = Admin(resolved_settings(admin_settings(settings)))
         self._isolation: Final = IsolationLevel(int(is_committed))
 
     def partitions(self, subscription: Subscription) -> list[TopicPartition]:

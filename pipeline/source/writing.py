@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
 from kavka.client.producer.producer import Producer
+from kavka.pipeline.secret_references import resolved_settings
 from kavka.pipeline.source.errors import DeliveryError, RowError
 from kavka.pipeline.source.write_options import WriteOptions
 
@@ -87,7 +88,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
 
 
 def written(batches: Iterator[Any], options: WriteOptions) -> Written:
-    """Send all rows, and wait until they are acknowledged. Raises RowError, DeliveryError, KafkaError."""
+    """Send all rows, and wait until they are acknowledged. Raises RowError, DeliveryError, KafkaError, SecretError."""
     failures: list[BaseException] = []
 
     def told(_metadata: object, error: BaseException | None) -> None:
@@ -95,7 +96,7 @@ def written(batches: Iterator[Any], options: WriteOptions) -> Written:
             failures.append(error)
 
     count = 0
-    with Producer(options.client) as producer:
+    with Producer(resolved_settings(options.client)) as producer:
         for batch in batches:
             for row in _rows(batch, options.topic):
                 if failures:
