@@ -58,7 +58,7 @@ class KavkaDataSource(DataSource):
         endingOffsets, endingTimestamp, endingOffsetsByTimestamp   the same for the end of a batch read; latest
     Streams
         maxOffsetsPerTrigger         about so many offsets a batch, each partition having its share
-        minOffsetsPerTrigger         no batch before there are so many, but for maxTriggerDelay (15m)
+        minOffsetsPerTrigger         no batch before there are so many, but for the first and maxTriggerDelay (15m)
         maxBytesPerTrigger           about so many bytes of the logs a batch (64m), by their partitions' average record
     Tasks
         minPartitions                at least so many tasks: large ranges are cut

@@ -3,6 +3,7 @@
 Source: KafkaMicroBatchStream of spark-sql-kafka.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -47,7 +48,8 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Nested | None = None
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
-        self._triggered_s = now_s()
+        # Long ago: the first trigger waits for nothing, as what came while no query ran may have waited already.
+        self._triggered_s = -math.inf
 
     def initialOffset(self) -> Nested:  # noqa: N802  # Spark's name
         """Where a query without a checkpoint begins. Raises OptionError, KafkaError."""

@@ -79,16 +79,19 @@ def test_batches_are_held_to_offsets_and_bytes_but_for_a_trigger_that_takes_all(
 
 
 def test_no_batch_before_there_is_enough_but_for_the_delay() -> None:
-    stage = Stage(ScriptedLogs({A0: 0}, {A0: 9}), {"minoffsetspertrigger": "10", "maxtriggerdelay": "60s"})
-    start: Nested = {"a": {"0": 0}}
+    stage = Stage(ScriptedLogs({A0: 0}, {A0: 5}), {"minoffsetspertrigger": "10", "maxtriggerdelay": "60s"})
+    start: Nested = {"a": {"0": 5}}
 
+    # Nobody knows how long the first records have waited.
+    assert stage.latest({"a": {"0": 0}}) == start
+    stage.logs.stable = {A0: 14}
     assert stage.latest(start) == start
-    stage.logs.stable = {A0: 10}
-    assert stage.latest(start) == {"a": {"0": 10}}
-    stage.logs.stable = {A0: 11}
-    assert stage.latest({"a": {"0": 10}}) == {"a": {"0": 10}}
+    stage.logs.stable = {A0: 15}
+    assert stage.latest(start) == {"a": {"0": 15}}
+    stage.logs.stable = {A0: 16}
+    assert stage.latest({"a": {"0": 15}}) == {"a": {"0": 15}}
     stage.now_s = 61.0
-    assert stage.latest({"a": {"0": 10}}) == {"a": {"0": 11}}
+    assert stage.latest({"a": {"0": 15}}) == {"a": {"0": 16}}
 
 
 def test_what_is_available_now_is_all_that_is_read() -> None:
