@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kavka.pipeline.running.places import OWN_NAMES
 from kavka.pipeline.running.sink import FACTORIES
 from kavka.pipeline.running.tables import SettingError, Table, meant
 
@@ -108,9 +109,10 @@ def read_job(path: Path) -> Job:
         return _job(path, tomllib.loads(data.decode()))
     except OSError as error:
         raise JobFileError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise JobFileError(f"{path}: {error}") from None
-    except SettingError as error:
+    except RecursionError:
+        raise JobFileError(f"{path}: its tables and lists are nested too deeply") from None
+    except ValueError as error:
+        # No text, no TOML, a number of thousands of digits, or a SettingError.
         raise JobFileError(f"{path}: {error}") from None
 
 
@@ -198,6 +200,8 @@ def _sinks(whole: Table) -> tuple[SinkTable, ...]:
         name = table.text("name", kind)
         if not name.replace("-", "").replace("_", "").isalnum():
             raise table.wrong("name", f"{name!r}: letters, numbers, - and _ make a name")
+        if name in OWN_NAMES:
+            raise table.wrong("name", f"{name!r}: a file of the checkpoint's own has that name")
         if name in {DEAD_LETTERS_NAME, *(each.name for each in made)}:
             raise table.wrong("name", f"{name!r} is there already: each sink needs a name of its own")
         made.append(SinkTable(f"sinks[{number}]", name, kind, table.rest()))

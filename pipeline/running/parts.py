@@ -96,7 +96,10 @@ def _decoder(folder: Path, settings: Mapping[str, object] | None) -> Decoder | N
 def _check_references(job: Job) -> None:
     """Each reference is well-formed; whether it leads anywhere shows when it is needed. Secrets are references."""
     places: list[tuple[str, object]] = [("source", job.source.options), ("spark.conf", job.conf)]
-    places += [(table.key, table.settings) for table in job.sinks]
+    for table in job.sinks:
+        if "${" in str(table.settings.get("path", "")):
+            raise SettingError(f"{table.key}.path", "is a folder's name as it stands: references are for secrets")
+        places.append((table.key, table.settings))
     places += [("schema", job.schema or {}), ("dead_letters", job.dead_letters.settings if job.dead_letters else {})]
     for key, value in places:
         _check_value(key, value)

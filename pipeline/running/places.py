@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Final
 
 _OWN: Final = "_kavka"
+OWN_NAMES: Final = frozenset({_OWN, "lock"})
+"""No sink can have them: its folder would be where our own notes are, or its notes where the lock is."""
 
 
 class Places:

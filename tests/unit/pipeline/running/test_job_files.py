@@ -102,7 +102,11 @@ def _archives(monkeypatch: pytest.MonkeyPatch) -> None:
             'path = "lake"\ntarget_file_byte = 1',
             "sinks[0].target_file_byte: is no setting here; did",
         ),
-        ('path = "lake"', 'path = "${var:X}"', "sinks[0].path: ${var:X} is no reference"),
+        ('path = "lake"', 'path = "${env:X}/lake"', "sinks[0].path: is a folder's name as it stands"),
+        ('path = "lake"', 'path = "x"\nname = "${var:X}"', "sinks[0].name: "),
+        ("[source]", '[source]\nclient.id = "${var:X}"', "source.client.id: ${var:X} is no reference"),
+        ('path = "lake"', 'path = "lake"\nname = "_kavka"', "sinks[0].name: '_kavka'"),
+        ('path = "lake"', 'path = "lake"\nname = "lock"', "sinks[0].name: 'lock'"),
         (
             'path = "lake"',
             'path = "x"\n[[sinks]]\nkind = "archive"\npath = "y"',
@@ -143,7 +147,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"kavka pipeline check: {tmp_path}/none.toml: No such file or directory\n"
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe", b"[job]\n" * 2, b"x" * 1_048_577, b"job = 1", b"sinks = 1\n[job]\n"])
+DEEP, LONG = b"x = " + b"[" * 20_000, b"x = " + b"9" * 5000
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe", b"[job]\n" * 2, b"x" * 1_048_577, DEEP, LONG, b"job = 1", b"sinks = 1\n[job]\n"]
+)
 def test_garbage_is_a_complaint(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
     file.write_bytes(data)
