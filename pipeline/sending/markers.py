@@ -13,8 +13,8 @@ from kavka.pipeline.secret_references import resolved_settings
 MARKER_TOPIC: Final = "_kavka_pipeline_markers"
 MARKER_PARTITIONS: Final = 16
 """A marker is behind those of open transactions in its partition: more of them keep writers out of each other's way."""
-_LONGEST_MARKER: Final = 10_000
-"""Bytes of a key or a value that are looked at: the topic may hold anything."""
+_LONGEST_MARKER: Final = 1_000_000
+"""Bytes of a key or a value that are written, and looked at: about what a broker takes as a record by default."""
 _CONFIGS: Final = {
     "cleanup.policy": "compact",
     # What is read at the start of each batch stays small: the cleaner takes closed segments alone.
@@ -31,6 +31,10 @@ class MarkerTopicError(KafkaError):
     """The topic of markers is not one that markers are safe in; the message says what to do."""
 
 
+class MarkerTooLongError(KafkaError):
+    """A marker that would not be read again, so it is not written."""
+
+
 class MarkerName(NamedTuple):
     """Whose marker: a writer, by its query's id, and the topic and partition that it writes, or reads from a lake."""
 
@@ -39,8 +43,8 @@ class MarkerName(NamedTuple):
     partition: int
 
     def encode(self) -> bytes:
-        """The record's key; the same bytes for the same name."""
-        return json.dumps({"query": self.query, "topic": self.topic, "partition": self.partition}).encode()
+        """The record's key; the same bytes for the same name. Raises MarkerTooLongError."""
+        return _encoded({"query": self.query, "topic": self.topic, "partition": self.partition})
 
     @property
     def transactional_id(self) -> str:
@@ -60,9 +64,16 @@ class Marker(NamedTuple):
     details: Mapping[str, Any] = {}
 
     def encode(self) -> bytes:
-        """The record's value."""
-        fields = {"batch": self.batch_id, "position": self.position, "whole": self.is_whole, **self.details}
-        return json.dumps(fields).encode()
+        """The record's value. Raises MarkerTooLongError."""
+        return _encoded({"batch": self.batch_id, "position": self.position, "whole": self.is_whole, **self.details})
+
+
+def _encoded(fields: Mapping[str, Any]) -> bytes:
+    text = json.dumps(fields).encode()
+    if len(text) > _LONGEST_MARKER:
+        # One that nobody reads again would have its batch written twice.
+        raise MarkerTooLongError(f"a marker of {len(text)} bytes is longer than {_LONGEST_MARKER}: write fewer topics")
+    return text
 
 
 def decoded(key: bytes | None, value: bytes | None) -> tuple[MarkerName, Marker | None] | None:
@@ -77,7 +88,7 @@ def decoded(key: bytes | None, value: bytes | None) -> tuple[MarkerName, Marker 
             return whose, None
         details = {each: found[each] for each in found if each not in ("batch", "position", "whole")}
         return whose, Marker(int(found["batch"]), int(found["position"]), bool(found["whole"]), details)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError, ArithmeticError):
         return None
 
 
