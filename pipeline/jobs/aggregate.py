@@ -12,13 +12,14 @@
     measures = { visits = "count", first = "min(time)", bytes = "sum(bytes)" }
 
 A record's key is its group, `{"window_start": ..., "site": ...}`, its value all of the group's numbers up to now: the
-last value of each key is the aggregate. Each batch sends the groups that it changed, in one transaction, so that
-nothing is left unsent when a run ends, and readers of committed records see whole batches.
+last value of each key is the aggregate. Bytes stand there as base64. Each batch sends the groups that it changed, in
+one transaction, so that nothing is left unsent when a run ends, and readers of committed records see whole batches.
 
 What a batch comes to lies in the sink's own state (states.py) before anything is sent. A batch that comes again sends
 what is there. So values are exact whatever is killed when, rows are counted once, and late ones by the same watermark.
 """
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -141,7 +142,8 @@ def _as_text(value: object) -> str:
     """What JSON has no type for: times, dates, decimals, bytes."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # Each value a text of its own: it is part of the group's key.
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 class AggregateSink:

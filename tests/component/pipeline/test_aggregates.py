@@ -71,6 +71,13 @@ def run(batches: list[list[Event]]) -> tuple[dict[bytes | None, bytes | None], S
     return topic, state, in_time
 
 
+def test_groups_by_bytes_that_are_no_text_have_keys_of_their_own() -> None:
+    what = WHAT._replace(measures=(measure("visits", "count"),))
+    columns = {"_start_us": [0, 0], "site": [b"\x80", b"\x81"], "visits": [1, 1], "_batch": [0, 0]}
+    keys = [json.loads(key or b"")["site"] for key, *_ in updates(State(Note(0, 0, 0), pyarrow.table(columns)), what)]
+    assert keys == ["gA==", "gQ=="]
+
+
 @given(BATCHES)
 def test_the_topic_is_what_one_batch_of_the_counted_rows_makes(batches: list[list[Event]]) -> None:
     topic, state, in_time = run(batches)
