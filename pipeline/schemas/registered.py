@@ -97,6 +97,9 @@ class RegisteredDecoder:
                 self._writers[schema_id] = self._format.writer(self._known[schema_id])
             except SchemaUnusableError as error:
                 self._writers[schema_id] = str(error)
+            except (OverflowError, RecursionError) as error:
+                # Whoever registers a schema may choose its numbers and how deep it goes.
+                self._writers[schema_id] = f"schema {schema_id} cannot be used: {type(error).__name__}"
         writer = self._writers[schema_id]
         if self._fails_on_change and not isinstance(writer, str) and writer.unseen:
             raise SchemaChangedError(

@@ -55,12 +55,12 @@ class Rows:
             try:
                 found = decoder.decode(arrays[column].cast(pa.binary()))
             except SchemaChangedError as error:
-                changed = str(error)
+                changed = _sayable(str(error))
                 found = Decoded(pa.nulls(count, decoder.type), {}, {})
             arrays[decoded_name(column)] = found.values
             missing |= found.missing
             for row, reason in found.reasons.items():
-                reasons.setdefault(row, f"{column}: {reason}")
+                reasons.setdefault(row, _sayable(f"{column}: {reason}"))
         arrays[REASON] = _sparse(reasons, count, pa.string())
         arrays[MISSING] = _sparse(missing, count, pa.int32())
         arrays[CHANGED] = _sparse({} if changed is None or not count else {0: changed}, count, pa.string())
@@ -68,6 +68,11 @@ class Rows:
             kept = arrays[column]
             arrays[column] = pc.if_else(pc.is_valid(arrays[REASON]), kept, pa.scalar(None, kept.type))
         return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+
+def _sayable(text: str) -> str:
+    """Reasons quote what came, a lone surrogate of JSON's too, which no column of text can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _sparse(entries: Mapping[int, object], count: int, kind: pa.DataType) -> pa.Array:

@@ -10,7 +10,7 @@ from kavka.pipeline.schemas.errors import UnfitValueError
 
 HEADER_SIZE_BYTES: Final = 5
 _MAX_INDEXES: Final = 64
-_NOT_FRAMED: Final = "no schema id: the value does not begin with a zero byte and four bytes of id"
+_NOT_FRAMED: Final = "no schema id: the value does not begin with a zero byte and four bytes of an id from 1 on"
 
 
 class Framed(NamedTuple):
@@ -30,10 +30,11 @@ def framed(values: pa.Array) -> Framed:
     heads = pc.binary_slice(values.take(pa.array(whole)), 0, HEADER_SIZE_BYTES).cast(pa.binary(HEADER_SIZE_BYTES))
     start = heads.offset * HEADER_SIZE_BYTES
     head = np.frombuffer(heads.buffers()[1], np.uint8)[start : start + len(whole) * HEADER_SIZE_BYTES].reshape(-1, 5)
-    magic = head[:, 0] == 0
-    reasons |= dict.fromkeys(whole[~magic].tolist(), _NOT_FRAMED)
     ids = np.ascontiguousarray(head[:, 1:]).view(">i4").ravel()
-    rows, ids = whole[magic], ids[magic]
+    # Registries count from 1.
+    is_framed = (head[:, 0] == 0) & (ids > 0)
+    reasons |= dict.fromkeys(whole[~is_framed].tolist(), _NOT_FRAMED)
+    rows, ids = whole[is_framed], ids[is_framed]
     order = np.argsort(ids, kind="stable")
     found, begins = np.unique(ids[order], return_index=True)
     groups = np.split(rows[order], begins[1:])

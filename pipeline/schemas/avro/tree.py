@@ -12,6 +12,9 @@ from kavka.pipeline.schemas.registry.schema import WholeSchema
 
 NO_DEFAULT: Final = object()
 _MAX_NODES: Final = 5000
+_MAX_DEPTH: Final = 100
+"""Types within types: what compiles and decodes a tree goes down it by recursion."""
+_MAX_SIZE_BYTES: Final = (1 << 31) - 1
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _PLAIN: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -62,7 +65,7 @@ def tree_of(schema: WholeSchema) -> Node:
             parse_schema(json.loads(text), named_schemas=names)
         parsed = parse_schema(json.loads(schema.text), named_schemas=names)
         return _Planter(names).node(parsed, "", ())
-    except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise SchemaUnusableError(f"schema {schema.id} is no Avro schema: {error!r}") from error
     except RecursionError:
         raise SchemaUnusableError(f"schema {schema.id} is nested too deep") from None
@@ -72,11 +75,21 @@ class _Planter:
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
         self._count = 0
+        self._depth = 0
 
     def node(self, schema: Any, path: str, within: tuple[str, ...]) -> Node:
         self._count += 1
         if self._count > _MAX_NODES:
             raise SchemaUnusableError(f"the schema has more than {_MAX_NODES} parts")
+        if self._depth >= _MAX_DEPTH:
+            raise SchemaUnusableError(f"the schema is nested deeper than {_MAX_DEPTH} types")
+        self._depth += 1
+        try:
+            return self._planted(schema, path, within)
+        finally:
+            self._depth -= 1
+
+    def _planted(self, schema: Any, path: str, within: tuple[str, ...]) -> Node:
         if isinstance(schema, list):
             return Node("union", path, branches=tuple(self.node(each, path, within) for each in schema))
         if isinstance(schema, str):
@@ -108,7 +121,10 @@ class _Planter:
             symbols = tuple(schema["symbols"])
             return Node("enum", path, name, aliases, symbols=symbols, default_symbol=schema.get("default"))
         if kind == "fixed":
-            return Node("fixed", path, name, aliases, size_bytes=int(schema["size"]), **_logical(schema, kind))
+            size_bytes = int(schema["size"])
+            if not 0 <= size_bytes <= _MAX_SIZE_BYTES:
+                raise SchemaUnusableError(f"{path or name}: a fixed type cannot have {size_bytes} bytes")
+            return Node("fixed", path, name, aliases, size_bytes=size_bytes, **_logical(schema, kind))
         fields = []
         for each in schema["fields"]:
             inner = self.node(each["type"], f"{path}.{each['name']}" if path else each["name"], (*within, name))

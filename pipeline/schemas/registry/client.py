@@ -83,7 +83,7 @@ class HttpRegistry:
                 raise SchemaUnavailableError(f"{self._place}{path} is no JSON")
             return document
         code = document.get("error_code") if isinstance(document, dict) else None
-        if status == 404 and code in _MISSING_CODES:
+        if status == 404 and isinstance(code, int) and code in _MISSING_CODES:
             raise SchemaMissingError(f"{self._place} has no {path}")
         said = "a redirect, which is not followed" if 300 <= status < 400 else f"status {status}"
         raise SchemaUnavailableError(f"{self._place}{path} answers with {said}")

@@ -266,6 +266,10 @@ def test_a_field_that_has_no_column_stops_the_batch_where_changes_are_to_fail() 
         '{"type":"record","name":"R","fields":[{"name":"next","type":["null","R"]}]}',
         "[" * 100_000,
         '{"type":"enum","name":"E","symbols":5}',
+        '{"type":"fixed","name":"F","size":-1}',
+        '{"type":"fixed","name":"F","size":2147483648}',
+        '{"type":"fixed","name":"F","size":1e999}',
+        '{"type":"array","items":' * 150 + '"int"' + "}" * 150,
     ],
 )
 def test_a_schema_that_no_table_can_hold_is_refused(text: str) -> None:

@@ -111,6 +111,7 @@ def test_only_a_registrys_own_answer_says_that_a_schema_is_missing() -> None:
         (200, b'{"schema":"' + b"x" * 5000 + b'"}'),
         (500, b"{}"),
         (401, b"{}"),
+        (404, b'{"error_code":[1]}'),
     ],
 )
 def test_any_other_answer_is_none(status: int, body: bytes) -> None:

@@ -33,10 +33,11 @@ def test_values_are_told_apart_by_schema_and_put_back_in_order() -> None:
         assert found.reasons[6] == "no good"
 
 
-def test_ids_are_read_as_signed_numbers_after_a_zero_byte() -> None:
-    found = by_schema(pa.array([framed(-1, b""), framed(258, b"x"), b"\1\0\0\0\1", b"\0\0\0", None, framed(258, b"")]))
-    assert {number: rows.tolist() for number, rows in found.rows_of.items()} == {-1: [0], 258: [1, 5]}
-    assert found.reasons.keys() == {2, 3}
+def test_ids_are_numbers_from_one_on_after_a_zero_byte() -> None:
+    bad = [framed(-1, b""), framed(0, b""), b"\1\0\0\0\1", b"\0\0\0"]
+    found = by_schema(pa.array([*bad, None, framed(258, b"x"), framed(1, b""), framed(258, b"")]))
+    assert {number: rows.tolist() for number, rows in found.rows_of.items()} == {1: [6], 258: [5, 7]}
+    assert found.reasons.keys() == {0, 1, 2, 3}
 
 
 def test_bad_rows_keep_their_bytes_and_good_rows_do_not() -> None:
@@ -66,6 +67,14 @@ def test_bad_rows_keep_their_bytes_and_good_rows_do_not() -> None:
     assert reasons[2].startswith("value: no JSON")
     assert found[MISSING].to_pylist() == [None, None, None, 8]
     assert found[CHANGED].null_count == 4
+
+
+def test_a_reason_that_quotes_a_lone_surrogate_is_a_text() -> None:
+    rows = Rows({"value": JsonDecoder(declared_type("m map<string,string>"))})
+    found = rows.decoded(pa.record_batch({"value": pa.array([b'{"m":{"a":"x"}}', b'{"m":{"\\ud800":5}}'])}))
+    good, bad = found[REASON].to_pylist()
+    assert good is None
+    assert "\\ud800" in bad
 
 
 def test_a_change_is_told_beside_the_rows() -> None:
