@@ -84,7 +84,7 @@ class Aggregation(NamedTuple):
 
 def split_and_counted(batch: DataFrame, what: Aggregation, watermark_us: int) -> DataFrame:
     """A row for each group of the batch, and one for its late rows: how many rows, the latest time, the measures."""
-    timed = batch.withColumn(_TIME, micros(functions.col(what.time)))
+    timed = batch.withColumn(_TIME, micros(functions.col(what.time), what.windows.size_us))
     time_us = functions.col(_TIME)
     split = timed.withColumn(_LATE, what.windows.is_late(time_us, watermark_us))
     starts = functions.when(~functions.col(_LATE), what.windows.starts(time_us))
@@ -203,9 +203,10 @@ class AggregateSink:
         return {**run.client_settings, **self._client}
 
     def _send_late(self, run: RunContext, batch: DataFrame, note: Note) -> None:
-        timed = batch.withColumn(_TIME, micros(functions.col(self._what.time)))
+        windows = self._what.windows
+        timed = batch.withColumn(_TIME, micros(functions.col(self._what.time), windows.size_us))
         time_us = functions.col(_TIME)
-        late = timed.filter(self._what.windows.is_late(time_us, note.split_us))
+        late = timed.filter(windows.is_late(time_us, note.split_us))
         options = WriteOptions(
             self._late_topic, transactions=self._options.transactions, marker_topic=self._options.marker_topic
         )

@@ -12,6 +12,8 @@ from pyspark.sql import Column, functions
 
 NO_WATERMARK_US = -(2**62)
 """Before all times."""
+_YEAR_1_US = -62_135_596_800_000_000
+_YEAR_10000_US = 253_402_300_800_000_000
 LATE = "late"
 WITHOUT_TIME = "without event time"
 
@@ -42,9 +44,19 @@ class Windows(NamedTuple):
         return functions.coalesce(end <= functions.lit(watermark_us), functions.lit(True))
 
 
-def micros(column: Column) -> Column:
-    """An event time as microseconds since 1970; null for none."""
-    return functions.unix_micros(column.cast("timestamp"))
+def sayable_us(room_us: int) -> tuple[int, int]:
+    """The first and last time in the years 1 to 9999 that have this much room on both sides, for a window's ends.
+
+    Others cannot be written, and one far ahead would close every window.
+    """
+    return _YEAR_1_US + room_us, _YEAR_10000_US - 1 - room_us
+
+
+def micros(column: Column, room_us: int = 0) -> Column:
+    """An event time as microseconds since 1970; null for none, and for one outside of `sayable_us`."""
+    time_us = functions.unix_micros(column.cast("timestamp"))
+    first_us, last_us = sayable_us(room_us)
+    return functions.when(time_us.between(functions.lit(first_us), functions.lit(last_us)), time_us)
 
 
 def late_reason(time_us: Column) -> Column:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kavka.pipeline.jobs.aggregate import Aggregation, aggregation_of, next_state, updates
 from kavka.pipeline.jobs.measures import measure
 from kavka.pipeline.jobs.states import Note, State, States
-from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows
+from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows, sayable_us
 from kavka.pipeline.running.sink import SinkError
 from kavka.pipeline.running.tables import SettingError, Table
 
@@ -76,6 +76,16 @@ def test_groups_by_bytes_that_are_no_text_have_keys_of_their_own() -> None:
     columns = {"_start_us": [0, 0], "site": [b"\x80", b"\x81"], "visits": [1, 1], "_batch": [0, 0]}
     keys = [json.loads(key or b"")["site"] for key, *_ in updates(State(Note(0, 0, 0), pyarrow.table(columns)), what)]
     assert keys == ["gA==", "gQ=="]
+
+
+@pytest.mark.parametrize("size_us", [1, 3_600_000_000, 366 * 86_400_000_000])
+def test_every_window_of_a_time_that_counts_can_be_written(size_us: int) -> None:
+    what = WHAT._replace(windows=Windows(size_us, size_us), measures=(measure("visits", "count"),))
+    first_us, last_us = sayable_us(size_us)
+    starts = [first_us - size_us, last_us]
+    columns = {"_start_us": starts, "site": ["a", "a"], "visits": [1, 1], "_batch": [0, 0]}
+    values = [json.loads(row[1] or b"") for row in updates(State(Note(0, 0, 0), pyarrow.table(columns)), what)]
+    assert (values[0]["window_start"][:4], values[1]["window_end"][:4]) == ("0001", "9999")
 
 
 @given(BATCHES)
