@@ -27,8 +27,12 @@ def show_letters(args: argparse.Namespace) -> int:
     """The first of them. Raises Failure, KafkaError."""
     settings, topic = _place(job_of(args))
     from kavka.pipeline.jobs.dead_letters import show as letters
+    from kavka.pipeline.secret_references import SecretError
 
-    found = list(islice(letters(settings, topic), args.limit))
+    try:
+        found = list(islice(letters(settings, topic), args.limit))
+    except SecretError as error:
+        raise Failure(str(error)) from error
     if args.output == "json":
         show(args, Table("pipeline-deadletter-show", _ALL_COLUMNS, [_whole(each) for each in found]))
     else:
@@ -40,9 +44,12 @@ def retry_and_show(args: argparse.Namespace) -> int:
     """Send them back. Raises Failure, KafkaError."""
     settings, topic = _place(job_of(args))
     from kavka.pipeline.jobs.dead_letters import retry
+    from kavka.pipeline.secret_references import SecretError
 
     try:
         done = retry(settings, topic, reason=args.reason, target=args.to_topic, most_retries=args.max_retries)
+    except SecretError as error:
+        raise Failure(str(error)) from error
     except ValueError as error:
         raise Failure(f"--reason: {error}", exit_code=WRONG_USAGE) from error
     show(args, Table("pipeline-deadletter-retry", ("topic", "sent", "passed_over"), [(topic, *done)]))

@@ -2,9 +2,15 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Final
+
+_LOOKS_S: Final = 1.0
+"""Longer than anybody looks, on a busy machine too."""
+_PAUSE_S: Final = 0.01
 
 
 class RunningAlreadyError(Exception):
@@ -17,7 +23,7 @@ def run_lock(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+b") as held:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(held)
         except BlockingIOError:
             held.seek(0)
             holder = held.read(32).decode(errors="replace").strip()
@@ -26,6 +32,20 @@ def run_lock(file: Path) -> Iterator[None]:
         held.write(f"{os.getpid()}\n".encode())
         held.flush()
         yield
+
+
+def _take(held: IO[bytes]) -> None:
+    """Who only looks holds it shared, for less than a moment: that is waited for. Raises BlockingIOError."""
+    deadline_s = time.monotonic() + _LOOKS_S
+    while True:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 def is_running(file: Path) -> bool:

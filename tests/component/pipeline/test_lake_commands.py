@@ -146,3 +146,13 @@ def test_a_missing_extra_is_a_line_with_the_command_that_installs_it(
     assert main(["pipeline", "deadletter", "show", str(file)]) == 1
     expected = "kavka pipeline deadletter: pyspark is not installed: pip install 'kavka[pipeline]'\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("verb", ["show", "retry"])
+def test_dead_letters_name_the_secret_that_is_missing(
+    verb: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAAS", raising=False)
+    assert main(["pipeline", "deadletter", verb, str(file)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "sasl.jaas.config: ${env:JAAS}: there is no variable JAAS" in line

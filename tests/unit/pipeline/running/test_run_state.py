@@ -1,7 +1,9 @@
 """What a run leaves for those who ask: its file, its events, its metrics, and the one line that says why it failed."""
 
+import fcntl
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,18 @@ def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:
     assert not is_running(file)
     with run_lock(file):
         assert is_running(file)
+
+
+def test_a_look_at_the_lock_at_that_instant_keeps_no_run_from_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    file.touch()
+    with file.open("rb") as looked_at:
+        fcntl.flock(looked_at, fcntl.LOCK_SH)
+        done = threading.Timer(0.05, fcntl.flock, (looked_at, fcntl.LOCK_UN))
+        done.start()
+        with run_lock(file):
+            assert is_running(file)
+        done.join()
 
 
 def test_metrics_are_by_job_and_sink(state: RunState) -> None:
