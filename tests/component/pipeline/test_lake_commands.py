@@ -152,7 +152,8 @@ def test_a_missing_extra_is_a_line_with_the_command_that_installs_it(
 def test_dead_letters_name_the_secret_that_is_missing(
     verb: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("JAAS", raising=False)
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    file.write_text(JOB.replace('sasl.jaas.config = "${env:JAAS}"', 'client.id = "${env:NOT_THERE}"'))
     assert main(["pipeline", "deadletter", verb, str(file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "sasl.jaas.config: ${env:JAAS}: there is no variable JAAS" in line
+    assert "${env:NOT_THERE}: there is no variable NOT_THERE" in line
