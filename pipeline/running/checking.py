@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kavka.pipeline.running.job_file import Job, SinkTable
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.query_files import CheckpointError, QueryFiles, read_query_files
+from kavka.storage.files import TEMPORARY_SUFFIX, Files
 
 NEW: Final = "new"
 GOES_ON: Final = "goes on"
@@ -54,11 +56,10 @@ def remember(job: Job, places: Places, name: str) -> None:
     known = {} if before is None else before["sinks"]
     kept = {each: known[each] for each in known if each in now["sinks"] or _has_checkpoint(places, each)}
     now["sinks"] = {**kept, name: now["sinks"][name]}
-    temporary = places.declared.with_suffix(".new")
+    temporary = Path(f"{places.declared}{TEMPORARY_SUFFIX}")
     temporary.unlink(missing_ok=True)
     temporary.touch(0o600)
-    temporary.write_text(json.dumps(now, indent=1))
-    temporary.replace(places.declared)
+    Files().write_atomically(places.declared, json.dumps(now, indent=1).encode())
 
 
 def _has_checkpoint(places: Places, name: str) -> bool:

@@ -15,6 +15,7 @@ from kavka.pipeline.running.run_state import RunState
 from kavka.pipeline.running.sink import Decoder, GaveUpError, Resuming, RunContext, Sink, named
 from kavka.pipeline.running.source_options import client_settings, reader_options, starting_at
 from kavka.pipeline.running.stopping import Stopping, StopRequested
+from kavka.storage.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,9 +165,7 @@ class Query:
             return found
         folder.mkdir(parents=True, exist_ok=True)
         made = QueryFiles(str(uuid.uuid4()), -1, -1, {})
-        temporary = folder / "metadata.new"
-        temporary.write_text(json.dumps({"id": made.query_id}))
-        temporary.replace(folder / "metadata")
+        Files().write_atomically(folder / "metadata", json.dumps({"id": made.query_id}).encode())
         return made
 
     def _batch(self, batch: "DataFrame", batch_id: int) -> None:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kavka.storage.files import Files
+
 RUNNING: Final = "running"
 ENDED: Final = "ended"
 FAILED: Final = "failed"
@@ -180,9 +182,7 @@ class RunState:
         }
 
     def _write(self) -> None:
-        temporary = self._file.with_suffix(".new")
-        temporary.write_text(json.dumps(self._document(), indent=1))
-        temporary.replace(self._file)
+        Files().write_atomically(self._file, json.dumps(self._document(), indent=1).encode())
 
 
 def _rows(progress: Mapping[str, Any]) -> int:

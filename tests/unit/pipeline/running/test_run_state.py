@@ -11,11 +11,13 @@ import pytest
 
 from kavka.cli.main import main
 from kavka.pipeline.running.causes import cause
+from kavka.pipeline.running.checking import remember
 from kavka.pipeline.running.job_file import read_job
 from kavka.pipeline.running.metrics_page import rendered
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.run_lock import RunningAlreadyError, is_running, run_lock
 from kavka.pipeline.running.run_state import RunState
+from kavka.storage.files import Files
 from tests.support.json_documents import assert_golden, line_document
 
 JOB = """
@@ -166,6 +168,31 @@ def test_a_look_at_the_lock_at_that_instant_keeps_no_run_from_beginning(tmp_path
         with run_lock(file):
             assert is_running(file)
         done.join()
+
+
+def test_what_a_run_notes_is_on_disk_before_it_has_its_name(
+    state: RunState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, rename = os.fsync, os.replace
+
+    def synced(fd: int) -> None:
+        done.append("fsync")
+        fsync(fd)
+
+    def renamed(source: str, target: Path) -> None:
+        done.append(target.name)
+        rename(source, target)
+
+    monkeypatch.setattr(Files, "fsync", staticmethod(synced))
+    monkeypatch.setattr(Files, "rename", staticmethod(renamed))
+    state.note("archive", "waits")
+    file = tmp_path / "job.toml"
+    file.write_text(JOB)
+    remember(read_job(file), Places(tmp_path / "state"), "archive")
+    assert [each for each in done if each != "fsync"] == ["status.json", "job.json"]
+    assert done[0] == "fsync"
+    assert done[done.index("job.json") - 1] == "fsync"
 
 
 def test_metrics_are_by_job_and_sink(state: RunState) -> None:
