@@ -14,7 +14,8 @@ from kavka.pipeline.sending.partition_task import PARTITION, TOPIC, ChangedBatch
 from kavka.pipeline.sending.replaying import replay
 from kavka.pipeline.sending.target_checks import TargetError
 from kavka.testing import Broker
-from tests.support.sample_lake import FIRST_MS, replay_of, sample_lake
+from tests.support.dying_writer import FIRST_MS
+from tests.support.sample_lake import replay_of, sample_lake
 
 HALF_MS = FIRST_MS + 20_000
 
