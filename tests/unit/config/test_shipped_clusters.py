@@ -58,4 +58,4 @@ def test_an_image_contains_the_rooms_and_what_the_build_needs() -> None:
     let_in = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
     rooms = {each.name for each in (ROOT / "kavka").iterdir() if each.is_symlink()}
 
-    assert let_in == rooms | {"kavka", "pyproject.toml", "README.md", "LICENSE"}
+    assert let_in == rooms | {"kavka", "pyspark_kavka.py", "pyproject.toml", "README.md", "LICENSE"}
