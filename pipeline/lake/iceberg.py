@@ -60,6 +60,10 @@ class IcebergTable:
         except (ValueError, ImportError) as error:
             raise LakeError(f"catalog: {error}") from None
 
+    def close(self) -> None:
+        """Let go of the catalog's connections."""
+        self._catalog.close()
+
     def state(self) -> LakeState:
         """How far the queries have come, by the newest snapshot that an archive made. Raises ManifestError."""
         if not self._catalog.table_exists(self._identifier):
@@ -176,6 +180,8 @@ class IcebergSink:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Let others have the folder, and go of the catalog."""
+        if self._table is not None:
+            self._table.close()
         self._run = self._table = None
         self._lock.release()

@@ -1,17 +1,20 @@
 """A batch's files become part of an Iceberg table in one snapshot, which says how far its query has come."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
 import pytest
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.iceberg import BATCH, QUERY, IcebergTable
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import StagedFile, staged_files
 from tests.support.lakes import TOPIC, rows
+from tests.support.partition_logs import open_files_in
 
 
 def _staged(folder: Path, table: pyarrow.Table) -> list[StagedFile]:
@@ -25,17 +28,29 @@ def _catalog(tmp_path: Path) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": tmp_path.as_uri()}
 
 
-def test_snapshots_say_how_far_a_query_has_come(tmp_path: Path) -> None:
-    table = IcebergTable("web.visits", _catalog(tmp_path))
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[IcebergTable]:
+    with closing(IcebergTable("web.visits", _catalog(tmp_path))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Catalog]:
+    with load_catalog("kavka", **_catalog(tmp_path)) as opened:
+        yield opened
+
+
+def test_snapshots_say_how_far_a_query_has_come(table: IcebergTable, reader: Catalog, tmp_path: Path) -> None:
     assert table.state().queries == {}
     table.add(_staged(tmp_path / "a", rows(range(5))), "q", 0)
     table.add(_staged(tmp_path / "b", rows(range(5, 8))), "q", 1)
 
-    found = IcebergTable("web.visits", _catalog(tmp_path)).state()
+    with closing(IcebergTable("web.visits", _catalog(tmp_path))) as another:
+        found = another.state()
     assert found.queries["q"].batch == 1
     assert found.archived() == {TOPIC: {0: [(0, 8)]}}
     assert found.starting_offsets() == {TOPIC: {0: 8}}
-    read = load_catalog("kavka", **_catalog(tmp_path)).load_table("web.visits")
+    read = reader.load_table("web.visits")
     assert sorted(read.scan().to_arrow()["offset"].to_pylist()) == list(range(8))
     snapshot = read.current_snapshot()
     assert snapshot is not None
@@ -45,14 +60,20 @@ def test_snapshots_say_how_far_a_query_has_come(tmp_path: Path) -> None:
         table.add(_staged(tmp_path / "c", rows(range(5, 9))), "q", 2)
 
 
-def test_a_new_column_is_added_to_the_table(tmp_path: Path) -> None:
-    table = IcebergTable("web.visits", _catalog(tmp_path))
+def test_a_new_column_is_added_to_the_table(table: IcebergTable, reader: Catalog, tmp_path: Path) -> None:
     table.add(_staged(tmp_path / "a", rows(range(2))), "q", 0)
     more = rows(range(2, 4)).append_column("site", pyarrow.array(["x", "y"]))
     table.add(_staged(tmp_path / "b", more), "q", 1)
 
-    read = load_catalog("kavka", **_catalog(tmp_path)).load_table("web.visits").scan().to_arrow().sort_by("offset")
+    read = reader.load_table("web.visits").scan().to_arrow().sort_by("offset")
     assert read["site"].to_pylist() == [None, None, "x", "y"]
+
+
+def test_a_closed_table_holds_nothing(tmp_path: Path) -> None:
+    with closing(IcebergTable("web.visits", _catalog(tmp_path))) as table:
+        table.add(_staged(tmp_path / "a", rows(range(2))), "q", 0)
+        assert open_files_in(tmp_path) == [f"{tmp_path}/catalog.db"]
+    assert open_files_in(tmp_path) == []
 
 
 def test_a_catalog_that_is_none_is_said(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def test_iceberg_has_each_row_once_after_a_lost_checkpoint(spark: SparkSession, 
         given = [(TOPIC, 0, offset, rows([offset])["timestamp"][0].as_py(), b"v") for offset in offsets]
         made.write(spark.createDataFrame(given, DDL), batch)
         made.close()
-        table = load_catalog("kavka", **catalog).load_table("web.visits")
-        return sorted(table.scan().to_arrow()["offset"].to_pylist())
+        with load_catalog("kavka", **catalog) as reader:
+            return sorted(reader.load_table("web.visits").scan().to_arrow()["offset"].to_pylist())
 
     assert write("first", 0, range(5)) == list(range(5))
     assert write("first", 0, range(5)) == list(range(5))

@@ -130,7 +130,7 @@ def test_one_that_cannot_start_leaves_nothing() -> None:
     before = held()
     with pytest.raises(StartError, match=r"Address already in use"), socket.create_server(("127.0.0.1", 0)) as taken:
         Broker({"listeners": f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"}).__enter__()
-    assert held() == before
+    assert not held() - before
 
 
 def test_a_setting_that_nobody_knows_is_refused_with_the_one_that_was_meant() -> None:
@@ -165,7 +165,7 @@ def test_one_whose_start_is_interrupted_leaves_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(Server, "endpoints_text", interrupted)
     with pytest.raises(KeyboardInterrupt), Broker():
         pass
-    assert held() == before
+    assert not held() - before
 
 
 def test_a_client_that_cannot_be_closed_leaves_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_a_client_that_cannot_be_closed_leaves_no_broker(monkeypatch: pytest.Mon
     monkeypatch.setattr(broker, "_close_clients", refused)
     with pytest.raises(RuntimeError, match="not now"), broker:
         pass
-    assert held() == before
+    assert not held() - before
 
 
 def test_one_that_is_killed_has_not_died_for_whoever_asks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_nothing_of_the_host_is_changed_and_nothing_is_left_over_many_starts(
                 broker.produce("orders", ["x"])
                 assert len(broker.records("orders")) == 1
                 assert other.admin.list_topics() == {}
-    assert (held(), host()) == (before, untouched)
+    assert (held() - before, host()) == (Counter(), untouched)  # what others left may go at any time
     assert list(tmp_path.iterdir()) == []
 
 
@@ -255,4 +255,4 @@ def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Server, "start", awaited)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancel())
-    assert held() == before
+    assert not held() - before
