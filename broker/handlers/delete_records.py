@@ -36,7 +36,19 @@ if TYPE_CHECKING:
 NO_LOW_WATERMARK: Final = -1
 
 
-@handles(DeleteRecordsRequest, versions="0-2")
+def _refused(request: DeleteRecordsRequest, code: ErrorCode, _message: str | None) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        throttle_time_ms=0,
+        topics=[
+            DeleteRecordsTopicResult(
+                name=each.name, partitions=[_not_deleted(part.partition_index, code) for part in each.partitions]
+            )
+            for each in request.topics
+        ],
+    )
+
+
+@handles(DeleteRecordsRequest, versions="0-2", error_answer=_refused)
 def delete_records(
     request: DeleteRecordsRequest, context: Context, services: "Services"
 ) -> DeleteRecordsResponse | Promise[DeleteRecordsResponse]:
@@ -46,9 +58,7 @@ def delete_records(
         allowed = context.allows(Operation.DELETE, topic(each.name))
         partitions = []
         for part in each.partitions:
-            result = DeleteRecordsPartitionResult(
-                partition_index=part.partition_index, low_watermark=NO_LOW_WATERMARK, error_code=ErrorCode.NONE
-            )
+            result = _not_deleted(part.partition_index, ErrorCode.NONE)
             try:
                 if not allowed:
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -63,6 +73,10 @@ def delete_records(
     response = DeleteRecordsResponse(throttle_time_ms=0, topics=results)
     replicated = [each for each in moved if not each[0].role.is_sole]
     return _await_followers(replicated, response, request.timeout_ms, context, services) if replicated else response
+
+
+def _not_deleted(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=code)
 
 
 def _delete(name: str, part: DeleteRecordsPartition, services: "Services") -> tuple[Partition, int]:

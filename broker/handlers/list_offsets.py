@@ -61,7 +61,16 @@ Found = tuple[int, int, int]
 NOTHING: Final[Found] = (-1, -1, -1)
 
 
-@handles(ListOffsetsRequest, versions="1-11")
+def _refused(request: ListOffsetsRequest, code: ErrorCode, _message: str | None) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=each.name, partitions=[_failed(part, code) for part in each.partitions])
+            for each in request.topics
+        ]
+    )
+
+
+@handles(ListOffsetsRequest, versions="1-11", error_answer=_refused)
 def list_offsets(request: ListOffsetsRequest, context: Context, services: "Services") -> ListOffsetsResponse:
     named = Counter((each.name, part.partition_index) for each in request.topics for part in each.partitions)
     topics = []

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-@handles(OffsetForLeaderEpochRequest, versions="0-4")
+def _refused(
+    request: OffsetForLeaderEpochRequest, code: ErrorCode, _message: str | None
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(topic=each.topic, partitions=[_unknown(part, code) for part in each.partitions])
+            for each in request.topics
+        ]
+    )
+
+
+@handles(OffsetForLeaderEpochRequest, versions="0-4", error_answer=_refused)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context, services: "Services"
 ) -> OffsetForLeaderEpochResponse:
@@ -44,9 +55,13 @@ def offset_for_leader_epoch(
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 ends.append(_end_of_epoch(each.topic, part, services))
             except BrokerError as error:
-                ends.append(EpochEndOffset(error_code=error.code, partition=part.partition))
+                ends.append(_unknown(part, error.code))
         results.append(OffsetForLeaderTopicResult(topic=each.topic, partitions=ends))
     return OffsetForLeaderEpochResponse(topics=results)
+
+
+def _unknown(part: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(error_code=code, partition=part.partition)
 
 
 def _end_of_epoch(name: str, part: OffsetForLeaderPartition, services: "Services") -> EpochEndOffset:

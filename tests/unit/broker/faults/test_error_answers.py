@@ -126,3 +126,17 @@ def test_epochs_are_refused_by_partition() -> None:
         "o",
         [(7, CODE, -1)],
     )
+
+
+def test_a_handler_that_fails_has_an_answer_that_says_so_in_every_version() -> None:
+    def has_place(handler: Handler, version: int) -> bool:
+        fields = schema_of(api.spec(handler.api_key).response_class).fields
+        return any(field.name == "error_code" and field.exists_in(version) for field in fields)
+
+    silent = {
+        (ApiKey(handler.api_key).title, version)
+        for handler, version in served()
+        if handler.error_answer is None and not has_place(handler, version)
+    }
+    # As Kafka's: no directories, and no word why.
+    assert silent == {(ApiKey.DESCRIBE_LOG_DIRS.title, version) for version in (0, 1, 2)}
