@@ -22,8 +22,9 @@ compdef _kavka kavka"""
 _FISH: Final = """\
 function __kavka_complete
     set -l words (commandline -opc) (commandline -ct)
-    kavka completion fish --words $words[2..-1] 2>/dev/null
+    set -l found (kavka completion fish --words $words[2..-1] 2>/dev/null)
+    if test -n "$found"; printf '%s\\n' $found; else; __fish_complete_path (commandline -ct); end
 end
-complete -c kavka -a '(__kavka_complete)'"""
+complete -c kavka -f -a '(__kavka_complete)'"""
 
 SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
