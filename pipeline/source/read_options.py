@@ -51,6 +51,8 @@ POLL_TIMEOUT_MS: Final = 120_000
 TRIGGER_DELAY_MS: Final = 15 * 60_000
 FETCH_BYTES: Final = 4 * 1024 * 1024
 """Of a partition in an answer, where `kafka.max.partition.fetch.bytes` is not given."""
+FETCH_WAIT_MS: Final = 10
+"""What is to be read is there. A fetch beyond a range's end would keep the connection, and so the worker's next range."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class ReadOptions:
             "isolation.level": self.isolation_level,
             "allow.auto.create.topics": "false",
         }
-        return {"max.partition.fetch.bytes": str(FETCH_BYTES), **self.client, **own}
+        quick = {"max.partition.fetch.bytes": str(FETCH_BYTES), "fetch.max.wait.ms": str(FETCH_WAIT_MS)}
+        return {**quick, **self.client, **own}
 
 
 def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:

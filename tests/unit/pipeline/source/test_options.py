@@ -42,6 +42,11 @@ def test_consumers_get_kafkas_names_without_the_prefix() -> None:
     assert settings["enable.auto.commit"] == "false"
 
 
+def test_a_fetch_beyond_a_range_keeps_the_next_one_from_nothing_unless_that_is_asked_for() -> None:
+    assert int(reading({}).consumer_settings["fetch.max.wait.ms"]) <= 10
+    assert reading({"kafka.fetch.max.wait.ms": "500"}).consumer_settings["fetch.max.wait.ms"] == "500"
+
+
 def test_short_forms_do_without_the_prefix() -> None:
     options = read_options({"bootstrap.servers": "a:1", "subscribe": "visits"}, streaming=False)
 
