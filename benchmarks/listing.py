@@ -1,6 +1,6 @@
 """How long `kavka topics list` takes beside Kafka's own tool, from the command to its end, of the same broker.
 
-    python -m benchmarks.listing [--runs 10] [--tool-runs 3]
+    python -m benchmarks.listing [--runs 10] [--tool-runs 3] [--kavka .venv-wheel/bin/kavka]
 
 Both print the same names. The clock counts, as people wait; processor time is given besides, as others on the machine
 cannot change it much.
@@ -39,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--tool-runs", type=int, default=3)
+    parser.add_argument("--kavka", type=Path, default=KAVKA, help="the command; the checkout's own by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kavka-listing-") as folder, Kavka(Path(folder)).running() as server:
         with Admin(bootstrap_servers=server.bootstrap) as admin:
@@ -46,7 +47,7 @@ def main() -> None:
         words = ["--bootstrap-server", server.bootstrap]
         # The heap that Kafka's scripts give their tools, and the options of kafka-run-class.sh that shorten a start.
         java = ["java", "-Xmx256M", "-XX:+UseG1GC", "-Djava.awt.headless=true", "-cp", maven.classpath(BUNDLE)]
-        ours = [_timed([str(KAVKA), "topics", "list", *words]) for _ in range(given.runs)]
+        ours = [_timed([str(given.kavka), "topics", "list", *words]) for _ in range(given.runs)]
         theirs = [_timed([*java, TOOL, "--list", *words]) for _ in range(given.tool_runs)]
     ratios = []
     for field in Took._fields:
@@ -59,7 +60,7 @@ def main() -> None:
 def _timed(command: Sequence[str]) -> Took:
     """Raises CalledProcessError; RuntimeError where other topics are listed."""
     before, began_s = os.times(), time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     wall_s, after = time.perf_counter() - began_s, os.times()
     if len(done.stdout.split()) != TOPICS:
         raise RuntimeError(f"{command[0]} lists {done.stdout!r}")
