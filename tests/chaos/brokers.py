@@ -115,7 +115,9 @@ class ChaosBroker:
     def terminate(self, timeout_s: float) -> None:
         """SIGTERM, and wait for its end."""
         if (process := self._process) is not None:
-            if process.stop(timeout_s) != 0:
+            code = process.stop(timeout_s)
+            # One that has only just begun to start does not listen to signals yet, and dies of it as any program does.
+            if code != 0 and (code != -signal.SIGTERM or process.log_text().strip()):
                 self._note_end(process)
             self._process = None
 

@@ -7,10 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kavka.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.chaos.stage import Stage
 from tests.support.processes import wait_until
 
 EQUAL_S: Final = 120.0
+THROTTLE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+UNTHROTTLED: Final = str(1 << 30)
+BROKER: Final = 4
+"""A broker as a resource with settings; without a name, all of them."""
 
 
 def differences(stage: Stage) -> list[str]:
@@ -18,8 +27,22 @@ def differences(stage: Stage) -> list[str]:
     return _left_after(lambda: _differing(stage))
 
 
+def _lift_throttle(stage: Stage) -> None:
+    """Logs have grown by as much as half an hour brings, and the throttle of moves was meant for their beginning."""
+    change = AlterableConfig(name=THROTTLE, config_operation=0, value=UNTHROTTLED)
+    everywhere = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[change])
+    request = IncrementalAlterConfigsRequest(resources=[everywhere], validate_only=False)
+
+    def is_lifted() -> bool:
+        (answer,) = stage.ask(stage.controller(), request, 0).responses
+        return int(answer.error_code) == 0
+
+    wait_until(is_lifted, EQUAL_S, "the throttle of moves is not lifted")
+
+
 def unmoved(stage: Stage) -> list[str]:
-    """Moves between log directories that do not come to an end."""
+    """Moves between log directories that do not come to an end, though nothing holds them up any more."""
+    _lift_throttle(stage)
     return _left_after(lambda: [f"stays a copy: {each}" for broker in stage.brokers.values() for each in broker.copies])
 
 
