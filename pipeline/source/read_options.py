@@ -52,7 +52,7 @@ TRIGGER_DELAY_MS: Final = 15 * 60_000
 FETCH_BYTES: Final = 4 * 1024 * 1024
 """Of a partition in an answer, where `kafka.max.partition.fetch.bytes` is not given."""
 FETCH_WAIT_MS: Final = 10
-"""What is to be read is there. A fetch beyond a range's end would keep the connection, and so the worker's next range."""
+"""What is to be read is there. A fetch beyond a range's end would hold up the worker's next range."""
 
 
 @dataclass(frozen=True)
