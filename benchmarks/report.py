@@ -105,7 +105,7 @@ class Report:
             f"- load average before the run: {self.load_average:.2f}",
             "",
             "Medians; the rounds' least and most in parentheses. Ratios are Kavka's value by Kafka's. Earlier runs,",
-            "and rows that are not shown here: [HISTORY.md](HISTORY.md).",
+            "and rows that are not shown here: [HISTORY.md](HISTORY.md); the pipeline's: [PIPELINE.md](PIPELINE.md).",
             "",
             "| " + " | ".join(self._headed(TABLE_HEADINGS)) + " |",
             "|" + "---|" * len(TABLE_HEADINGS),
