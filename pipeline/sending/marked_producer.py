@@ -83,9 +83,12 @@ class MarkedProducer:
         except KafkaError as error:
             raise self._meaning(error) from error
         self._on_step(FENCED)
-        partition = self._place.partition_of(self.name)
-        # Others' transactions in that partition end by their time limit, if their writers have died.
-        self.marker = read_markers(self._place, known, 2 * self._timeout_ms, [partition]).markers.get(self.name)
+        place, name = self._place, self.name
+        # Where it goes now, and where it may have gone before the topic had so many partitions.
+        unread = [each for each in range(place.partition_count) if each not in known.offsets]
+        partitions = sorted({*unread, place.partition_of(name)})
+        read = read_markers(place, known, 2 * self._timeout_ms, lambda each: each == name, partitions)
+        self.marker = read.furthest(name)
         return self.marker
 
     def begin(self) -> None:

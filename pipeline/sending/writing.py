@@ -13,7 +13,7 @@ from kavka.client import Admin
 from kavka.pipeline.sending.marked_producer import MarkedProducer, Transactions
 from kavka.pipeline.sending.marker_reading import NOTHING_READ, read_markers
 from kavka.pipeline.sending.markers import MARKER_TOPIC, Marker, MarkerName, MarkerPlace, common_settings, marker_place
-from kavka.pipeline.sending.partition_task import PARTITION, TOPIC, PartitionTask, stale
+from kavka.pipeline.sending.partition_task import PARTITION, TOPIC, PartitionTask, check_whole, stale
 from kavka.pipeline.sending.steps import PLANNED, WRITTEN, OnStep, unwatched
 from kavka.pipeline.sending.target_partitions import BY_KEY, PartitionChoice
 
@@ -96,10 +96,11 @@ def write(
             names = [MarkerName(query, topic, number) for topic in topics for number in range(counts[topic])]
             admin.fence_producers([name.transactional_id for name in names])
     options.on_step(PLANNED)
-    known = read_markers(place, NOTHING_READ, 2 * options.transactions.timeout_ms)
+    known = read_markers(place, NOTHING_READ, 2 * options.transactions.timeout_ms, lambda name: name.query == query)
     task = PartitionTask(place, query, batch_id, known, options.transactions, options.on_step)
     prepared = _prepared(df, options, counts, choice, order)
     report = prepared.mapInArrow(_ArrowTask(task), _REPORT).collect()
+    check_whole(known, query, batch_id, counts, {(row["topic"], row["partition"]) for row in report})
     options.on_step(WRITTEN)
     return Written(sum(row["rows"] for row in report), sum(row["sent"] for row in report))
 
