@@ -159,6 +159,8 @@ class AggregateSink:
         self._client: Final = table.table("client").flat()
         self._on_step: Final = on_step
         self._run: RunContext | None = None
+        self._known = NOTHING_READ
+        """Of markers: each batch reads on."""
 
     def open(self, run: RunContext) -> None:
         """Make the topics that are not there. Raises SinkError."""
@@ -226,7 +228,8 @@ class AggregateSink:
             place = marker_place(admin, settings, self._options.marker_topic)
         name = MarkerName(run.query_id, self._topic, ALL_PARTITIONS)
         with MarkedProducer(place, name, self._options.transactions, self._on_step) as producer:
-            marker = producer.open(NOTHING_READ)
+            marker = producer.open(self._known)
+            self._known = producer.read
             if marker is not None and marker.batch_id > batch_id:
                 raise stale(name, marker, batch_id)
             rows = list(updates(state, self._what))

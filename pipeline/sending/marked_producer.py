@@ -14,7 +14,7 @@ from kavka.client.api_errors import (
     ProducerFencedError,
 )
 from kavka.pipeline.secret_references import resolved_settings
-from kavka.pipeline.sending.marker_reading import MarkersRead, read_markers
+from kavka.pipeline.sending.marker_reading import NOTHING_READ, MarkersRead, read_markers
 from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
 from kavka.pipeline.sending.steps import BEGUN, COMMITTED, FENCED, MARKED, SENT, OnStep, unwatched
 
@@ -62,6 +62,8 @@ class MarkedProducer:
         """Raises ConfigError for settings that cannot be used. Nothing is connected yet."""
         self.name: Final = name
         self.marker: Marker | None = None
+        self.read = NOTHING_READ
+        """What was read of markers when it was opened, for whoever reads on."""
         self._place: Final = place
         self._timeout_ms: Final = transactions.timeout_ms
         self._on_step: Final = on_step
@@ -87,8 +89,8 @@ class MarkedProducer:
         # Where it goes now, and where it may have gone before the topic had so many partitions.
         unread = [each for each in range(place.partition_count) if each not in known.offsets]
         partitions = sorted({*unread, place.partition_of(name)})
-        read = read_markers(place, known, 2 * self._timeout_ms, lambda each: each == name, partitions)
-        self.marker = read.furthest(name)
+        self.read = read_markers(place, known, 2 * self._timeout_ms, name.__eq__, partitions)
+        self.marker = self.read.furthest(name)
         return self.marker
 
     def begin(self) -> None:
