@@ -82,6 +82,15 @@ def test_a_log_is_emptied_before_it_is_too_long_and_goes_on(tmp_path: Path) -> N
     assert b"\0" not in log.read_bytes()
 
 
+def test_a_log_that_cannot_be_copied_is_emptied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = tmp_path / "spark.log"
+    log.write_bytes(b"x" * 100)
+    aside(log).mkdir()
+    keep_small(log, 50)
+    assert log.stat().st_size == 0
+    assert "is not kept" in caplog.text
+
+
 @pytest.mark.parametrize(("every", "found"), [(None, 7000), (0, 0), (500, 500)])
 def test_a_job_runs_as_often_as_it_is_told(every: int | None, found: int, tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
