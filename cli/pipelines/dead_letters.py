@@ -42,12 +42,26 @@ def show_letters(args: argparse.Namespace) -> int:
 
 def retry_and_show(args: argparse.Namespace) -> int:
     """Send them back. Raises Failure, KafkaError."""
-    settings, topic = _place(job_of(args))
+    job = job_of(args)
+    settings, topic = _place(job)
     from kavka.pipeline.jobs.dead_letters import retry
     from kavka.pipeline.secret_references import SecretError
+    from kavka.pipeline.source.errors import OptionError
+    from kavka.pipeline.source.subscription import subscription_of
 
     try:
-        done = retry(settings, topic, reason=args.reason, target=args.to_topic, most_retries=args.max_retries)
+        read = subscription_of({name.lower(): value for name, value in job.source.options.items()})
+    except OptionError as error:
+        raise Failure(f"{job.path}: source: {error}", exit_code=WRONG_USAGE) from error
+    try:
+        done = retry(
+            settings,
+            topic,
+            reason=args.reason,
+            target=args.to_topic,
+            most_retries=args.max_retries,
+            allows=read.matches,
+        )
     except SecretError as error:
         raise Failure(str(error)) from error
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.cli.argument_types import moment, number
 from kavka.cli.failing import Failure
@@ -23,9 +23,14 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_arguments(parser)
     parser.add_argument("--topic", metavar="TOPIC", help="of the lake's, where it has several")
     parser.add_argument(
-        "--from", dest="from_ms", type=moment, metavar="TIME", help="rows since then: 2026-01-01, 7d ..."
+        "--from",
+        dest="start",
+        type=_moment,
+        default=Given(),
+        metavar="TIME",
+        help="rows since then: 2026-01-01, 7d",
     )
-    parser.add_argument("--to", dest="to_ms", type=moment, metavar="TIME", help="rows before then")
+    parser.add_argument("--to", dest="end", type=_moment, default=Given(), metavar="TIME", help="rows before then")
     parser.add_argument(
         "--name",
         metavar="NAME",
@@ -36,6 +41,22 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", type=number(1), metavar="ROWS/S", help="no more of all partitions together")
     add_output_arguments(parser)
+
+
+class Given(NamedTuple):
+    """A time of the command line. `said` is how one was said that moves with the clock, as `7d` does."""
+
+    time_ms: int | None = None
+    said: str | None = None
+
+
+def _moment(text: str) -> Given:
+    """For `type=`."""
+    from kavka.cli.moments import moment_ms
+
+    time_ms = moment(text)
+    is_moving = moment_ms(text, 1 << 50) != moment_ms(text, 1 << 51)
+    return Given(time_ms, text if is_moving else None)
 
 
 def replay_and_show(args: argparse.Namespace, target: str | None, *, is_backfill: bool) -> int:
@@ -56,10 +77,12 @@ def replay_and_show(args: argparse.Namespace, target: str | None, *, is_backfill
         topic if target is None else target,
         broker_settings(job),
         args.name or f"{job.name}-{'backfill' if is_backfill else 'replay'}",
-        args.from_ms,
-        args.to_ms,
+        args.start.time_ms,
+        args.end.time_ms,
         args.partitions,
         args.rate,
+        from_said=args.start.said,
+        to_said=args.end.said,
     )
     began_s = time.monotonic()
     with progress(f"{path} to {what.target}", is_wanted=args.output == "text") as update:

@@ -31,8 +31,8 @@ def run_and_show(args: argparse.Namespace, job: "Job", folder: Path) -> int:
     Signals are blocked before the job's parts are loaded: numpy's libraries start threads, which a signal would reach.
     Raises Failure.
     """
-    is_once = args.once or job.source.embedded is not None
-    every_ms = None if is_once else args.every or job.every_ms
+    every_ms = interval_ms(args, job)
+    is_once = every_ms is None
     stopping, signals = Stopping(), StopSignals()
     _listen(signals, stopping)
     parts = parts_of(job, folder)
@@ -55,6 +55,13 @@ def run_and_show(args: argparse.Namespace, job: "Job", folder: Path) -> int:
     if signals.received == "SIGINT":
         return INTERRUPTED
     return TERMINATED if is_once and signals.received is not None else 0
+
+
+def interval_ms(args: argparse.Namespace, job: "Job") -> int | None:
+    """From one batch to the next, 0: one after the other; None: what is there now, and no more."""
+    if args.once or job.source.embedded is not None:
+        return None
+    return job.every_ms if args.every is None else int(args.every)
 
 
 def _where_more_is(args: argparse.Namespace, job: "Job") -> str:

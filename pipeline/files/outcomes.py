@@ -10,6 +10,7 @@ What is looked at is opened before the records are: so a cleaner that drops abor
 them, leaves no record that nothing tells of.
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,8 @@ from kavka.storage.transaction_index import ENTRY, VERSION
 
 _STEPS_AT_ONCE: Final = 1 << 14
 _MOST_TRIES: Final = 1000
+_MOST_OPEN: Final = 32
+"""Segments. As a rule one or two are newer than the last snapshot."""
 _NEVER: Final = (1 << 63) - 1
 
 Stretch = tuple[int, int, int]
@@ -146,12 +149,33 @@ class Outcomes:
         segments = listing.segments
         for segment in segments[max(0, listing.holding(offset)) : -1]:
             self._indexed += read_aborted(segment)
-        if segments:
-            self._opened, self._known_from = last_snapshot(self._folder, listing, segments[-1].base_offset)
-            for segment in segments[max(0, listing.holding(self._known_from)) :]:
-                opened = OpenSegment(segment)
-                self._files.callback(opened.close)
-                self._tail.append(opened)
+        if not segments:
+            return
+        self._opened, self._known_from = last_snapshot(self._folder, listing, segments[-1].base_offset)
+        base = segments[max(0, listing.holding(offset))].base_offset
+        if base > self._known_from:
+            # What began before and goes on has batches from here on, too, or does not matter.
+            self._opened, self._known_from = {}, base
+        tail = segments[max(0, listing.holding(self._known_from)) :]
+        self._follow_now(tail[:-_MOST_OPEN])
+        for segment in tail[-_MOST_OPEN:]:
+            opened = OpenSegment(segment)
+            self._files.callback(opened.close)
+            self._tail.append(opened)
+
+    def _follow_now(self, segments: Sequence[SegmentName]) -> None:
+        """One by one, where there are more than can be held open until somebody asks.
+
+        All are sealed: what was aborted in them is known.
+        """
+        transactions = OpenTransactions(self._opened, self._known_from)
+        for name in segments:
+            segment = OpenSegment(name)
+            try:
+                transactions.follow(segment)
+            finally:
+                segment.close()
+            self._known_from = max(self._known_from, transactions.next_offset)
 
 
 def last_snapshot(folder: Path, listing: Listing, most: int) -> tuple[dict[int, int], int]:

@@ -33,7 +33,7 @@ from kavka.client import Admin, ConfigResource
 from kavka.client.api_errors import KafkaError
 from kavka.pipeline.jobs.dead_rows import dead_rows
 from kavka.pipeline.jobs.made_topics import make_topic
-from kavka.pipeline.jobs.measures import Measure, measure, merged
+from kavka.pipeline.jobs.measures import Measure, check_types, measure, merged
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows, late_reason, micros
 from kavka.pipeline.running.sink import RunContext, Sink, SinkError
@@ -159,6 +159,8 @@ class AggregateSink:
         self._client: Final = table.table("client").flat()
         self._on_step: Final = on_step
         self._run: RunContext | None = None
+        self._known = NOTHING_READ
+        """Of markers: each batch reads on."""
 
     def open(self, run: RunContext) -> None:
         """Make the topics that are not there. Raises SinkError."""
@@ -183,9 +185,14 @@ class AggregateSink:
         if state is None:
             before = states.before(batch_id)
             watermark_us = NO_WATERMARK_US if before is None else before.note.watermark_us
-            counted = split_and_counted(batch, self._what, watermark_us).toArrow()
-            self._on_step(SPLIT)
-            state = next_state(before, counted, self._what, batch_id)
+            try:
+                kinds = {field.name: field.dataType for field in batch.schema.fields}
+                check_types(kinds, self._what.by, self._what.measures)
+                counted = split_and_counted(batch, self._what, watermark_us).toArrow()
+                self._on_step(SPLIT)
+                state = next_state(before, counted, self._what, batch_id)
+            except (ValueError, OverflowError) as error:
+                raise SinkError(f"{run.name}: {error}") from error
             if state.groups.num_rows > _MOST_GROUPS:
                 raise SinkError(f"{run.name}: {state.groups.num_rows} groups are open: shorten delay or window")
             states.save(state)
@@ -221,7 +228,8 @@ class AggregateSink:
             place = marker_place(admin, settings, self._options.marker_topic)
         name = MarkerName(run.query_id, self._topic, ALL_PARTITIONS)
         with MarkedProducer(place, name, self._options.transactions, self._on_step) as producer:
-            marker = producer.open(NOTHING_READ)
+            marker = producer.open(self._known)
+            self._known = producer.read
             if marker is not None and marker.batch_id > batch_id:
                 raise stale(name, marker, batch_id)
             rows = list(updates(state, self._what))

@@ -10,7 +10,7 @@ and `kavka.job` behind its own. `retry` sends it back to where it came from, wit
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, functions
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, functions
 from kavka.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from kavka.client.api_errors import KafkaError
 from kavka.pipeline.jobs.dead_rows import JOB, OFFSET, OWN, PARTITION, REASON, RETRIES, TOPIC, dead_rows
+from kavka.pipeline.jobs.letter_sources import LetterSources, anywhere
 from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.pipeline.running.sink import RunContext, Sink, SinkError
 from kavka.pipeline.running.tables import Table
@@ -50,7 +51,7 @@ class DeadLetter(NamedTuple):
 
 
 class Retried(NamedTuple):
-    """`sent` are back where they came from; `passed_over` are left: no source is told, tried often enough, unwanted."""
+    """`sent` are back where they came from; `passed_over` are left: no place to go to, tried often enough, unwanted."""
 
     sent: int
     passed_over: int
@@ -120,13 +121,16 @@ def retry(
     reason: str | None = None,
     target: str | None = None,
     most_retries: int = MOST_RETRIES,
+    allows: Callable[[str], bool] = anywhere,
 ) -> Retried:
     """Send what is in the topic now, and was not sent again before, to where it came from, or to `target`.
 
     Those alone whose reason matches the regular expression somewhere; the others are passed over, and are not looked at
-    again. Each goes once, whatever is killed when: with the records of a transaction the group
-    `kavka-dead-letters-TOPIC` commits how far it got. A second call at once shuts out the first one. Raises
-    ValueError for an expression that is none, and KafkaError. Threads: one.
+    again. So are those that name a topic that is not there, that is internal, or that `allows` does not: anybody may
+    have written them. One of a partition that its topic does not have goes where its key belongs. Each goes once,
+    whatever is killed when: with the records of a transaction the group `kavka-dead-letters-TOPIC` commits how far it
+    got. A second call at once shuts out the first one. Raises ValueError for an expression that is none, and
+    KafkaError. Threads: one.
     """
     try:
         wanted = re.compile(reason or "")
@@ -138,7 +142,9 @@ def retry(
     with (
         Producer({**resolved_settings(settings), "transactional.id": group}) as producer,
         Consumer({**common_settings(settings), **own, "group.id": group}) as consumer,
+        Admin(common_settings(settings)) as admin,
     ):
+        sources = LetterSources(admin, topic, allows)
         # Before it is read how far somebody got: he cannot get further then.
         producer.init_transactions()
         places = [TopicPartition(topic, partition) for partition in consumer.partitions_for(topic)]
@@ -155,8 +161,8 @@ def retry(
             producer.begin_transaction()
             for record in records:
                 letter = dead_letter(record)
-                if _is_wanted(letter, wanted, target, most_retries):
-                    _send_back(producer, letter, target)
+                if _is_wanted(letter, wanted, most_retries) and (target or sources.takes(letter.source_topic)):
+                    _send_back(producer, letter, target, sources)
                     sent += 1
                 else:
                     passed_over += 1
@@ -185,17 +191,15 @@ def dead_letter(record: ConsumerRecord) -> DeadLetter:
     )
 
 
-def _is_wanted(letter: DeadLetter, wanted: "re.Pattern[str]", target: str | None, most_retries: int) -> bool:
-    if target is None and letter.source_topic is None:
-        return False
+def _is_wanted(letter: DeadLetter, wanted: "re.Pattern[str]", most_retries: int) -> bool:
     return letter.retries < most_retries and wanted.search(letter.reason or "") is not None
 
 
-def _send_back(producer: Producer, letter: DeadLetter, target: str | None) -> None:
+def _send_back(producer: Producer, letter: DeadLetter, target: str | None, sources: LetterSources) -> None:
     headers = [*letter.headers, (RETRIES, b"%d" % (letter.retries + 1))]
     topic = target or letter.source_topic
     assert topic is not None
-    partition = letter.source_partition if target is None else None
+    partition = sources.partition(topic, letter.source_partition) if target is None else None
     producer.send(topic, letter.value, letter.key, partition, max(letter.timestamp_ms, 0), headers)
 
 

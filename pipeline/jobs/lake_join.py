@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window, functions
 from kavka.client.api_errors import KafkaError
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.lake import Lake
+from kavka.pipeline.lake.spark_paths import to_read
 from kavka.pipeline.running.sink import RunContext, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.sending.steps import OnStep, unwatched
@@ -76,7 +77,7 @@ class LakeJoinSink:
 
     def _joined(self, run: RunContext, batch: DataFrame, files: list[str]) -> DataFrame:
         if files:
-            table = run.spark.read.option("mergeSchema", "true").parquet(*files)
+            table = run.spark.read.option("mergeSchema", "true").parquet(*[to_read(Path(each)) for each in files])
             joined = batch.join(newest(table, self._on, self._columns), self._on, self._how)
         else:
             missing = {name: functions.lit(None).cast("string") for name in self._columns}
@@ -91,7 +92,7 @@ class LakeJoinSink:
         if note.exists():
             return [str(each) for each in json.loads(note.read_text())]
         lake = Lake(self._lake)
-        files = [str(lake.path / each.path) for each in lake.files()]
+        files = [str(lake.path.absolute() / each.path) for each in lake.files()]
         new = note.with_suffix(".new")
         new.write_text(json.dumps(files))
         new.replace(note)

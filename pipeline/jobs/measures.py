@@ -7,8 +7,16 @@ from typing import Final, NamedTuple
 import pyarrow
 import pyarrow.compute
 from pyspark.sql import Column, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 FUNCTIONS: Final = ("count", "sum", "min", "max", "avg")
+_NESTED: Final = (ArrayType, MapType, StructType, VariantType)
+_MOST_SHOWN: Final = 60
+_LARGEST: Final = (1 << 63) - 1
+_ROUNDING: Final = 1 << 32
+"""More than floating sums are off, and less than those that went round are."""
+_ABOUT: Final = "_about"
+_ABOUT_SUM: Final = f"{_ABOUT}_sum"
 _FORM: Final = re.compile(r"\s*(\w+)\s*(?:\(\s*([^()]+?)\s*\))?\s*")
 
 
@@ -45,6 +53,20 @@ class Measure(NamedTuple):
         return total / count if count and isinstance(total, float) else None
 
 
+def check_types(kinds: Mapping[str, DataType], by: Iterable[str], measures: Iterable[Measure]) -> None:
+    """Raises ValueError for columns of types by which, or of which, nothing can be counted from batch to batch."""
+    for name in by:
+        if isinstance(kinds.get(name), _NESTED):
+            raise ValueError(f"by: {name} is of type {_shown(kinds[name])}: name its parts, or make a text of it")
+    for each in measures:
+        if each.function in ("min", "max") and isinstance(kinds.get(each.column), _NESTED):
+            raise ValueError(f"measures.{each.name}: there is no {each.function} of {_shown(kinds[each.column])}")
+
+
+def _shown(kind: DataType) -> str:
+    return kind.simpleString()[:_MOST_SHOWN]
+
+
 def measure(name: str, text: str) -> Measure:
     """Of `count`, `count(ip)`, `sum(bytes)`, `min(..)`, `max(..)`, `avg(..)`. Raises ValueError."""
     found = _FORM.fullmatch(text)
@@ -56,8 +78,32 @@ def measure(name: str, text: str) -> Measure:
 
 
 def merged(tables: Iterable[pyarrow.Table], groups: list[str], merges: Mapping[str, str]) -> pyarrow.Table:
-    """Tables of one schema as one, with one row a group; each other column as `merges` says. Raises ValueError."""
+    """Tables of one schema as one, with one row a group; each other column as `merges` says.
+
+    Raises ValueError, OverflowError where a sum of whole numbers goes beyond 64 bits.
+    """
     whole = pyarrow.concat_tables(list(tables))
+    for name in [name for name, how in merges.items() if how == "sum"]:
+        _check_sums(whole, groups, name)
     found = whole.group_by(groups, use_threads=False).aggregate(list(merges.items()))
     named = found.rename_columns([*groups, *merges] if found.column_names[0] == groups[0] else [*merges, *groups])
     return named.select(whole.column_names).cast(whole.schema)
+
+
+def _check_sums(whole: pyarrow.Table, groups: list[str], name: str) -> None:
+    """Arrow's sums of whole numbers go round where 64 bits end: floating ones would be far beyond then."""
+    column = whole.column(name)
+    if not pyarrow.types.is_int64(column.type):
+        return
+    bounds = pyarrow.compute.min_max(column)
+    most = max(abs(bounds[each].as_py() or 0) for each in ("min", "max"))
+    if most * whole.num_rows <= _LARGEST:
+        return
+    column = column.cast(pyarrow.float64(), safe=False)
+    both = whole.select([*groups, name]).append_column(_ABOUT, column).group_by(groups, use_threads=False)
+    sums = both.aggregate([(name, "sum"), (_ABOUT, "sum")])
+    off = pyarrow.compute.subtract(
+        sums.column(f"{name}_sum").cast(pyarrow.float64(), safe=False), sums.column(_ABOUT_SUM)
+    )
+    if (pyarrow.compute.max(pyarrow.compute.abs(off)).as_py() or 0) > _ROUNDING:
+        raise OverflowError(f"measures.{name}: a sum goes beyond 64 bits: cast its column to decimal(38,0) or double")

@@ -21,6 +21,7 @@ from kavka.pipeline.jobs.dead_rows import dead_rows
 from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, late_reason, micros
+from kavka.pipeline.lake.spark_paths import to_read, to_write
 from kavka.pipeline.running.sink import RunContext, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.sending.markers import common_settings
@@ -166,7 +167,7 @@ class TopicJoinSink:
         every = fresh if waiting is None else fresh.unionByName(waiting, allowMissingColumns=True)
         least_us = following.watermark_us - self._what.within_us
         kept = every.filter(functions.col(_TIME) >= functions.lit(least_us))
-        kept.write.mode("overwrite").parquet(str(_folder(run, batch_id)))
+        kept.write.mode("overwrite").parquet(to_write(_folder(run, batch_id)))
         self._on_step(WAITING_SAVED)
         states.save(State(following, pyarrow.table({})))
         self._on_step(SAVED)
@@ -174,11 +175,11 @@ class TopicJoinSink:
 
     def _waiting(self, run: RunContext, batch_id: int) -> DataFrame | None:
         """The rows that a batch left. Before the first there are none."""
-        return run.spark.read.parquet(str(_folder(run, batch_id))) if batch_id >= 0 else None
+        return run.spark.read.parquet(to_read(_folder(run, batch_id))) if batch_id >= 0 else None
 
     def close(self) -> None:
         """Nothing is open between batches."""
 
 
 def _folder(run: RunContext, batch_id: int) -> Path:
-    return run.directory / f"waiting-{batch_id:020d}"
+    return run.directory.absolute() / f"waiting-{batch_id:020d}"

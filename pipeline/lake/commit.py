@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kavka.pipeline.lake.entries import DataFile, Offsets, data_path
-from kavka.pipeline.lake.errors import LakeError
+from kavka.pipeline.lake.errors import LakeError, UnknownFormatError
 from kavka.pipeline.lake.fields import Fields
 from kavka.pipeline.lake.partition_spec import PartitionField, PartitionSpec, checked_spec
 
@@ -104,10 +104,11 @@ def decoded(data: bytes, where: str) -> Commit:
 
 
 def check_format(fields: Fields) -> None:
-    """Raises ManifestError for a file of a layout that this code does not know."""
+    """Raises UnknownFormatError for a file of a layout that this code does not know, ManifestError for one of none."""
     found = fields.number("format", 1)
     if found != FORMAT:
-        raise fields.wrong("format", f"{found} is not known here, only {FORMAT}: use a newer Kavka")
+        text = f"{found} is not known here, only {FORMAT}: use a newer Kavka"
+        raise UnknownFormatError(str(fields.wrong("format", text)))
 
 
 def ranges_to_json(ranges: Ranges) -> dict[str, object]:

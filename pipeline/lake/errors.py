@@ -14,6 +14,10 @@ class ManifestError(LakeError):
     """A file of the manifest, or one that it names, is not what it must be; the message begins with its path."""
 
 
+class UnknownFormatError(ManifestError):
+    """A file of the manifest has a layout that this code does not know."""
+
+
 class LakeLockedError(LakeError):
     """Somebody else writes this lake; the message says who."""
 

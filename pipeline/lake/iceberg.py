@@ -26,12 +26,13 @@ from kavka.pipeline.lake.fields import Fields
 from kavka.pipeline.lake.layout import Layout, lake_folder
 from kavka.pipeline.lake.lock import LakeLock
 from kavka.pipeline.lake.partition_spec import PartitionSpec, parsed_spec
-from kavka.pipeline.lake.publishing import StagedFile, ranges_after, staged_files
+from kavka.pipeline.lake.publishing import StagedFile, fsync_staged, ranges_after, staged_files
 from kavka.pipeline.lake.spark_rows import check_columns, stage, to_cut, without
 from kavka.pipeline.lake.state import LakeState, queries_from_json, queries_to_json
 from kavka.pipeline.running.sink import RunContext, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.secret_references import resolved
+from kavka.storage.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -135,8 +136,16 @@ def iceberg_sink(table: Table) -> "IcebergSink":
 class IcebergSink:
     """One query's way into one Iceberg table. Calls come from one thread at a time."""
 
-    def __init__(self, layout: Layout, spec: PartitionSpec, identifier: str, catalog: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        spec: PartitionSpec,
+        identifier: str,
+        catalog: Mapping[str, str],
+        files: Files | None = None,
+    ) -> None:
         """`catalog` may hold references to secrets."""
+        self._files = files or Files()
         self._layout = layout
         self._spec = spec
         self._identifier = identifier
@@ -173,6 +182,8 @@ class IcebergSink:
             if seen != written:
                 raise LakeError(f"{folder}: Spark wrote {written} rows and {seen} are here: all must share the folder")
             if staged:
+                # A snapshot may outlive a power cut: what it names has to, too.
+                fsync_staged(staged, self._layout.data, self._files)
                 self._table.add(staged, self._run.query_id, batch_id)
                 self._run.report.add("rows_out", seen)
                 self._run.report.add("files", len(staged))

@@ -73,6 +73,8 @@ class Lake:
         import pyarrow.dataset
 
         files = self.files(filters)
+        if not self._manifest.state.files:
+            return pyarrow.dataset.dataset(_no_rows())
         if not files:
             return pyarrow.dataset.dataset(_schema(self._schemas(self.files())).empty_table())
         paths = [str(self.path / each.path) for each in files]
@@ -81,6 +83,8 @@ class Lake:
 
     def to_arrow(self, columns: Sequence[str] | None = None, filters: Filter | None = None) -> "pyarrow.Table":
         """The wanted rows, all in memory, in no order in particular; `dataset` gives them in pieces."""
+        if not self._manifest.state.files:
+            return _no_rows(columns)
         return self.dataset(filters).to_table(columns=columns, filter=row_filter(filters or Filter()))
 
     def _schemas(self, files: Sequence[DataFile]) -> "list[pyarrow.Schema]":
@@ -113,6 +117,23 @@ def _time(value_us: int) -> Any:
     import pyarrow
 
     return pyarrow.scalar(value_us, pyarrow.timestamp("us", "UTC"))
+
+
+def _no_rows(columns: Sequence[str] | None = None) -> "pyarrow.Table":
+    """Of a lake that has no files yet: the columns of a topic's rows, and nobody knows what type others will have."""
+    import pyarrow
+
+    known = {
+        "key": pyarrow.binary(),
+        "value": pyarrow.binary(),
+        "topic": pyarrow.string(),
+        "partition": pyarrow.int32(),
+        "offset": pyarrow.int64(),
+        "timestamp": pyarrow.timestamp("us", "UTC"),
+        "timestampType": pyarrow.int32(),
+    }
+    names = known if columns is None else columns
+    return pyarrow.schema([(name, known.get(name, pyarrow.null())) for name in names]).empty_table()
 
 
 def _schema(schemas: "list[pyarrow.Schema]") -> "pyarrow.Schema":

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from kavka.pipeline.lake.commit import Commit, decoded
-from kavka.pipeline.lake.errors import ManifestError
+from kavka.pipeline.lake.errors import ManifestError, UnknownFormatError
 from kavka.pipeline.lake.fields import MAX_FILE_BYTES
 from kavka.pipeline.lake.layout import Layout, version_of
 from kavka.pipeline.lake.linking import link_new
@@ -54,6 +54,8 @@ class Manifest:
         self._files = files or Files()
         self._clock_ms = clock_ms
         self._checkpoint = 0
+        """The newest one that is not known to be unreadable."""
+        self._garbled: dict[int, ManifestError | OSError] = {}
         self._too_long = 0
         self._changed = 0
 
@@ -121,6 +123,7 @@ class Manifest:
         for folder in (self.layout.manifest, self.layout.staging(staging)):
             self._files.fsync_directory(folder)
         self._checkpoint, self._changed = self.state.version, 0
+        self._garbled.pop(self._checkpoint, None)
         self._remove_before(previous, keep_ms)
 
     def commits(self) -> list[Commit]:
@@ -135,24 +138,45 @@ class Manifest:
     def _read_on(self) -> None:
         listed = self._listed()
         newest = max((version for version, _ in listed), default=0)
-        checkpoint = max((version for version, is_checkpoint in listed if is_checkpoint), default=0)
         if newest < self.state.version:
             raise ManifestError(f"{self.layout.manifest}: version {self.state.version} is gone")
-        if checkpoint > self.state.version:
-            path = self.layout.checkpoint(checkpoint)
-            state = LakeState.decoded(self._files.read_bytes(path, MAX_FILE_BYTES), str(path))
-            if state.version != checkpoint:
-                raise ManifestError(f"{path}: it holds version {state.version}")
-            self.state, self._changed = state, 0
-        self._checkpoint = max(self._checkpoint, checkpoint)
+        checkpoints = [version for version, is_checkpoint in listed if is_checkpoint]
+        self._begin_with([version for version in checkpoints if version > self.state.version])
+        readable = [version for version in checkpoints if version not in self._garbled]
+        self._checkpoint = max([self._checkpoint, *readable])
         present = {version for version, is_checkpoint in listed if not is_checkpoint}
         for version in range(self.state.version + 1, newest + 1):
             path = self.layout.commit(version)
             if version not in present:
                 if self._files.exists(path):
                     raise FileNotFoundError(path)
+                # Versions are removed where a checkpoint stands for them: if that is garbled, that is what is wrong.
+                covering = [garbled for garbled in self._garbled if garbled >= version]
+                if covering:
+                    raise self._garbled[max(covering)]
                 raise ManifestError(f"{path}: it is missing, and there are later versions")
             self._apply(self._commit(version), str(path))
+
+    def _begin_with(self, checkpoints: list[int]) -> None:
+        """Go on to the newest of these that can be read; versions one by one are kept from the one before it on.
+
+        Raises UnknownFormatError, FileNotFoundError.
+        """
+        for version in sorted(checkpoints, reverse=True):
+            path = self.layout.checkpoint(version)
+            try:
+                state = LakeState.decoded(self._files.read_bytes(path, MAX_FILE_BYTES), str(path))
+                if state.version != version:
+                    raise ManifestError(f"{path}: it holds version {state.version}")
+            except (FileNotFoundError, UnknownFormatError):
+                raise
+            except (ManifestError, OSError) as error:
+                if version not in self._garbled:
+                    log.warning("an earlier checkpoint is read, as this one cannot be: %s", error)
+                self._garbled[version] = error
+            else:
+                self.state, self._changed = state, 0
+                return
 
     def _commit(self, version: int) -> Commit:
         path = self.layout.commit(version)

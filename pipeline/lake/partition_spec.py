@@ -13,6 +13,9 @@ NAMES: Final = {"day": "date", "hour": "hour"}
 _WRITTEN: Final = re.compile(r"(?:(day|hour)\((.+)\)|([^()]+))(?: as (\w+))?")
 _NAME: Final = re.compile(r"\w{1,255}")
 _MAX_FIELDS: Final = 8
+MOST_VALUE_BYTES: Final = 150
+"""Of a value in a folder's name, as Spark escapes it. File systems end at 255, with the field's name."""
+_MOST_NAME_BYTES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ def parsed_spec(written: Sequence[str]) -> PartitionSpec:
         transform, column, plain, name = found[1] or "identity", found[2] or found[3], found[3], found[4]
         if name is None:
             name = NAMES.get(transform) or f"by_{re.sub(r'[^A-Za-z0-9_]', '_', plain)}"
+        if len(name.encode()) > _MOST_NAME_BYTES:
+            raise LakeError(f"partition_by: {name} is longer than {_MOST_NAME_BYTES} bytes: {each} as SHORTER")
         fields.append(PartitionField(name, column.strip(), transform))
     return checked_spec(fields)
 

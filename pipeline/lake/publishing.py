@@ -63,6 +63,16 @@ def staged_files(folder: Path, spec: PartitionSpec) -> list[StagedFile]:
     return found
 
 
+def fsync_staged(staged: Iterable[StagedFile], root: Path, files: Files) -> None:
+    """Make files durable where they are, and the folders' names between them and `root`'s own. Raises OSError."""
+    folders = {root, root.parent}
+    for each in staged:
+        files.fsync_file(each.path)
+        folders.update(folder for folder in each.path.parents if folder.is_relative_to(root))
+    for folder in sorted(folders, reverse=True):
+        files.fsync_directory(folder)
+
+
 class Publisher:
     """Makes staged files part of a lake whose lock the caller has. Owned by one thread."""
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.footers import POSITION, TIMESTAMP
-from kavka.pipeline.lake.partition_spec import PartitionField, PartitionSpec
+from kavka.pipeline.lake.partition_spec import MOST_VALUE_BYTES, PartitionField, PartitionSpec
 from kavka.pipeline.lake.publishing import STAGED_LEVEL
+from kavka.pipeline.lake.spark_paths import to_write
 from kavka.pipeline.lake.state import LakeState
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ Ranges = dict[str, dict[int, list[tuple[int, int]]]]
 """Offsets [start, end) by topic and partition."""
 
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+_ESCAPED: Final = r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]{^]"
+"""What Spark writes as %XX in a folder's name."""
+_BEGIN_CHARACTERS: Final = 16
+_DIGEST_CHARACTERS: Final = 32
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
 
@@ -82,7 +87,7 @@ def stage(batch: "DataFrame", folder: Path, spec: PartitionSpec, compression: st
     ordered = laid_out.observe(counted, f.count(f.lit(1)).alias("rows")).sortWithinPartitions(*levels, *POSITION)
     with _microseconds(batch.sparkSession):
         writer = ordered.write.mode("errorifexists").option("compression", compression)
-        writer.option("maxRecordsPerFile", rows_per_file).partitionBy(*levels).parquet(folder.as_uri())
+        writer.option("maxRecordsPerFile", rows_per_file).partitionBy(*levels).parquet(to_write(folder))
     return int(counted.get.get("rows", 0))
 
 
@@ -92,7 +97,7 @@ def _value(batch: "DataFrame", field: PartitionField) -> "Column":
 
     column = batch[field.column]
     if field.transform == "identity":
-        return column.cast("string")
+        return _short(column.cast("string"))
     if dict(batch.dtypes)[field.column] == "date":
         date = column.cast("string")
         return date if field.transform == "day" else f.concat(date, f.lit("-00"))
@@ -103,6 +108,16 @@ def _value(batch: "DataFrame", field: PartitionField) -> "Column":
         return date
     hour = f.floor(f.pmod(time_us, f.lit(_DAY_US)) / _HOUR_US).cast("string")
     return f.concat(date, f.lit("-"), f.lpad(hour, 2, "0"))
+
+
+def _short(text: "Column") -> "Column":
+    """The text, or where it would be too long for a folder's name its begin and a digest of it."""
+    from pyspark.sql import functions as f
+
+    escaped = f.octet_length(text) + 2 * f.regexp_count(text, f.lit(_ESCAPED))
+    digest = f.substring(f.sha2(text.cast("binary"), 256), 1, _DIGEST_CHARACTERS)
+    shortened = f.concat(f.substring(text, 1, _BEGIN_CHARACTERS), f.lit("~"), digest)
+    return f.when(escaped > MOST_VALUE_BYTES, shortened).otherwise(text)
 
 
 @contextmanager

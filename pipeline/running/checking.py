@@ -17,8 +17,8 @@ NEEDS_NEW: Final = "needs a new checkpoint"
 GONE: Final = "gone"
 
 _MAY_CHANGE: Final = {
-    "archive": frozenset({"target_file_bytes", "partition_by", "on_change", "keep_hours"}),
-    "topic": frozenset({"acks", "rate", "transaction_timeout"}),
+    "archive": frozenset({"target_file_bytes", "partition_by", "keep_hours", "compression", "rows_per_file"}),
+    "topic": frozenset({"transaction_timeout"}),
 }
 """Settings of sinks that a query may go on with; all others would mix two things in one place."""
 _STARTING: Final = frozenset({"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"})

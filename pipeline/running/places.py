@@ -19,9 +19,9 @@ class Places:
         """A sink's query's checkpoint, as Spark writes it."""
         return self.checkpoint / name
 
-    def sink(self, name: str) -> Path:
-        """A sink's own notes."""
-        return self.notes / name
+    def sink(self, name: str, query_id: str) -> Path:
+        """A sink's own notes of a query: one that begins anew has another id, and what is noted there is not its."""
+        return self.notes / name / query_id
 
     @property
     def declared(self) -> Path:
@@ -35,7 +35,7 @@ class Places:
 
     @property
     def log(self) -> Path:
-        """What Spark says, stack traces too."""
+        """What Spark says, stack traces too; what is older in `spark.log.1`."""
         return self.notes / "spark.log"
 
     @property

@@ -68,7 +68,7 @@ class Query:
         """
         folder = self._places.query(self.name)
         before = self._checkpoint()
-        directory = self._places.sink(self.name)
+        directory = self._places.sink(self.name, before.query_id)
         directory.mkdir(parents=True, exist_ok=True)
         report = SinkReport(self.name, state)
         if self._decoder is not None:

@@ -20,6 +20,7 @@ from kavka.pipeline.running.causes import cause
 from kavka.pipeline.running.checking import NEEDS_NEW, compared
 from kavka.pipeline.running.embedded import embedded_broker
 from kavka.pipeline.running.job_file import Job
+from kavka.pipeline.running.log_size import keep_small
 from kavka.pipeline.running.metrics_page import rendered
 from kavka.pipeline.running.parts import Parts, open_python_path
 from kavka.pipeline.running.places import Places
@@ -77,11 +78,13 @@ def run_job(job: Job, parts: Parts, how: How, stopping: Stopping) -> None:
         tables = [*job.sinks, *([job.dead_letters] if job.dead_letters is not None else [])]
         state = RunState(job.name, [table.name for table in tables], places.status, how.tell)
         log = None if how.is_verbose else places.log
+        if log is not None:
+            keep_small(log)
         try:
             with _started(job, how, log) as (spark, running), _explained(log):
                 queries = [Query(running, *each, places, stopping) for each in parts.sinks]
                 with _served_metrics(job, state):
-                    _Run(spark, queries, state, stopping, how).run(Positions(running.source.options))
+                    _Run(spark, queries, state, stopping, how, log).run(Positions(running.source.options))
                 if how.every_ms is None and not stopping.is_asked:
                     open_views(spark, job, parts)
                     for show in job.shows:
@@ -157,13 +160,20 @@ class _Run:
     """Owned by the thread that runs the job; `_events` is filled by Spark's listener thread."""
 
     def __init__(
-        self, spark: "SparkSession", queries: list[Query], state: RunState, stopping: Stopping, how: How
+        self,
+        spark: "SparkSession",
+        queries: list[Query],
+        state: RunState,
+        stopping: Stopping,
+        how: How,
+        log: Path | None,
     ) -> None:
         self._spark = spark
         self._queries = queries
         self._state = state
         self._stopping = stopping
         self._how = how
+        self._log = log
         self._events: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MOST_EVENTS)
 
     def run(self, positions: Positions) -> None:
@@ -192,6 +202,8 @@ class _Run:
         while not self._stopping.wait(LOOK_S):
             self._note_progress(positions)
             self._look_for_executors()
+            if self._log is not None:
+                keep_small(self._log)
             failed = [query for query in self._queries if not query.is_active() and query.error() is not None]
             if not all(query.began_again() for query in failed):
                 return

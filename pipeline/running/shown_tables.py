@@ -23,11 +23,12 @@ def open_views(spark: "SparkSession", job: Job, parts: Parts) -> None:
     if not job.shows:
         return
     from kavka.pipeline.lake.lake import Lake
+    from kavka.pipeline.lake.spark_paths import to_read
 
     for table, _, _ in parts.sinks:
         if table.kind == "archive" and table.settings.get("table", "parquet") == "parquet":
             lake = Lake(str(table.settings["path"]))
-            paths = [str(lake.path / file.path) for file in lake.files()]
+            paths = [to_read(lake.path.absolute() / file.path) for file in lake.files()]
             if paths:
                 spark.read.option("mergeSchema", "true").parquet(*paths).createOrReplaceTempView(table.name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kavka.pipeline.running.sink import GaveUpError, Report, SinkError
@@ -16,7 +16,7 @@ from kavka.pipeline.schemas.registry.catalogue import Catalogue, Waits
 from kavka.pipeline.schemas.registry.client import HttpRegistry
 from kavka.pipeline.schemas.registry.directory import DirectoryRegistry
 from kavka.pipeline.schemas.registry.schema import Registry, WholeSchema
-from kavka.pipeline.schemas.rows import CHANGED, MISSING, REASON, Rows, decoded_name
+from kavka.pipeline.schemas.rows import CHANGED, REASON, Rows, decoded_name, missing_name
 from kavka.pipeline.schemas.settings import RegistrySettings, SchemaSettings, ValueSettings, schema_settings
 
 if TYPE_CHECKING:
@@ -76,23 +76,24 @@ class SparkDecoder:
         self.release()
         decoders = self._decoders()
         source = [StructField(field.name, field.dataType) for field in rows.schema.fields]
+        names = [column.column for column in self._settings.columns]
         while True:
             work = Rows(decoders)
             schema = StructType([*source, *from_arrow_schema(work.added()).fields])
             decoded = rows.mapInArrow(work.__call__, schema).persist(StorageLevel.MEMORY_AND_DISK)
             self._kept = decoded
-            counts = decoded.agg(
-                functions.count(REASON), functions.collect_set(MISSING), functions.first(CHANGED, ignorenulls=True)
-            ).collect()[0]
-            if counts[2] is not None:
+            sets = [functions.collect_set(missing_name(name)) for name in names]
+            first_change = functions.first(CHANGED, ignorenulls=True)
+            bad_rows, changed, *missing = decoded.agg(functions.count(REASON), first_change, *sets).collect()[0]
+            if changed is not None:
                 self.release()
-                raise SinkError(f"schema: {counts[2]}")
-            if not counts[1]:
+                raise SinkError(f"schema: {changed}")
+            if not any(missing):
                 break
             self.release()
-            self._load(counts[1])
+            self._load(dict(zip(names, missing, strict=True)))
             decoders = self._decoders()
-        self.bad_rows = counts[0]
+        self.bad_rows = bad_rows
         if self._report is not None:
             self._report.add("bad_rows", self.bad_rows)
         good = decoded.where(functions.col(REASON).isNull()).select(*self._columns(decoded))
@@ -126,7 +127,7 @@ class SparkDecoder:
             column.format,
             self._reader(column, catalogue),
             catalogue.known,
-            catalogue.refused,
+            catalogue.refused if column.unknown_ids == "wait" else {**catalogue.unknown, **catalogue.refused},
             message=column.message,
             fails_on_change=column.on_change == "fail",
         )
@@ -139,10 +140,12 @@ class SparkDecoder:
             return self._readers[column.column]
         return WholeSchema(0, column.format.upper(), column.schema or "")
 
-    def _load(self, schema_ids: list[int]) -> None:
-        waits = all(column.unknown_ids == "wait" for column in self._settings.columns)
+    def _load(self, missing: Mapping[str, Collection[int]]) -> None:
+        """Ask for the ids that a column waits for; what is to be done about unknown ones is the column's own."""
         try:
-            self._opened().load(sorted(schema_ids), wait_for_unknown=waits)
+            for column in self._settings.columns:
+                waits = column.unknown_ids == "wait"
+                self._opened().load(sorted(missing[column.column]), wait_for_unknown=waits)
         except SchemaUnavailableError as error:
             raise self._unavailable(error) from None
 
@@ -170,7 +173,7 @@ class SparkDecoder:
         into = {column.column: column.into for column in self._settings.columns}
         columns: list[Column | str] = []
         fields: list[Column | str] = []
-        added = {decoded_name(column) for column in into} | {REASON, MISSING, CHANGED}
+        added = {made(column) for column in into for made in (decoded_name, missing_name)} | {REASON, CHANGED}
         for name in decoded.columns:
             if name in added:
                 continue

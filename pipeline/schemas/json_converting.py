@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from functools import partial
 from math import isfinite
 from typing import Any, Final
@@ -17,8 +17,17 @@ from kavka.pipeline.schemas.errors import UnfitValueError
 UNDECLARED: Final = "_undeclared"
 """The field that keeps what is not declared: its name (of inner fields `outer.inner`) to its JSON text."""
 
+_DECIMALS: Final = Context(prec=38)
+
 Undeclared = dict[str, str]
 _Convert = Callable[[Any, str, Undeclared | None], Any]
+
+
+class WrittenFloat(float):
+    """A number that knows how it was written: decimals have more digits than it can hold."""
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
 
 
 def with_undeclared(fields: pa.StructType, required: Sequence[str], *, keep: bool) -> pa.StructType:
@@ -147,8 +156,9 @@ def _decimal(precision: int, scale: int, value: Any, path: str, _undeclared: Und
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         raise _unfit(path, "a number", value)
     try:
-        number = Decimal(str(value))
-        rounded = number.quantize(Decimal(1).scaleb(-scale))
+        number = Decimal(value.text if isinstance(value, WrittenFloat) else str(value))
+        # Python's own context has 28 digits.
+        rounded = number.quantize(Decimal(1).scaleb(-scale), context=_DECIMALS)
     except InvalidOperation:
         raise UnfitValueError(f"{path}: no decimal({precision},{scale})") from None
     if rounded != number or rounded.adjusted() >= precision - scale:

@@ -19,7 +19,7 @@ import pyarrow.json as arrow_json
 
 from kavka.pipeline.schemas.decoded import Decoded, column_of, reason_of
 from kavka.pipeline.schemas.errors import SchemaChangedError, UnfitValueError
-from kavka.pipeline.schemas.json_converting import UNDECLARED, object_converter, with_undeclared
+from kavka.pipeline.schemas.json_converting import UNDECLARED, WrittenFloat, object_converter, with_undeclared
 
 _NULL_DOCUMENT: Final = re.compile(rb"\}[ \t\r\n]*null")
 _OBJECT: Final = r"^[ \t\r\n]*\{(?s:.*)\}[ \t\r\n]*$"
@@ -40,6 +40,7 @@ class JsonDecoder:
         self._fields = fields
         self._required = tuple(required)
         self._on_change = on_change
+        self._float = WrittenFloat if _has_decimal(fields) else None
         self._is_plain = all(_is_plain(fields.field(place).type) for place in range(fields.num_fields))
 
     def decode(self, values: pa.Array) -> Decoded:
@@ -113,7 +114,7 @@ class JsonDecoder:
         reasons: dict[int, str] = {}
         for place, value in enumerate(values):
             try:
-                fields, undeclared = convert(json.loads(str(value, "utf-8")))
+                fields, undeclared = convert(json.loads(str(value, "utf-8"), parse_float=self._float))
             except (ValueError, RecursionError) as error:
                 reasons[place] = _json_reason(error)
                 objects.append(None)
@@ -150,6 +151,13 @@ def _is_plain(kind: pa.DataType) -> bool:
         or pa.types.is_string(kind)
         or kind == pa.timestamp("us", "UTC")
     )
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    if pa.types.is_decimal(kind):
+        return True
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    return any(map(_has_decimal, inner))
 
 
 def _is_finite(column: pa.Array) -> bool:

@@ -11,13 +11,17 @@ from kavka.pipeline.schemas.decoded import ColumnDecoder, Decoded
 from kavka.pipeline.schemas.errors import SchemaChangedError
 
 REASON: Final = "reason"
-MISSING: Final = "_missing_schema"
 CHANGED: Final = "_changed_schema"
 
 
 def decoded_name(column: str) -> str:
     """What a column's decoded values are called beside its bytes."""
     return f"_decoded_{column}"
+
+
+def missing_name(column: str) -> str:
+    """Where it stands that a column's value waits for a schema id."""
+    return f"_missing_schema_{column}"
 
 
 class Rows:
@@ -32,8 +36,8 @@ class Rows:
     def added(self) -> pa.Schema:
         """The columns that come behind the source's."""
         decoded = [pa.field(decoded_name(column), decoder.type) for column, decoder in self._decoders.items()]
-        told = [pa.field(REASON, pa.string()), pa.field(MISSING, pa.int32()), pa.field(CHANGED, pa.string())]
-        return pa.schema([*decoded, *told])
+        missing = [pa.field(missing_name(column), pa.int32()) for column in self._decoders]
+        return pa.schema([*decoded, *missing, pa.field(REASON, pa.string()), pa.field(CHANGED, pa.string())])
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """Of what comes out, for what comes in."""
@@ -48,7 +52,6 @@ class Rows:
         count = batch.num_rows
         schema = self.schema(batch.schema)
         reasons: dict[int, str] = {}
-        missing: dict[int, int] = {}
         changed: str | None = None
         arrays: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
         for column, decoder in self._decoders.items():
@@ -58,11 +61,10 @@ class Rows:
                 changed = _sayable(str(error))
                 found = Decoded(pa.nulls(count, decoder.type), {}, {})
             arrays[decoded_name(column)] = found.values
-            missing |= found.missing
+            arrays[missing_name(column)] = _sparse(found.missing, count, pa.int32())
             for row, reason in found.reasons.items():
                 reasons.setdefault(row, _sayable(f"{column}: {reason}"))
         arrays[REASON] = _sparse(reasons, count, pa.string())
-        arrays[MISSING] = _sparse(missing, count, pa.int32())
         arrays[CHANGED] = _sparse({} if changed is None or not count else {0: changed}, count, pa.string())
         for column in self._decoders:
             kept = arrays[column]

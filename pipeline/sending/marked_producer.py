@@ -14,7 +14,7 @@ from kavka.client.api_errors import (
     ProducerFencedError,
 )
 from kavka.pipeline.secret_references import resolved_settings
-from kavka.pipeline.sending.marker_reading import MarkersRead, read_markers
+from kavka.pipeline.sending.marker_reading import NOTHING_READ, MarkersRead, read_markers
 from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
 from kavka.pipeline.sending.steps import BEGUN, COMMITTED, FENCED, MARKED, SENT, OnStep, unwatched
 
@@ -62,6 +62,8 @@ class MarkedProducer:
         """Raises ConfigError for settings that cannot be used. Nothing is connected yet."""
         self.name: Final = name
         self.marker: Marker | None = None
+        self.read = NOTHING_READ
+        """What was read of markers when it was opened, for whoever reads on."""
         self._place: Final = place
         self._timeout_ms: Final = transactions.timeout_ms
         self._on_step: Final = on_step
@@ -83,9 +85,12 @@ class MarkedProducer:
         except KafkaError as error:
             raise self._meaning(error) from error
         self._on_step(FENCED)
-        partition = self._place.partition_of(self.name)
-        # Others' transactions in that partition end by their time limit, if their writers have died.
-        self.marker = read_markers(self._place, known, 2 * self._timeout_ms, [partition]).markers.get(self.name)
+        place, name = self._place, self.name
+        # Where it goes now, and where it may have gone before the topic had so many partitions.
+        unread = [each for each in range(place.partition_count) if each not in known.offsets]
+        partitions = sorted({*unread, place.partition_of(name)})
+        self.read = read_markers(place, known, 2 * self._timeout_ms, name.__eq__, partitions)
+        self.marker = self.read.furthest(name)
         return self.marker
 
     def begin(self) -> None:

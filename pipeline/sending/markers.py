@@ -48,8 +48,8 @@ class MarkerName(NamedTuple):
 
     @property
     def transactional_id(self) -> str:
-        """Of the one producer that may move this marker."""
-        return f"kavka-pipeline-{self.query}-{self.topic}-{self.partition}"
+        """Of the one producer that may move this marker. No topic has a slash in its name: no two names share an id."""
+        return f"kavka-pipeline-{self.query}/{self.topic}/{self.partition}"
 
 
 class Marker(NamedTuple):
@@ -100,7 +100,7 @@ class MarkerPlace(NamedTuple):
     partition_count: int
 
     def partition_of(self, name: MarkerName) -> int:
-        """Neighbours lie in partitions of their own, as long as there are enough."""
+        """Where its next marker goes: neighbours lie in partitions of their own, as long as there are enough."""
         return (zlib.crc32(f"{name.query}\0{name.topic}".encode()) + name.partition) % self.partition_count
 
 

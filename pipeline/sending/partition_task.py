@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from kavka.client.api_errors import KafkaError
 from kavka.pipeline.sending.marked_producer import FencedWriterError, MarkedProducer, Transactions
 from kavka.pipeline.sending.marker_reading import MarkersRead, read_markers
 from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
-from kavka.pipeline.sending.rows import rows_of
+from kavka.pipeline.sending.rows import Content, rows_of
 from kavka.pipeline.sending.steps import OnStep, unwatched
 
 TOPIC: Final = "_kavka_topic"
@@ -23,6 +23,8 @@ REPORT: Final = pyarrow.schema(
     [("topic", pyarrow.string()), ("partition", pyarrow.int32()), ("rows", pyarrow.int64()), ("sent", pyarrow.int64())]
 )
 """Of each target partition: the batch's rows, and those of them that this attempt has sent."""
+CONTENT: Final = "content"
+"""A marker's detail: `Content.sum` of the batch's rows that it stands for."""
 _LOOK_AGAIN_S: Final = 0.1
 
 
@@ -39,7 +41,30 @@ def stale(name: MarkerName, marker: Marker, batch_id: int) -> StaleBatchError:
 
 
 class ChangedBatchError(KafkaError):
-    """A batch that was written came again with another number of rows: what it has now is not in the topic."""
+    """A batch that was written came again with other rows: what it has now is not in the topic."""
+
+
+def changed(name: MarkerName, marker: Marker, what: str) -> ChangedBatchError:
+    """Says what was found, and what to do."""
+    return ChangedBatchError(
+        f"batch {marker.batch_id} of query {name.query!r} came again with {what} for {name.topic}-{name.partition}, "
+        f"where {marker.position} are written: a batch must have the same rows each time (an older or a new checkpoint "
+        "needs a new query id)"
+    )
+
+
+def check_whole(
+    known: MarkersRead, query: str, batch_id: int, counts: Mapping[str, int], there: Collection[tuple[str, int]]
+) -> None:
+    """Raises ChangedBatchError where the batch has no rows for a target partition that it had some for before.
+
+    `counts` are the partitions of its topics, `there` those that it has rows for now.
+    """
+    for topic, count in counts.items():
+        for name in (MarkerName(query, topic, number) for number in range(count) if (topic, number) not in there):
+            marker = known.furthest(name)
+            if marker is not None and marker.batch_id == batch_id:
+                raise changed(name, marker, "0 rows")
 
 
 class PartitionTask(NamedTuple):
@@ -84,8 +109,10 @@ class _PartitionWriter:
         self.name: Final = name
         self._task: Final = task
         self._producer: Final = MarkedProducer(task.place, name, task.transactions, task.on_step)
-        self._done = 0
-        """Rows of the batch that count already."""
+        self._marker = Marker(task.batch_id)
+        """How much of the batch counts already."""
+        self._content = Content()
+        """Of the rows that have been seen, but for those beyond a batch that is whole."""
         self._seen = 0
         self._sent = 0
         self._is_open = False
@@ -105,16 +132,19 @@ class _PartitionWriter:
         if marker is not None and marker.batch_id > self._task.batch_id:
             raise stale(self.name, marker, self._task.batch_id)
         if marker is not None and marker.batch_id == self._task.batch_id:
-            self._done = marker.position
+            self._marker = marker
             self._is_over = self._is_whole = marker.is_whole
 
     def write(self, rows: pyarrow.RecordBatch) -> None:
-        """Send these rows, without those that are there."""
-        begin = self._seen
+        """Send these rows, without those that are there. Raises ChangedBatchError where these are others now."""
+        known = min(max(self._marker.position - self._seen, 0), rows.num_rows)
         self._seen += rows.num_rows
-        if self._is_over or self._seen <= self._done:
+        if known and not self._is_fenced:
+            self._content.add(rows_of(rows.slice(0, known)))
+            self._check_content(self._seen - rows.num_rows + known)
+        rows = rows.slice(known)
+        if self._is_over or not rows.num_rows:
             return
-        rows = rows.slice(max(self._done - begin, 0))
         try:
             while rows.num_rows:
                 rows = self._write_some(rows)
@@ -128,26 +158,31 @@ class _PartitionWriter:
             self._producer.begin()
             self._is_open = True
         here = rows.slice(0, limit - self._sent % limit) if limit else rows
-        self._producer.send(self.name.topic, self.name.partition, rows_of(here))
+        self._producer.send(self.name.topic, self.name.partition, self._content.of(rows_of(here)))
         self._sent += here.num_rows
         if limit and self._sent % limit == 0:
-            self._producer.commit(Marker(self._task.batch_id, self._done + self._sent))
+            self._commit(self._marker.position + self._sent, is_whole=False)
             self._is_open = False
         return rows.slice(here.num_rows)
 
+    def _commit(self, position: int, *, is_whole: bool) -> None:
+        self._producer.commit(Marker(self._task.batch_id, position, is_whole, {CONTENT: self._content.sum}))
+
+    def _check_content(self, seen: int) -> None:
+        """When all that is written has come again. Raises ChangedBatchError."""
+        marker = self._marker
+        if seen == marker.position and marker.details.get(CONTENT, self._content.sum) != self._content.sum:
+            raise changed(self.name, marker, "other rows")
+
     def finish(self) -> dict[str, object]:
         """The last transaction, and what is to be reported. Raises ChangedBatchError."""
-        if self._seen < self._done or (self._is_whole and self._seen != self._done):
-            raise ChangedBatchError(
-                f"batch {self._task.batch_id} of query {self.name.query!r} came again with {self._seen} rows for "
-                f"{self.name.topic}-{self.name.partition}, where {self._done} are written: a batch must have the same "
-                "rows each time (an older or a new checkpoint needs a new query id)"
-            )
+        if self._seen < self._marker.position or (self._is_whole and self._seen != self._marker.position):
+            raise changed(self.name, self._marker, f"{self._seen} rows")
         if not self._is_over:
             try:
                 if not self._is_open:
                     self._producer.begin()
-                self._producer.commit(Marker(self._task.batch_id, self._seen, is_whole=True))
+                self._commit(self._seen, is_whole=True)
             except FencedWriterError:
                 self._is_fenced = True
         if self._is_fenced:
@@ -166,12 +201,15 @@ class _PartitionWriter:
         markers = task.known
         partition = task.place.partition_of(self.name)
         while time.monotonic() < deadline:
-            markers = read_markers(task.place, markers, task.transactions.timeout_ms, [partition])
-            marker = markers.markers.get(self.name)
+            markers = read_markers(task.place, markers, task.transactions.timeout_ms, self._is_own, [partition])
+            marker = markers.furthest(self.name)
             if marker is not None and (marker.batch_id, marker.is_whole) >= (task.batch_id, True):
                 return
             pause.wait(_LOOK_AGAIN_S)
         raise FencedWriterError(f"a later producer has {self.name.transactional_id!r} and has not written the batch")
+
+    def _is_own(self, name: MarkerName) -> bool:
+        return name == self.name
 
     def close(self) -> None:
         """What is open is aborted."""

@@ -6,7 +6,7 @@ times of their rows, so that a reader of the target meets history about as it wa
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from kavka.pipeline.lake.entries import DataFile, Filter
 from kavka.pipeline.lake.lake import Lake
 from kavka.pipeline.sending.lake_rows import pieces
 from kavka.pipeline.sending.marked_producer import MarkedProducer, Transactions
-from kavka.pipeline.sending.marker_reading import NOTHING_READ
+from kavka.pipeline.sending.marker_reading import NOTHING_READ, read_markers
 from kavka.pipeline.sending.markers import (
     MARKER_TOPIC,
     Marker,
@@ -45,6 +45,8 @@ class Replay(NamedTuple):
     `name` tells replays apart: the same name goes on where it was, and sends nothing once it has ended; another one
     sends all again. A name is of one lake, time and target: with others it is refused, as it is when the target was
     made anew. `from_ms` and `to_ms` are times of records, half open; None: no limit. `settings` are a producer's.
+    A time that moves with the clock, as `7d` does, comes with how it was said (`from_said`, `to_said`): said alike, it
+    stays what it was when the replay began.
     `partitions`: "source" keeps each row's partition, "key" has its key decide. `rows_per_second`: of all partitions
     together; None: as quick as it goes.
     """
@@ -61,6 +63,8 @@ class Replay(NamedTuple):
     transactions: Transactions = Transactions(rows=TRANSACTION_ROWS)
     marker_topic: str = MARKER_TOPIC
     on_step: OnStep = unwatched
+    from_said: str | None = None
+    to_said: str | None = None
 
 
 class Replayed(NamedTuple):
@@ -101,9 +105,12 @@ def _replayed(what: Replay, ends: Mapping[int, int], on_progress: OnProgress) ->
     choice = PartitionChoice(what.partitions, what.settings)
     pace = Pace(what.rows_per_second)
     lake = Lake(what.lake)
+    partitions = sorted(lake.next_offsets().get(what.topic, {}))
+    if partitions and (what.from_said is not None or what.to_said is not None):
+        what = _as_begun(what, partitions)
     wanted = {
         partition: Filter(what.topic, partition, None, ends.get(partition), _micros(what.from_ms), _micros(what.to_ms))
-        for partition in sorted(lake.next_offsets().get(what.topic, {}))
+        for partition in partitions
     }
     files = {partition: found for partition, filters in wanted.items() if (found := lake.files(filters))}
     rows, positions = 0, dict.fromkeys(files, 0)
@@ -129,6 +136,20 @@ def _replayed(what: Replay, ends: Mapping[int, int], on_progress: OnProgress) ->
             positions[source.partition] = source.position
             on_progress(Replayed(rows, dict(positions)))
     return Replayed(rows, positions)
+
+
+def _as_begun(what: Replay, partitions: Iterable[int]) -> Replay:
+    """With the times that it began with, if it did and they were said alike."""
+    names = [MarkerName(what.name, what.topic, partition) for partition in partitions]
+    with Admin(common_settings(what.settings)) as admin:
+        place = marker_place(admin, what.settings, what.marker_topic)
+    read = read_markers(place, NOTHING_READ, 2 * what.transactions.timeout_ms, names.__contains__)
+    for details in (marker.details for name in names if (marker := read.furthest(name)) is not None):
+        if what.from_said is not None and details.get("from_said") == what.from_said:
+            what = what._replace(from_ms=details["from_ms"])
+        if what.to_said is not None and details.get("to_said") == what.to_said:
+            what = what._replace(to_ms=details["to_ms"])
+    return what
 
 
 class _Source:
@@ -211,7 +232,9 @@ class _Source:
 
 def _details(what: Replay, target: Target) -> dict[str, object]:
     """What makes a replay the same one: its position means nothing for other rows, or in a topic made anew."""
+    said = {"from_said": what.from_said, "to_said": what.to_said}
     return {
+        **{name: text for name, text in said.items() if text is not None},
         "lake": str(what.lake.resolve()),
         "from_ms": what.from_ms,
         "to_ms": what.to_ms,

@@ -11,9 +11,9 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, St
 
 from kavka.client import Admin
 from kavka.pipeline.sending.marked_producer import MarkedProducer, Transactions
-from kavka.pipeline.sending.marker_reading import NOTHING_READ, read_markers
+from kavka.pipeline.sending.marker_reading import NOTHING_READ, MarkersRead, read_markers
 from kavka.pipeline.sending.markers import MARKER_TOPIC, Marker, MarkerName, MarkerPlace, common_settings, marker_place
-from kavka.pipeline.sending.partition_task import PARTITION, TOPIC, PartitionTask, stale
+from kavka.pipeline.sending.partition_task import PARTITION, TOPIC, PartitionTask, check_whole, stale
 from kavka.pipeline.sending.steps import PLANNED, WRITTEN, OnStep, unwatched
 from kavka.pipeline.sending.target_partitions import BY_KEY, PartitionChoice
 
@@ -90,16 +90,17 @@ def write(
         place = marker_place(admin, settings, options.marker_topic)
         described = admin.describe_topics(topics)
         counts = {topic: len(described[topic].partitions) for topic in topics}
-        counts, is_retried = _planned(place, query, batch_id, counts, options)
+        counts, is_retried, read = _planned(place, query, batch_id, counts, options)
         if is_retried:
             # What died left transactions open, which hold back readers, and the markers of others.
             names = [MarkerName(query, topic, number) for topic in topics for number in range(counts[topic])]
             admin.fence_producers([name.transactional_id for name in names])
     options.on_step(PLANNED)
-    known = read_markers(place, NOTHING_READ, 2 * options.transactions.timeout_ms)
+    known = read_markers(place, read, 2 * options.transactions.timeout_ms, lambda name: name.query == query)
     task = PartitionTask(place, query, batch_id, known, options.transactions, options.on_step)
     prepared = _prepared(df, options, counts, choice, order)
     report = prepared.mapInArrow(_ArrowTask(task), _REPORT).collect()
+    check_whole(known, query, batch_id, counts, {(row["topic"], row["partition"]) for row in report})
     options.on_step(WRITTEN)
     return Written(sum(row["rows"] for row in report), sum(row["sent"] for row in report))
 
@@ -136,8 +137,8 @@ def _topics(df: DataFrame) -> list[str]:
 
 def _planned(
     place: MarkerPlace, query: str, batch_id: int, counts: Mapping[str, int], options: WriteOptions
-) -> tuple[dict[str, int], bool]:
-    """Among how many partitions this batch is shared out, and whether somebody has begun it before.
+) -> tuple[dict[str, int], bool, MarkersRead]:
+    """Among how many partitions this batch is shared out, whether somebody has begun it before, and what was read.
 
     Noted before its first row is sent: a topic may have more partitions by the time it is written again, and its rows
     have to go where they went.
@@ -149,10 +150,10 @@ def _planned(
             raise stale(name, marker, batch_id)
         if marker is not None and marker.batch_id == batch_id:
             before = {str(topic): int(count) for topic, count in marker.details["partitions"].items()}
-            return {topic: before.get(topic, count) for topic, count in counts.items()}, True
+            return {topic: before.get(topic, count) for topic, count in counts.items()}, True, producer.read
         producer.begin()
         producer.commit(Marker(batch_id, details={"partitions": dict(counts)}))
-    return dict(counts), False
+    return dict(counts), False, producer.read
 
 
 def _prepared(

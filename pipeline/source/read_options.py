@@ -168,8 +168,9 @@ def _check_together(checked: ReadOptions) -> None:
     least, most = checked.min_offsets, checked.max_offsets
     if least is not None and most is not None and least > most:
         raise OptionError(f"minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {most}")
-    if checked.client.get("bootstrap.servers"):
-        try:
-            consumer_settings(checked.consumer_settings)
-        except ConfigError as error:
-            raise OptionError(f"kafka.{error}") from None
+    # Without brokers a mistake in the others would show when some are given.
+    brokers = {"bootstrap.servers": checked.client.get("bootstrap.servers") or "localhost:9092"}
+    try:
+        consumer_settings({**checked.consumer_settings, **brokers})
+    except ConfigError as error:
+        raise OptionError(f"kafka.{error}") from None

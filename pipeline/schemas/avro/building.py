@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kavka.pipeline.schemas.avro.program import Program
 from kavka.pipeline.schemas.avro.resolving import branch_for, misfit, written_field
 from kavka.pipeline.schemas.avro.tree import Node
-from kavka.pipeline.schemas.avro.types import arrow_type, default_value, member_types
+from kavka.pipeline.schemas.avro.types import arrow_type, decimal_of, default_value, member_types
 from kavka.pipeline.schemas.errors import UnfitValueError
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -181,4 +181,4 @@ def _spread(parts: Sequence[tuple[Integers, pa.Array]], kind: pa.DataType, count
 
 
 def _decimal(data: bytes | None, node: Node) -> Decimal | None:
-    return None if data is None else Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale)
+    return None if data is None else decimal_of(data, node.scale)

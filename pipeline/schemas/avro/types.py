@@ -1,6 +1,6 @@
 """Which Arrow type an Avro type becomes; as Spark's own Avro functions have it, which makes tables interchangeable."""
 
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
@@ -8,6 +8,9 @@ import pyarrow as pa
 from kavka.pipeline.schemas.avro.tree import NO_DEFAULT, Node
 from kavka.pipeline.schemas.errors import SchemaUnusableError
 
+_MAX_DIGITS: Final = 38
+_BEYOND: Final = 10**_MAX_DIGITS
+_EXACT: Final = Context(prec=_MAX_DIGITS, traps=[Inexact, InvalidOperation])
 _PLAIN: Final = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -55,6 +58,14 @@ def member_types(union: Node) -> list[pa.DataType]:
     return [arrow_type(branch) for branch in branches] or [pa.null()]
 
 
+def decimal_of(data: bytes, scale: int) -> Decimal:
+    """The bytes' number, exactly: Python's own context rounds to 28 digits. Raises ValueError for one beyond."""
+    number = int.from_bytes(data, "big", signed=True)
+    if abs(number) >= _BEYOND:
+        raise ValueError(f"a decimal of more than {_MAX_DIGITS} digits")
+    return _EXACT.scaleb(Decimal(number), -scale)
+
+
 def default_value(node: Node, default: Any) -> Any:
     """A default of a schema's JSON, as what makes one element of the node's Arrow type.
 
@@ -76,8 +87,7 @@ def _value(node: Node, default: Any) -> Any:
     if node.kind == "map":
         return [(name, _value(node.item, each)) for name, each in default.items()]
     if node.logical == "decimal":
-        number = int.from_bytes(default.encode("latin-1"), "big", signed=True)
-        return Decimal(number).scaleb(-node.scale)
+        return decimal_of(default.encode("latin-1"), node.scale)
     if node.kind in ("bytes", "fixed"):
         return default.encode("latin-1")
     if node.logical.endswith("millis"):

@@ -44,7 +44,9 @@ class Catalogue:
         self._known: Final[dict[int, WholeSchema]] = {}
         self._versions: Final[dict[tuple[str, int], RegisteredSchema]] = {}
         self.refused: Final[dict[int, str]] = {}
-        """Ids whose values are bad, and why: their schemas are unusable, or not there and nobody waits for them."""
+        """Ids whose values are bad, and why: their schemas are unusable."""
+        self.unknown: Final[dict[int, str]] = {}
+        """Ids that the registry did not have when somebody asked who does not wait for them, and what to say."""
         self.waits: Final = Waits()
 
     @property
@@ -59,17 +61,21 @@ class Catalogue:
     def load(self, schema_ids: Iterable[int], *, wait_for_unknown: bool = True) -> None:
         """Asks for ids, and waits until the registry has answered. An id that it does not have is waited for as well.
 
-        Unless `wait_for_unknown` is False: then it is noted in `refused`. Raises SchemaUnavailableError once stopped.
+        Unless `wait_for_unknown` is False: then it is noted in `unknown`. Raises SchemaUnavailableError once stopped.
         """
         for schema_id in schema_ids:
             if schema_id in self._known or schema_id in self.refused:
                 continue
+            if schema_id in self.unknown and not wait_for_unknown:
+                continue
             try:
                 self._patiently(partial(self._ask_id, schema_id), wait_for_unknown)
             except SchemaMissingError:
-                self.refused[schema_id] = f"the registry has no schema with id {schema_id}"
+                self.unknown[schema_id] = f"the registry has no schema with id {schema_id}"
             except SchemaUnusableError as error:
                 self.refused[schema_id] = str(error)
+            else:
+                self.unknown.pop(schema_id, None)
 
     def version(self, subject: str, version: int | str) -> WholeSchema:
         """A subject's version; `latest` is asked for anew each time. Waits as `load` does."""

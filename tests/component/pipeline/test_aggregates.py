@@ -2,15 +2,17 @@
 
 import json
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from kavka.pipeline.jobs.aggregate import Aggregation, aggregation_of, next_state, updates
-from kavka.pipeline.jobs.measures import measure
+from kavka.pipeline.jobs.measures import check_types, measure, merged
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows, sayable_us
 from kavka.pipeline.running.sink import SinkError
@@ -97,6 +99,51 @@ def test_the_topic_is_what_one_batch_of_the_counted_rows_makes(batches: list[lis
         assert state.note.read_in_all == sum(map(len, batches))
         assert state.note.counted_in_all == len(in_time)
         assert state.note.late_in_all == state.note.read_in_all - len(in_time)
+
+
+def groups_of(*sums: int) -> pyarrow.Table:
+    """A row each of one group."""
+    return pyarrow.table({"site": ["a"] * len(sums), "bytes": sums})
+
+
+@pytest.mark.parametrize("sums", [(2**62, 2**62), (-(2**62), -(2**62) - 2**21), (2**63 - 1, 2**63 - 1)])
+def test_a_sum_beyond_64_bits_is_refused_and_does_not_go_round(sums: tuple[int, int]) -> None:
+    with pytest.raises(OverflowError, match=r"measures\.bytes: a sum goes beyond 64 bits: cast its column"):
+        merged([groups_of(sums[0]), groups_of(sums[1])], ["site"], {"bytes": "sum"})
+
+
+def test_large_sums_that_fit_are_exact() -> None:
+    for first, second in ((2**62, 2**61), (2**63 - 1, -5), (-(2**62) - 1, 3)):
+        found = merged([groups_of(first), groups_of(second)], ["site"], {"bytes": "sum"})
+        assert found["bytes"].to_pylist() == [first + second]
+    empty = pyarrow.table({"site": ["a"], "bytes": pyarrow.array([None], pyarrow.int64())})
+    assert merged([empty, groups_of(7)], ["site"], {"bytes": "sum"})["bytes"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("by", "text", "problem"),
+    [
+        (["tags"], "count", r"by: tags is of type array<string>: name its parts"),
+        (["place"], "count", r"by: place is of type struct<x:int>"),
+        (["site"], "max(tags)", r"measures\.n: there is no max of array<string>"),
+    ],
+)
+def test_columns_that_have_parts_are_neither_groups_nor_compared(by: list[str], text: str, problem: str) -> None:
+    kinds = {
+        "tags": ArrayType(StringType()),
+        "place": StructType([StructField("x", IntegerType())]),
+        "site": StringType(),
+    }
+    check_types(kinds, ["site"], [measure("n", "count(tags)"), measure("m", "max(site)")])
+    with pytest.raises(ValueError, match=problem):
+        check_types(kinds, by, [measure("n", text)])
+
+
+def test_texts_and_times_have_a_least_and_a_greatest() -> None:
+    first = pyarrow.table({"site": ["a"], "first": ["x"], "at": [datetime(2024, 1, 1, tzinfo=UTC)], "is": [True]})
+    second = pyarrow.table({"site": ["a"], "first": ["b"], "at": [datetime(2023, 1, 1, tzinfo=UTC)], "is": [False]})
+    found = merged([first, second], ["site"], {"first": "min", "at": "max", "is": "min"})
+    assert found.to_pylist() == [{"site": "a", "first": "b", "at": datetime(2024, 1, 1, tzinfo=UTC), "is": False}]
 
 
 def test_groups_are_told_by_window_and_columns_and_numbers_by_name() -> None:

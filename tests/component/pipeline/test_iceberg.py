@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
+from kavka.pipeline.lake import iceberg
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.iceberg import BATCH, QUERY, IcebergTable
+from kavka.pipeline.lake.layout import Layout
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import StagedFile, staged_files
+from kavka.storage.files import AnyPath, Files
+from tests.support.job_runs import Reports, run_of
 from tests.support.lakes import TOPIC, rows
 from tests.support.partition_logs import open_files_in
 
@@ -74,6 +79,53 @@ def test_a_closed_table_holds_nothing(tmp_path: Path) -> None:
         table.add(_staged(tmp_path / "a", rows(range(2))), "q", 0)
         assert open_files_in(tmp_path) == [f"{tmp_path}/catalog.db"]
     assert open_files_in(tmp_path) == []
+
+
+class NotedFiles(Files):
+    """Notes what was made durable while there was no table."""
+
+    def __init__(self, reader: Catalog) -> None:
+        super().__init__()
+        self.durable: set[Path] = set()
+        self._reader = reader
+
+    def fsync_file(self, path: AnyPath) -> None:
+        super().fsync_file(path)
+        self._note(path)
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        super().fsync_directory(path)
+        self._note(path)
+
+    def _note(self, path: AnyPath) -> None:
+        if not self._reader.table_exists("web.visits"):
+            self.durable.add(Path(path))
+
+
+class Batch:
+    """What a sink asks a DataFrame, where staging is somebody else's."""
+
+    dtypes = (("topic", "string"), ("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
+
+
+def test_files_are_durable_before_a_snapshot_names_them(
+    reader: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stage(batch: object, folder: Path, *_: object) -> int:
+        _staged(folder, rows(range(5)))
+        return 5
+
+    monkeypatch.setattr(iceberg, "stage", stage)
+    files = NotedFiles(reader)
+    sink = iceberg.IcebergSink(Layout(tmp_path / "lake"), BY_DATE, "web.visits", _catalog(tmp_path), files)
+    any_spark: Any = None
+    any_batch: Any = Batch()
+    sink.open(run_of(any_spark, tmp_path, "", "archive", Reports()))
+    with closing(sink):
+        sink.write(any_batch, 0)
+    (written,) = (tmp_path / "lake" / "data").rglob("*.parquet")
+    assert reader.load_table("web.visits").scan().count() == 5
+    assert files.durable >= {written, *written.parents[:4]}
 
 
 def test_a_catalog_that_is_none_is_said(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from kavka.pipeline.lake.manifest import Manifest
 from kavka.pipeline.sending.replaying import Replay, Replayed
 from kavka.pipeline.sending.target_checks import TargetError
 from tests.support.json_documents import assert_golden
+from tests.support.lakes import FIRST_DAY_US, written_lake
+from tests.support.partition_logs import append, open_log
 
 JOB = """
 [job]
@@ -75,7 +77,15 @@ def test_a_replay_takes_lake_and_brokers_from_the_job(
     (what,) = asked
     assert (what.lake, what.topic, what.target) == (file.parent / "lake", "page_visits", "again")
     assert (what.name, what.from_ms, what.to_ms, what.rows_per_second) == ("visits-replay", 1000, 2000, 5)
+    assert (what.from_said, what.to_said) == (None, None)
     assert what.settings == {"bootstrap.servers": "localhost:9092", "sasl.jaas.config": "${env:JAAS}"}
+
+
+def test_a_time_that_moves_goes_with_how_it_was_said(file: Path, asked: list[Replay]) -> None:
+    command = ["pipeline", "replay", str(file), "--to-topic", "again", "--from", "7d", "--to", "2026-01-01"]
+    assert main(command) == 0
+    assert main([*command[:-2], "--to", "now"]) == 0
+    assert [(what.from_said, what.to_said) for what in asked] == [("7d", None), ("7d", "now")]
 
 
 def test_a_backfill_goes_to_the_topic_itself(file: Path, asked: list[Replay]) -> None:
@@ -99,6 +109,17 @@ def test_a_compaction_is_told_by_document(file: Path, capsys: pytest.CaptureFixt
     Manifest(Layout(file.parent / "lake")).create()
     assert main(command) == 0
     assert_golden("pipeline-compact", capsys.readouterr().out.replace(str(file.parent), "/jobs"))
+
+
+def test_an_audit_is_told_by_document(tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written_lake(file.parent / "lake", [(0, 0, 5), (0, 6, 10)])
+    log = open_log(tmp_path / "logs" / "visits-0")
+    for offset in range(12):
+        append(log, b"%d" % offset, timestamp_ms=FIRST_DAY_US // 1000 + 1000 * offset)
+    log.close()
+    command = ["pipeline", "audit", str(file), "--log-dir", str(tmp_path / "logs"), "--output", "json"]
+    assert main(command) == 1
+    assert_golden("pipeline-audit", capsys.readouterr().out.replace(str(file.parent), "/jobs"))
 
 
 def test_dead_letters_are_shown_with_reason_and_source(
@@ -130,6 +151,8 @@ def test_a_retry_is_told_by_document(
     command = ["pipeline", "deadletter", "retry", str(file), "--reason", "no JSON", "--output", "json"]
     assert main(command) == 0
     assert_golden("pipeline-deadletter-retry", capsys.readouterr().out)
+    allows = given.pop("allows")
+    assert [topic for topic in ("page_visits", "others", "__consumer_offsets") if allows(topic)] == ["page_visits"]
     assert given == {"reason": "no JSON", "target": None, "most_retries": 3}
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet
@@ -9,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kavka.pipeline.lake.archive import ArchiveSink, archive_settings
+from kavka.pipeline.lake.compact import Compaction
 from kavka.pipeline.lake.lake import Lake
+from kavka.pipeline.lake.spark_paths import to_read
 from kavka.pipeline.running.sink import SinkError
 from kavka.pipeline.running.tables import Table
 from tests.support.archiving import (
@@ -47,6 +50,31 @@ def test_a_stream_is_archived_by_date_in_sorted_files(spark: SparkSession, tmp_p
     for each in lake.files():
         read = pyarrow.parquet.read_table(lake.path / each.path, columns=["topic", "partition", "offset"]).to_pylist()
         assert [list(row.values()) for row in read] == sorted(list(row.values()) for row in read)
+
+
+def test_a_path_may_have_any_name_and_a_folder_any_value(spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "Über all, 100% [x]{y} #1"
+    sites = ["a", "b/c:d=e", "ü" * 300, "ü" * 299, "%" * 60, "x" * 150, "x" * 151, "", None]
+    columns = "topic string, partition int, offset long, timestamp timestamp, site string"
+    moment = datetime(2024, 10, 4, tzinfo=UTC)
+    batch = spark.createDataFrame([(TOPIC, 0, offset, moment, site) for offset, site in enumerate(sites)], columns)
+    sink = _sink(lake, partition_by=["site"])
+    sink.open(run_context(spark, tmp_path / "checkpoint", "query"))
+    try:
+        sink.write(batch, 0)
+    finally:
+        sink.close()
+
+    found = Lake(lake)
+    assert found.to_arrow().sort_by("offset")["site"].to_pylist() == sites
+    folders = {str(each.partition["by_site"]) for each in found.files()}
+    assert folders >= {"a", "b/c:d=e", "x" * 150, "None"}
+    assert sum("~" in folder for folder in folders) == 4
+    assert sorted(tmp_path.iterdir()) == [lake]
+    read = spark.read.parquet(*[to_read(lake / each.path) for each in found.files()])
+    assert read.count() == len(sites)
+    Compaction(lake, keep_hours=0).run()
+    assert Lake(lake).to_arrow().sort_by("offset")["site"].to_pylist() == sites
 
 
 def test_a_lost_checkpoint_brings_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:

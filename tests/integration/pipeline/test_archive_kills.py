@@ -18,7 +18,7 @@ from tests.support.processes import Process
 pytestmark = pytest.mark.soak
 
 BATCHES = 30
-TIMEOUT_S = 600
+TIMEOUT_S = 3600
 
 
 def _positions(table: pyarrow.Table) -> list[tuple[object, ...]]:

@@ -60,6 +60,24 @@ def test_they_are_shown_and_retried_once_with_key_value_time_and_own_headers(bro
     assert retry(settings, dead) == Retried(0, 0)
 
 
+def test_letters_choose_no_place_that_is_not_theirs(broker: Broker) -> None:
+    broker.create_topic("read", 1)
+    broker.create_topic("not-read", 1)
+    broker.create_topic("_kavka_pipeline_markers", 1)
+    dead = broker.create_topic("dead-and-forged", 1)
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    named = [b"__consumer_offsets", b"__transaction_state", b"_kavka_pipeline_markers", b"not-read", b"nowhere", b"a b"]
+    forged = [letter(number, topic=topic, partition=b"0") for number, topic in enumerate([*named, dead.encode()])]
+    broker.produce(dead, [*forged, letter(8, topic=b"read", partition=b"99"), letter(9, topic=b"read", partition=b"0")])
+
+    assert retry(settings, dead, allows=lambda topic: topic != "not-read") == Retried(2, 7)
+
+    assert broker.records("read", committed=True).values == [b"v8", b"v9"]
+    assert "nowhere" not in broker.admin.list_topics()
+    for topic in ("_kavka_pipeline_markers", "not-read"):
+        assert not broker.records(topic, committed=True)
+
+
 def test_what_could_not_be_sent_is_tried_again_by_the_next_call(broker: Broker) -> None:
     dead, target = broker.create_topic("dead-too", 1), broker.create_topic("elsewhere", 1)
     settings = {"bootstrap.servers": broker.bootstrap_servers}

@@ -108,6 +108,32 @@ def test_a_batch_waits_for_an_id_and_goes_on_with_new_columns(spark: SparkSessio
         stage.close()
 
 
+def test_keys_and_values_wait_for_unknown_ids_each_as_it_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    register(tmp_path, 1, VISIT, 1)
+    avro_of = {"format": "avro", "schema": json.dumps(VISIT), "on_change": "ignore"}
+    keys = {"format": "avro", "schema": '"int"', "unknown_ids": "dead_letters"}
+    waited: list[float] = []
+
+    def comes_later(seconds: float) -> bool:
+        waited.append(seconds)
+        register(tmp_path, 2, NEWER, 2)
+        return False
+
+    settings = schema_settings({**avro_of, "key": keys, "registry": {"directory": str(tmp_path)}})
+    stage = SparkDecoder(settings, comes_later)
+    value = avro(NEWER, {"site": "b", "timestamp": 2000, "hits": 5}, 2)
+    known = (None, value, "visits", 0, 0, None, 0)
+    unknown = (avro("int", 5, 9), value, "visits", 0, 2, None, 0)
+    try:
+        good, bad = stage.decode(spark.createDataFrame([known, unknown], ROWS))
+        assert ([row["site"] for row in good.collect()], waited) == (["b"], [0.5])
+        (wrong,) = bad.collect()
+        assert (wrong["offset"], wrong["reason"]) == (2, "key: the registry has no schema with id 9")
+    finally:
+        stage.release()
+        stage.close()
+
+
 def test_a_change_stops_the_job_where_it_is_to(spark: SparkSession, tmp_path: Path) -> None:
     register(tmp_path, 1, VISIT, 1)
     settings = {"format": "avro", "subject": "visits-value", "registry": {"directory": str(tmp_path)}}

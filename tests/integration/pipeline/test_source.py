@@ -4,9 +4,12 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.compute
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +17,12 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from kavka.client import Producer
 from kavka.client.topic_partition import TopicPartition
+from kavka.pipeline.lake.archive import ArchiveSink, archive_settings
+from kavka.pipeline.lake.lake import Lake
+from kavka.pipeline.lake.spark_paths import to_read
+from kavka.pipeline.running.tables import Table
 from kavka.testing import Broker
+from tests.support.archiving import run_context
 from tests.support.processes import wait_until
 from tests.support.spark_session import in_spite_of_slowness
 
@@ -92,8 +100,13 @@ def fill(broker: Broker, topic: str) -> int:
     return count
 
 
-def test_rows_are_those_of_sparks_own_source(spark: SparkSession, broker: Broker) -> None:
-    committed = fill(broker, "all-kinds")
+@pytest.fixture(scope="module")
+def committed(broker: Broker) -> int:
+    """How many rows of "all-kinds" are."""
+    return fill(broker, "all-kinds")
+
+
+def test_rows_are_those_of_sparks_own_source(spark: SparkSession, broker: Broker, committed: int) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
         for level, count in (("read_committed", committed), ("read_uncommitted", committed * 3 // 2)):
@@ -107,6 +120,31 @@ def test_rows_are_those_of_sparks_own_source(spark: SparkSession, broker: Broker
             assert fingerprint(read(spark, OWN, options(broker, "all-kinds", path=path, **given))) == fingerprint(ours)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_lake_has_what_is_committed_for_every_reader(
+    spark: SparkSession, broker: Broker, committed: int, tmp_path: Path
+) -> None:
+    rows = read(spark, OWN, options(broker, "all-kinds", includeHeaders="true"))
+    sink = ArchiveSink(archive_settings(Table({"path": str(tmp_path / "lake")})))
+    sink.open(run_context(spark, tmp_path / "checkpoint", "query"))
+    with closing(sink):
+        sink.write(rows, 0)
+
+    lake = Lake(tmp_path / "lake")
+    whole = lake.to_arrow()
+    assert whole.num_rows == committed
+    places = {(row["partition"], row["offset"]) for row in whole.select(["partition", "offset"]).to_pylist()}
+    assert len(places) == committed
+    found = spark.read.parquet(*[to_read(lake.path / each.path) for each in lake.files()]).select(rows.columns)
+    assert fingerprint(found) == fingerprint(rows)
+    found.createOrReplaceTempView("archived")
+    by_sql = spark.sql("SELECT COUNT(*), SUM(LENGTH(value)), COUNT(key) FROM archived").first()
+    by_pandas = found.select("offset", "key").pandas_api()
+    sizes = pyarrow.compute.sum(pyarrow.compute.binary_length(whole["value"])).as_py()
+    keys = committed - whole["key"].null_count
+    assert tuple(by_sql or ()) == (committed, sizes, keys)
+    assert (len(by_pandas), int(by_pandas["key"].count())) == (committed, keys)
 
 
 def test_a_query_changes_its_source_in_mid_life_and_back(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kavka.pipeline.lake.commit import decoded
 from kavka.pipeline.lake.errors import ManifestError
 from kavka.pipeline.lake.lake import Lake
-from kavka.pipeline.lake.manifest import LEAST_VERSIONS
+from kavka.pipeline.lake.manifest import HOUR_MS, LEAST_VERSIONS, Manifest
 from kavka.pipeline.lake.state import LakeState
 from tests.support.lakes import append, new_manifest
 
@@ -138,14 +138,50 @@ def test_a_version_under_another_name_is_an_error(tmp_path: Path) -> None:
         Lake(tmp_path)
 
 
-def test_a_garbled_checkpoint_names_its_file(tmp_path: Path) -> None:
-    manifest = new_manifest(tmp_path)
-    for start in range(LEAST_VERSIONS):
+def _with_checkpoints(lake: Path, count: int) -> Manifest:
+    """A lake whose versions are removed as soon as checkpoints stand for them."""
+    manifest = new_manifest(lake)
+    for start in range(LEAST_VERSIONS * count + 2):
         append(manifest, start, start + 1)
-        manifest.checkpoint_if_due("archive", 0)
-    path = manifest.layout.checkpoint(LEAST_VERSIONS)
-    assert Lake(tmp_path).version == LEAST_VERSIONS
-    path.write_bytes(b"{}")
+        manifest.checkpoint_if_due("archive", -HOUR_MS)
+    assert not manifest.layout.commit(1).exists()
+    return manifest
 
-    with pytest.raises(ManifestError, match=r"00010\.checkpoint\.json: format: "):
+
+@pytest.mark.parametrize("garbage", [b"", b"{}", b"\xff" * 100, b'{"format": 1, "version": 3}'])
+def test_a_garbled_checkpoint_is_passed_over_for_the_one_before(
+    tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = _with_checkpoints(tmp_path, 3)
+    whole = Lake(tmp_path)
+    path = manifest.layout.checkpoint(LEAST_VERSIONS * 3)
+    path.write_bytes(garbage)
+
+    found = Lake(tmp_path)
+    assert (found.version, found.files(), found.next_offsets()) == (whole.version, whole.files(), whole.next_offsets())
+    found.refresh()
+    assert caplog.text.count("an earlier checkpoint is read") == 1
+
+    # Whoever writes on keeps the readable one until there are two again.
+    writer = Manifest(manifest.layout)
+    for start in range(whole.version, whole.version + 2 * LEAST_VERSIONS):
+        append(writer, start, start + 1)
+        writer.checkpoint_if_due("archive", -HOUR_MS)
+        assert Lake(tmp_path).version == start + 1
+
+
+def test_a_garbled_checkpoint_is_named_where_nothing_stands_for_it(tmp_path: Path) -> None:
+    manifest = _with_checkpoints(tmp_path, 3)
+    for count in (2, 3):
+        manifest.layout.checkpoint(LEAST_VERSIONS * count).write_bytes(b"{}")
+
+    with pytest.raises(ManifestError, match=r"00030\.checkpoint\.json: format: "):
+        Lake(tmp_path)
+
+
+def test_a_checkpoint_of_a_newer_layout_is_not_passed_over(tmp_path: Path) -> None:
+    manifest = _with_checkpoints(tmp_path, 3)
+    manifest.layout.checkpoint(LEAST_VERSIONS * 3).write_bytes(b'{"format": 2}')
+
+    with pytest.raises(ManifestError, match="use a newer Kavka"):
         Lake(tmp_path)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -20,6 +21,14 @@ def test_rows_of_all_batches_are_read_and_nothing_else(tmp_path: Path) -> None:
     found = Lake(tmp_path).to_arrow().sort_by([("partition", "ascending"), ("offset", "ascending")])
 
     assert found.to_pylist() == rows(range(20)).to_pylist() + rows(range(5), 1).to_pylist()
+
+
+def test_a_lake_without_rows_is_read_as_none(tmp_path: Path) -> None:
+    new_manifest(tmp_path)
+    lake = Lake(tmp_path)
+    assert (lake.to_arrow().num_rows, lake.to_arrow().schema.field("offset").type) == (0, pyarrow.int64())
+    assert lake.to_arrow(["offset", "site"], Filter(topic=TOPIC, start_offset=5)).column_names == ["offset", "site"]
+    assert lake.dataset().count_rows() == 0
 
 
 def test_a_filter_chooses_files_and_rows(tmp_path: Path) -> None:

@@ -265,6 +265,11 @@ def test_what_goes_on_and_what_needs_a_new_checkpoint_is_told_by_document_and_ex
         ("[source]", '[source]\nformat = "kafka"', [("source", CHANGED), ("sink archive", GOES_ON)]),
         ('"page_visits"', '"page_visits,orders"', [("source", CHANGED), ("sink archive", GOES_ON)]),
         ('kind = "archive"', 'kind = "archive"\nname = "other"', [("sink other", NEW), ("sink archive", GONE)]),
+        *(
+            ('kind = "archive"', f'kind = "archive"\n{setting}', [("sink archive", CHANGED)])
+            for setting in ('compression = "gzip"', "rows_per_file = 10", "keep_hours = 1", 'partition_by = "topic"')
+        ),
+        ('kind = "archive"', 'kind = "archive"\ntable = "delta"', [("sink archive", NEEDS_NEW)]),
         ('kind = "archive"', 'kind = "topic"\nname = "archive"', [("sink archive", NEEDS_NEW)]),
         (
             "[source]",

@@ -126,6 +126,27 @@ def test_a_value_that_only_arrow_refuses_leaves_those_beside_it() -> None:
     assert decoded.reasons.keys() == {1}
 
 
+@pytest.mark.parametrize("number", [10**38 - 1, 1 - 10**38, 12345678901234567890123456789012345678])
+def test_decimals_keep_all_their_digits(number: int) -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 4}
+    data = number.to_bytes(16, "big", signed=True)
+    reader = record({"name": "d", "type": kind, "default": data.decode("latin-1")}, {"name": "p", "type": kind})
+    writer = record({"name": "p", "type": {"type": "bytes"}})
+    decoder = RegisteredDecoder("avro", whole(reader), {7: whole(writer)}, {})
+    decoded = decoder.decode(pa.array([avro(writer, {"p": data})]))
+    exact = Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -4))
+    assert decoded.values.to_pylist() == [{"d": exact, "p": exact}]
+
+
+def test_a_decimal_of_more_digits_than_there_are_is_a_bad_value() -> None:
+    schema = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 4}
+    decoder = RegisteredDecoder("avro", whole(schema), {7: whole(schema)}, {})
+    values = [(10**38).to_bytes(20, "big"), b"\x7f" + b"\xff" * 1_000_000, b"\x01"]
+    decoded = decoder.decode(pa.array([avro("bytes", value) for value in values]))
+    assert decoded.values.to_pylist() == [None, None, Decimal("0.0001")]
+    assert decoded.reasons.keys() == {0, 1}
+
+
 def test_logical_types_are_arrows_types() -> None:
     schema = record(
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},

@@ -120,6 +120,15 @@ def test_types_that_json_has_not_are_read_from_texts() -> None:
     ]
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_decimals_keep_all_their_digits(quote: str) -> None:
+    text = "1234567890123456789012345678901234.5678"
+    value = f'{{"p":{quote}{text}{quote},"l":[{quote}-{text}{quote}],"f":0.5,"u":1.5}}'.encode()
+    rows, reasons = decoded("p decimal(38,4), l array<decimal(38,4)>, f double", value)
+    assert reasons == {}
+    assert rows == [{"p": Decimal(text), "l": [Decimal(f"-{text}")], "f": 0.5}]
+
+
 @pytest.mark.parametrize("value", [b'{"p":1234.5}', b'{"p":1.234}', b'{"p":"x"}', b'{"d":"2024-02-30"}', b'{"b":"?"}'])
 def test_a_text_of_another_kind_is_bad(value: bytes) -> None:
     assert decoded("d date, p decimal(5,2), b binary", value)[1].keys() == {0}

@@ -2,11 +2,12 @@
 
 import base64
 import json
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -129,6 +130,27 @@ def test_nobody_there_is_unavailable() -> None:
         HttpRegistry(RegistrySettings(url, timeout_ms=5000)).by_id(7)
 
 
+@pytest.mark.parametrize("head", [b"H", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"])
+def test_a_registry_that_answers_byte_by_byte_is_given_up_in_time(head: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+        is_over = Event()
+
+        def dribble() -> None:
+            with server.accept()[0] as client:
+                client.sendall(head)
+                while not is_over.wait(0.02):
+                    with suppress(OSError):
+                        client.sendall(b"x")
+
+        thread = Thread(target=dribble)
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(is_over.set)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SchemaUnavailableError, match="answers too slowly"):
+            HttpRegistry(RegistrySettings(url, timeout_ms=300)).by_id(7)
+
+
 def test_a_directory_has_the_same_documents(tmp_path: Path) -> None:
     folder = tmp_path / "a%2Fb"
     folder.mkdir()
@@ -200,10 +222,14 @@ def test_an_unknown_id_is_waited_for_unless_nobody_wants_to() -> None:
         return False
 
     catalogue = Catalogue(shelf, comes_later)
-    catalogue.load([8], wait_for_unknown=False)
+    catalogue.load([8, 7], wait_for_unknown=False)
+    assert catalogue.unknown.keys() == {8, 7}
     catalogue.load([7])
-    assert catalogue.refused == {8: "the registry has no schema with id 8"}
+    catalogue.load([8], wait_for_unknown=False)
+    assert catalogue.unknown == {8: "the registry has no schema with id 8"}
     assert catalogue.known.keys() == {7}
+    assert catalogue.refused == {}
+    assert shelf.asked == [8, 7, 7, 7]
 
 
 def test_a_wait_ends_when_it_is_stopped() -> None:

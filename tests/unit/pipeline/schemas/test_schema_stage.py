@@ -13,7 +13,7 @@ from kavka.pipeline.schemas.declared import declared_type
 from kavka.pipeline.schemas.decoding import decoder
 from kavka.pipeline.schemas.json_values import JsonDecoder
 from kavka.pipeline.schemas.registered import RegisteredDecoder
-from kavka.pipeline.schemas.rows import CHANGED, MISSING, REASON, Rows
+from kavka.pipeline.schemas.rows import CHANGED, REASON, Rows, missing_name
 from kavka.pipeline.schemas.settings import schema_settings
 from kavka.pipeline.schemas.wire import framed as by_schema
 from tests.support.schema_values import avro, framed, whole
@@ -65,7 +65,8 @@ def test_bad_rows_keep_their_bytes_and_good_rows_do_not() -> None:
     reasons = found[REASON].to_pylist()
     assert (reasons[0], reasons[1], reasons[3]) == (None, None, None)
     assert reasons[2].startswith("value: no JSON")
-    assert found[MISSING].to_pylist() == [None, None, None, 8]
+    assert found[missing_name("key")].to_pylist() == [None, None, None, 8]
+    assert found[missing_name("value")].null_count == 4
     assert found[CHANGED].null_count == 4
 
 

@@ -53,6 +53,13 @@ def test_short_forms_do_without_the_prefix() -> None:
     assert options.client["bootstrap.servers"] == "a:1"
 
 
+@pytest.mark.parametrize("setting", ["fetch.max.bytes", "security.protocol"])
+def test_clients_settings_are_checked_where_a_path_alone_is_given(setting: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(setting)):
+        read_options({"path": "/logs", "subscribe": "visits", f"kafka.{setting}": "x"}, streaming=False)
+    assert read_options({"path": "/logs", "subscribe": "visits"}, streaming=False).client == {}
+
+
 def test_a_group_is_taken_and_not_joined() -> None:
     assert "group.id" not in reading({"kafka.group.id": "mine", "groupIdPrefix": "x"}).consumer_settings
 
