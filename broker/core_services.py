@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.fetch_sessions import FetchSessions
     from kavka.broker.partitions.producer_ids import ProducerIds
     from kavka.broker.partitions.replica_manager import ReplicaManager
+    from kavka.broker.security.acl import Authorizer
     from kavka.broker.settings.dynamic_config import DynamicConfig
     from kavka.broker.waiting.purgatory import Purgatory
     from kavka.cluster.controller import Controller
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class CoreServices:
-    """Set before the first request, never changed after."""
+    """Set before the first request, never changed after, but for `generation`: `changed` replaces it, on any thread."""
 
     __slots__ = (
+        "authorizer",
         "broker_id",
         "cleaner",
         "cluster_id",
@@ -31,6 +33,7 @@ class CoreServices:
         "elected_controller",
         "features",
         "fetch_sessions",
+        "generation",
         "logs",
         "metadata",
         "metrics",
@@ -41,6 +44,8 @@ class CoreServices:
         "replicas",
     )
 
+    authorizer: "Authorizer | None"
+    """None: everybody may do everything."""
     broker_id: int
     cleaner: "LogCleaner"
     cluster_id: str
@@ -51,6 +56,9 @@ class CoreServices:
     """The one that is, on whichever broker."""
     features: "FinalizedFeatures"
     fetch_sessions: "FetchSessions"
+    generation: object
+    """Stands for the rights and limits that count now. Who remembers what was decided by them keeps the generation that
+    was read before that, and compares by identity: another one says that it has to be decided again."""
     logs: "LogManager"
     metadata: "MetadataCache"
     metrics: "Metrics"
@@ -59,3 +67,14 @@ class CoreServices:
     purgatory: "Purgatory"
     registry: "Registry"
     replicas: "ReplicaManager"
+
+    def __init__(self) -> None:
+        self.authorizer = None
+        self.generation = object()
+
+    def changed(self) -> None:
+        """ACLs, quotas or the partitions that there are have changed: nothing holds that was decided before.
+
+        Called once the new ones are what everybody reads, and before anybody is told that they count. Any thread.
+        """
+        self.generation = object()

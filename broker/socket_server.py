@@ -87,7 +87,7 @@ class SocketServer:
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         small = [key for key, handler in handlers.items() if handler.is_small]
-        self._new_session = new_session or Sessions(small, services.logs.moves.moving).new
+        self._new_session = new_session or Sessions(small, services.logs.moves.moving, services.authorizer).new
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []

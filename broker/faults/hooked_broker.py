@@ -55,7 +55,7 @@ class HookedBroker:
 
     def new_session(self) -> WatchedSession:
         """A new connection's."""
-        return WatchedSession()
+        return WatchedSession(self.services.authorizer)
 
     def started(self) -> None:
         """It serves: faults can reach it."""

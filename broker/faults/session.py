@@ -8,6 +8,7 @@ from kavka.broker.requests.session import Session
 if TYPE_CHECKING:
     from kavka.broker.faults.fault import Fault
     from kavka.broker.requests.prepared import Prepared
+    from kavka.broker.security.acl import Authorizer
 
 
 class WatchedSession(Session):
@@ -15,8 +16,8 @@ class WatchedSession(Session):
 
     __slots__ = ("_muted_by", "_muted_until_s")
 
-    def __init__(self) -> None:
-        super().__init__({})
+    def __init__(self, authorizer: "Authorizer | None" = None) -> None:
+        super().__init__({}, authorizer)
         self._muted_by: Fault | None = None
         self._muted_until_s = 0.0
 

@@ -96,6 +96,7 @@ class Dispatcher:
             if route is None:
                 return self._answer_unknown_api_versions(context)
             context.route = route
+            context.generation = self._services.generation
             request = route.decode(frame, header.body_offset)
         except DecodeError as failure:
             return self._reject(context, str(failure))

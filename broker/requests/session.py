@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 from kavka.broker.requests.prepared import Prepared, Small
 
 if TYPE_CHECKING:
-    from kavka.broker.security.acl import Authorizer
+    from kavka.broker.security.acl import Authorizer, Rights
 
 
 class Session:
     """One connection's. Threads: that which holds the connection's `running`; `end` by its network thread, any time."""
 
-    __slots__ = ("authorizer", "prepared", "principal")
+    __slots__ = ("authorizer", "prepared", "principal", "rights")
 
     def __init__(self, prepared: dict[int, Prepared], authorizer: "Authorizer | None" = None) -> None:
         """`prepared`: what it begins with; it may be shared, and is not changed."""
         self.principal = "User:ANONYMOUS"
         self.authorizer = authorizer
+        self.rights: Rights | None = None
+        """See `Context.rights`."""
         self.prepared = prepared
         """By API key. Replaced, never changed."""
 
@@ -36,10 +38,13 @@ class Session:
 class Sessions:
     """Makes the sessions of new connections. Threads: any."""
 
-    def __init__(self, small_api_keys: Iterable[int], moving: Sized = ()) -> None:
+    def __init__(
+        self, small_api_keys: Iterable[int], moving: Sized = (), authorizer: "Authorizer | None" = None
+    ) -> None:
         """`small_api_keys`: the APIs whose requests network threads may run, unless something is `moving` (logs)."""
         self._prepared: dict[int, Prepared] = dict.fromkeys(small_api_keys, Small(moving))
+        self._authorizer = authorizer
 
     def new(self) -> Session:
         """The session of a client that is not known yet."""
-        return Session(self._prepared)
+        return Session(self._prepared, self._authorizer)

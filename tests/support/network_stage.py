@@ -17,6 +17,7 @@ from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.session import Sessions
+from kavka.broker.services import Services
 from kavka.cluster.promise import Promise
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -230,7 +231,10 @@ class Stage:
         self.ran: list[int] = []
         handler = Handler(HeartbeatRequest, (0, 4), 0, self._handle, None)
         self.dispatcher = Dispatcher(
-            {HEARTBEAT: handler, **(handlers or {})}, services, self.queue, lambda _, why: self.rejected.append(why)
+            {HEARTBEAT: handler, **(handlers or {})},
+            services or Services(),
+            self.queue,
+            lambda _, why: self.rejected.append(why),
         )
         self.deaths: list[BaseException] = []
         settings = NetworkSettings(
