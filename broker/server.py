@@ -35,6 +35,7 @@ from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, kn
 from kavka.broker.registry_choice import OpenRegistry, open_registry
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.request_log import RequestLog
+from kavka.broker.requests.session import Sessions
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.running_parts import RunningParts
@@ -237,9 +238,9 @@ class Broker:
 
             sockets = TwoPlanes
         answered = RequestLog(self.metrics).answered
-        self._sockets = sockets(
-            config, handlers, services, self.metrics, answered, self._thread_died, self._hooks.new_session
-        )
+        small = [key for key, handler in handlers.items() if handler.is_small]
+        sessions = Sessions(small, services.logs.moves.moving, services.authorizer, kind=self._hooks.session_kind)
+        self._sockets = sockets(config, handlers, services, self.metrics, answered, self._thread_died, sessions.new)
         parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
         services.config.follow(parts)
         if services.config.current is not config:

@@ -18,7 +18,6 @@ from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.request_runner import InlineRequests
-from kavka.broker.requests.session import Sessions
 from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
@@ -72,9 +71,9 @@ class SocketServer:
         metrics: "Metrics",
         on_answered: Callable[[list[Context]], None],
         on_death: Callable[[BaseException], None],
-        new_session: Callable[[], ClientSession] | None = None,
+        new_session: Callable[[str], ClientSession],
     ) -> None:
-        """`new_session` makes that of each connection, if not the usual one."""
+        """`new_session(listener_name)` makes that of each connection."""
         plane = self._plane
         self._config = config
         self._lock = threading.Lock()
@@ -86,8 +85,7 @@ class SocketServer:
         self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
-        small = [key for key, handler in handlers.items() if handler.is_small]
-        self._new_session = new_session or Sessions(small, services.logs.moves.moving, services.authorizer).new
+        self._new_session = new_session
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []

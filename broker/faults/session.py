@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 from kavka.broker.requests.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kavka.broker.faults.fault import Fault
     from kavka.broker.requests.prepared import Prepared
+    from kavka.broker.requests.session import Gate
     from kavka.broker.security.acl import Authorizer
 
 
@@ -16,8 +19,11 @@ class WatchedSession(Session):
 
     __slots__ = ("_muted_by", "_muted_until_s")
 
-    def __init__(self, authorizer: "Authorizer | None" = None) -> None:
-        super().__init__({}, authorizer)
+    def __init__(
+        self, prepared: "Mapping[int, Prepared]", authorizer: "Authorizer | None" = None, gate: "Gate | None" = None
+    ) -> None:
+        """`prepared` is not used."""
+        super().__init__({}, authorizer, gate)
         self._muted_by: Fault | None = None
         self._muted_until_s = 0.0
 

@@ -78,6 +78,10 @@ class Owner(Protocol):
 class ClientSession(Protocol):
     """What those who run a connection's requests keep of its client."""
 
+    def longest_frame_bytes(self, usual_bytes: int) -> int:
+        """How long its first requests may be, where `usual_bytes` is what the broker takes. At the beginning."""
+        ...
+
     def end(self) -> None:
         """Keep nothing any more for requests to come: the connection is closed. The owning network thread."""
         ...

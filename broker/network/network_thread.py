@@ -54,7 +54,7 @@ class NetworkThread(LoopThread):
         settings: NetworkSettings,
         limits: "ConnectionLimits",
         run_inline: "RunInline",
-        new_session: Callable[[], ClientSession],
+        new_session: Callable[[str], ClientSession],
         metrics: "Metrics",
         on_answered: "Callable[[list[Any]], None]",
         on_rejected: Callable[[Connection, str], None],
@@ -208,14 +208,15 @@ class NetworkThread(LoopThread):
 
     def _register(self, client: socket.socket, peer_host: str, listener_name: str) -> None:
         self._next_id += 1
+        session = self._new_session(listener_name)
         try:
             connection = Connection(
                 client,
                 self,
                 connection_id=self._next_id,
                 listener_name=listener_name,
-                max_request_size_bytes=self.settings.max_request_size_bytes,
-                session=self._new_session(),
+                max_request_size_bytes=session.longest_frame_bytes(self.settings.max_request_size_bytes),
+                session=session,
             )
             self._hang_ups.watch(connection)
         except OSError:

@@ -80,8 +80,13 @@ class Dispatcher:
         self._on_rejected = on_rejected
         self._routes: dict[int, Route] = {}
 
-    def execute(self, context: Context) -> bool:
-        """Run one request; False when its connection has to wait for the answer before it runs the next."""
+    def execute(self, context: Context, *, is_let_in: bool = False) -> bool:
+        """Run one request; False when its connection has to wait for the answer before it runs the next.
+
+        Where the client is not known it is for the gate to say what becomes of it; `is_let_in`: it has said so.
+        """
+        if context.session.gate is not None and not is_let_in:
+            return context.session.gate.execute(context, self)
         frame = context.frame
         connection = context.connection
         assert frame is not None
@@ -99,7 +104,7 @@ class Dispatcher:
             context.generation = self._services.generation
             request = route.decode(frame, header.body_offset)
         except DecodeError as failure:
-            return self._reject(context, str(failure))
+            return self.reject(context, str(failure))
         try:
             result = route.function(request, context, self._services)
         except CloseConnection as wish:
@@ -224,9 +229,15 @@ class Dispatcher:
         context.answer = route.head.framed(context.correlation_id, route.encode(response))
         return True
 
-    def _reject(self, context: Context, reason: str) -> bool:
+    def release(self, context: Context) -> None:
+        """Give back what holds the request's bytes: nobody reads them any more."""
         context.frame = None
-        self._queue.release(context.charged_size_bytes)
+        if context.charged_size_bytes:
+            self._queue.release(context.charged_size_bytes)
+
+    def reject(self, context: Context, reason: str) -> bool:
+        """Close the connection when the requests before this one are answered; always False."""
+        self.release(context)
         self._on_rejected(context.connection, reason)
         context.connection.close_answered(reason, context)
         return False

@@ -95,8 +95,10 @@ class RequestRunner:
                 # The connection was closed meanwhile.
                 break
             answer = prepared = None
-            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
-                prepared = session.prepared[frame[1]]
+            # Read once: another thread may take it all away.
+            known = session.prepared
+            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in known:
+                prepared = known[frame[1]]
                 answer = prepared.run(frame, cells, not is_inline)
             if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)

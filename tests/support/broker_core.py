@@ -45,8 +45,8 @@ class ForgetfulSession(Session):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__({})
+    def __init__(self, prepared: Mapping[int, Prepared], *parts: Any) -> None:
+        super().__init__({}, *parts)
 
     def prepare(self, api_key: int, prepared: Prepared | None) -> None:
         pass
@@ -97,10 +97,9 @@ class BrokerCore:
         services.local_broker.registered()
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
-        sessions = Sessions([key for key, handler in handlers.items() if handler.is_small], logs.moves.moving)
-        self.stage = Stage(
-            handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
-        )
+        small = [key for key, handler in handlers.items() if handler.is_small]
+        sessions = Sessions(small, logs.moves.moving, kind=Session if prepares else ForgetfulSession)
+        self.stage = Stage(handlers=handlers, services=services, new_session=sessions.new)
         if inline:
             # However busy the machine is: which way a request goes must not hang on that.
             self.stage.thread._run_inline = InlineRequests(self.stage.queue, self.stage.dispatcher, slow_ns=1 << 62).run

@@ -219,7 +219,7 @@ class Stage:
         max_bytes: int = -1,
         handlers: Mapping[int, Handler] | None = None,
         services: Any = None,
-        new_session: Callable[[], ClientSession] | None = None,
+        new_session: Callable[[str], ClientSession] | None = None,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine()

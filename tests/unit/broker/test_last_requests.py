@@ -52,7 +52,7 @@ class Broken(Prepared):
 
 
 def test_what_a_network_threads_turn_leaves_that_fails_is_not_counted_as_waiting() -> None:
-    stage = Stage(new_session=lambda: Session({HEARTBEAT: Broken()}))
+    stage = Stage(new_session=lambda listener_name: Session({HEARTBEAT: Broken()}))
     stage.thread._run_inline = InlineRequests(stage.queue, stage.dispatcher).run
 
     socket = sent(stage, b"".join(map(request, range(3))), b"")
