@@ -347,6 +347,7 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
         max_idle_ms=config.connections_max_idle_ms,
         send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        authentication_timeout_ms=config.kavka_authentication_timeout_ms,
     )
 
 

@@ -18,6 +18,7 @@ from kavka.broker.network.sending import send_parts
 from kavka.protocol.framing import FrameReader, apart
 
 if TYPE_CHECKING:
+    from kavka.broker.network.peer_certificate import PeerCertificate
     from kavka.broker.waiting.purgatory import DelayedOperation
     from kavka.protocol.buffer_pool import BufferPool
 
@@ -78,6 +79,15 @@ class Owner(Protocol):
 class ClientSession(Protocol):
     """What those who run a connection's requests keep of its client."""
 
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether it is known who the client is, as far as the listener asks for it."""
+        ...
+
+    def handshaken(self, peer: "PeerCertificate | None") -> None:
+        """TLS is there, and the client showed this, if anything. The owning network thread, before any request."""
+        ...
+
     def longest_frame_bytes(self, usual_bytes: int) -> int:
         """How long its first requests may be, where `usual_bytes` is what the broker takes. At the beginning."""
         ...
@@ -112,6 +122,7 @@ class Connection:
         "listener_name",
         "local_host",
         "local_port",
+        "on_readable",
         "parked",
         "peer_host",
         "peer_port",
@@ -120,6 +131,7 @@ class Connection:
         "reading",
         "received_bytes",
         "running",
+        "security_protocol",
         "session",
         "socket",
         "taken_bytes",
@@ -136,11 +148,13 @@ class Connection:
         listener_name: str,
         max_request_size_bytes: int,
         session: ClientSession,
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self.id: Final = connection_id
         self.socket = client_socket
         self.thread = thread
         self.listener_name = listener_name
+        self.security_protocol: Final = security_protocol
         peer: Any = client_socket.getpeername()
         local: Any = client_socket.getsockname()
         self.peer_host, self.peer_port = plain_address(peer[0]), int(peer[1])
@@ -148,6 +162,8 @@ class Connection:
         self.session: Any = session
         """What it is to those who run its requests is unknown here."""
         self.reader = FrameReader(max_request_size_bytes, thread.buffers)
+        self.on_readable: Callable[[Any], None] = thread.close_connection
+        """What the loop calls when the socket has something; set by the owning network thread at the beginning."""
         self.reading = True
         self.pending: deque[Received] = deque()
         self.received_bytes = 0
@@ -168,6 +184,17 @@ class Connection:
         """The client takes no answers any more; only the owning network thread sets it."""
         self.closing = False
         self.closed = False
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there is something to read that the socket will not tell of."""
+        return False
+
+    @property
+    def is_authenticated(self) -> bool:
+        """See `ClientSession`."""
+        session: ClientSession = self.session
+        return session.is_authenticated
 
     @property
     def congested(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kavka.broker.requests.prepared import Prepared, Small
 
 if TYPE_CHECKING:
+    from kavka.broker.network.peer_certificate import PeerCertificate
     from kavka.broker.security.acl import Authorizer, Rights
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -55,6 +56,16 @@ class Session:
         self._first = prepared
         self.prepared: Mapping[int, Prepared] = _NOTHING if gate is not None else prepared
         """By API key. Replaced, never changed."""
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client is let in."""
+        return self.gate is None
+
+    def handshaken(self, peer: "PeerCertificate | None") -> None:
+        """The client showed this certificate, or none, for TLS: it makes a principal where no SASL follows."""
+        if peer is not None and self.sasl is None:
+            self.principal = peer.principal
 
     def longest_frame_bytes(self, usual_bytes: int) -> int:
         """How long the client's first requests may be, where others may be as long as `usual_bytes`."""

@@ -257,7 +257,7 @@ class Stage:
         self.thread._loop = cast(Any, self.loop)
         self.thread._hang_ups.close()
         self.thread._hang_ups = cast(Any, FakeHangUps())
-        self.thread._cells = self.cells
+        self.thread.cells = self.cells
         self.io_threads = [
             IoThread(index, self.queue, self.dispatcher, self.metrics, self.deaths.append) for index in range(2)
         ]
