@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.metadata.topic_creation import may_create
+from kavka.broker.metadata.topic_creation import creatable
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.broker.settings.config_answers import topic_entries
@@ -36,6 +36,8 @@ from kavka.protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+KRAFT_METADATA_TOPIC: Final = "__cluster_metadata"
+"""Kafka denies it to everybody, superusers too."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -69,12 +71,13 @@ def create_topics(
 def _sort_out(request: CreateTopicsRequest, context: Context) -> tuple[list[NewTopic], dict[str, CreatableTopicResult]]:
     """The topics for the controller, and the results of those that never get there."""
     names = Counter(each.name for each in request.topics)
+    allowed = creatable(names.keys() - {KRAFT_METADATA_TOPIC}, context)
     wanted, refused = [], {}
     for each in request.topics:
         try:
             if names[each.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
-            if not may_create(context, each.name):
+            if each.name not in allowed:
                 raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             wanted.append(_new_topic(each))
         except BrokerError as error:
@@ -109,7 +112,7 @@ def _result(
     answer = CreatableTopicResult(
         name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=[]
     )
-    if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name)):
+    if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name), quiet=True):
         answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
     answer.num_partitions = result.partitions

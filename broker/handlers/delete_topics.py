@@ -8,7 +8,7 @@ Behaviour
 
 Versions
 - v1: throttle time. v5: error messages. v6: topics by id (KIP-516); name and id together are INVALID_REQUEST. A topic
-  by id that the client may not describe is TOPIC_AUTHORIZATION_FAILED without its name.
+  by id is answered with its name, unless the client may not describe it: then TOPIC_AUTHORIZATION_FAILED without one.
 """
 
 from collections import Counter
@@ -72,41 +72,40 @@ def _sort_out(
         asked = request.topics
     if any(each.name is not None and each.topic_id != ZERO_TOPIC_ID for each in asked):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
-    named = [(each, _name_of(each, snapshot)) for each in asked]
-    times = Counter(name for _, name in named if name is not None)
+    named = [(each, _name_of(each, context, snapshot)) for each in asked]
+    # Of topics whose names it may be told: what stands twice would tell which id is whose.
+    times = Counter(name for _, name in named if isinstance(name, str))
     wanted: dict[str, DeleteTopicState] = {}
     refused = []
     for each, name in named:
+        if isinstance(name, BrokerError):
+            refused.append(_result(each, name))
+            continue
+        shown = DeleteTopicState(name=name, topic_id=each.topic_id)
         try:
-            wanted[_deletable(each, name, times, context, snapshot)] = DeleteTopicState(
-                name=name, topic_id=snapshot.topic_id(name or "")
-            )
+            if times[name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            context.require(Operation.DELETE, topic(name))
+            if snapshot.topic(name) is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            wanted[name] = DeleteTopicState(name=name, topic_id=snapshot.topic_id(name))
         except BrokerError as error:
-            refused.append(_result(each, error))
+            refused.append(_result(shown, error))
     return wanted, refused
 
 
-def _name_of(each: DeleteTopicState, snapshot: MetadataSnapshot) -> str | None:
+def _name_of(each: DeleteTopicState, context: Context, snapshot: MetadataSnapshot) -> str | BrokerError:
+    """The topic's name, if the client may be told it; else why not."""
     if each.name is not None:
         return each.name
-    return snapshot.names_by_id.get(each.topic_id)
-
-
-def _deletable(
-    each: DeleteTopicState, name: str | None, times: Counter[str], context: Context, snapshot: MetadataSnapshot
-) -> str:
-    """The topic's name, if the client may delete it; else BrokerError."""
-    if each.name is None and each.topic_id == ZERO_TOPIC_ID:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    if name is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if times[name] > 1:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-    context.require(Operation.DESCRIBE, topic(name))
-    context.require(Operation.DELETE, topic(name))
-    if snapshot.topic(name) is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return name
+    if each.topic_id == ZERO_TOPIC_ID:
+        return BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    known = snapshot.names_by_id.get(each.topic_id)
+    if known is None:
+        return BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.allows(Operation.DESCRIBE, topic(known)):
+        return BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return known
 
 
 def _result(each: DeleteTopicState, error: BrokerError | None) -> DeletableTopicResult:

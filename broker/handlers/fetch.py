@@ -76,12 +76,12 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         return answer
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
-    if run.limits.is_follower:
+    if run.limits.is_follower and not run.is_denied:
         run.note_progress(request.replica_state.replica_epoch if context.api_version >= 15 else -1)
     # More than it may get it need not wait for.
     min_bytes = min(request.min_bytes, run.limits.max_bytes)
     watched = run.watched
-    if watched is not None:
+    if watched is not None and not run.is_denied:
         _prepare(request, context, services, watched, run.limits)
     if (
         found >= min_bytes
@@ -143,6 +143,7 @@ class _Fetch:
         "_services",
         "_session_epoch",
         "_version",
+        "is_denied",
         "limits",
         "readings",
         "session",
@@ -161,8 +162,10 @@ class _Fetch:
             replica_id=replica_id,
             isolation_level=request.isolation_level,
         )
+        self.is_denied = False
+        """Whether it is a follower's, of a client that must not fetch as one: every partition is refused then."""
         if self.limits.is_follower:
-            context.require(Operation.CLUSTER_ACTION, CLUSTER)
+            self.is_denied = not context.allows(Operation.CLUSTER_ACTION, CLUSTER)
             self.limits.throttle = services.replicas.leader_throttle
         elif replica_id == CONSUMER and version >= RACKS_SINCE and services.config.current.replica_selector_class:
             self._read_near(request.rack_id)
@@ -179,6 +182,8 @@ class _Fetch:
         self.watched: FollowerFetchSession | None = None
         if self.session is not None and self.session.is_watched:
             self.watched = cast("FollowerFetchSession", self.session)
+            if self.is_denied:
+                asked = self.watched.all_partitions()
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
         if self.watched is not None:
@@ -316,9 +321,15 @@ class _Fetch:
     def _reading(self, key: Key, asked: FetchPartition) -> Reading:
         name, topic_id, index = key
         context = self._context
+        if self.is_denied:
+            return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not name:
             return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_ID)
-        if context.session.authorizer is not None and not context.allows(Operation.READ, topic(name)):
+        if (
+            context.session.authorizer is not None
+            and not self.limits.is_follower
+            and not context.allows(Operation.READ, topic(name))
+        ):
             return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = self._services.replicas.partitions.get((name, index))
         if partition is None or partition.log is None:

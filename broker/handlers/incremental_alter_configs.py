@@ -27,6 +27,7 @@ from kavka.broker.settings.config_alteration import (
     ResourceOutcome,
     alter_config,
     alter_each,
+    check_resource,
     entries_of,
     refuse_all,
     setting_row,
@@ -66,9 +67,15 @@ def incremental_alter_configs(
     return alter_each(
         request.resources,
         context,
+        lambda each: _check(each, services),
         lambda each: _alter(each, services, validate_only=request.validate_only),
         _response,
     )
+
+
+def _check(each: AlterConfigsResource, services: "Services") -> None:
+    _check_settings(each.configs)
+    check_resource(each, services, with_loggers=True)
 
 
 def _check_settings(settings: Iterable[AlterableConfig]) -> None:
@@ -82,7 +89,6 @@ def _check_settings(settings: Iterable[AlterableConfig]) -> None:
 
 
 def _alter(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> Promise[None]:
-    _check_settings(each.configs)
     if each.resource_type == BROKER_LOGGER:
         _alter_loggers(each, services, validate_only=validate_only)
         altered: Promise[None] = Promise()

@@ -79,7 +79,7 @@ _SIZE = struct.Struct(">i").unpack_from
 
 
 class ProduceShape:
-    """One request's shape: where its records go, and the answer around the offsets. Immutable."""
+    """Where a request's records go, whether it was asked of its transactional id, and the answer. Immutable."""
 
     __slots__ = (
         "acks",
@@ -103,7 +103,7 @@ class ProduceShape:
         self.version = version
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
-        self.is_transactional = request.transactional_id is not None
+        self.is_transactional = is_transactional(request.topic_data[0].partition_data[0].records)
         self.partition = partition
         self.is_flexible = version >= FLEXIBLE_SINCE
         answer = encoded_answer(partition, [answer_with_marks(partition.index)], version)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from kavka.broker.security.acl import Operation
-from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id, require_on
+from kavka.broker.settings.config_answers import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    own_broker_id,
+    require_on,
+)
 from kavka.broker.settings.dynamic_config import PendingChange
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.cluster.entity_configs import ConfigUpdate
@@ -54,12 +62,14 @@ class ResourceOutcome(NamedTuple):
 def alter_each(
     resources: Sequence[R],
     context: "Context",
+    check: Callable[[R], None],
     alter: Callable[[R], Promise[None]],
     respond: Callable[[list[ResourceOutcome]], T],
 ) -> Promise[T]:
     """Have `alter` run for each resource; a promise of `respond(outcomes)`, in order, once every one has come.
 
-    Those that are named twice, or that the client must not alter, are refused.
+    Refused are those that are named twice, then those of which `check` raises BrokerError, whoever asks, and then those
+    that the client must not alter.
     """
     times = Counter((each.resource_type, each.resource_name) for each in resources)
 
@@ -71,6 +81,7 @@ def alter_each(
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+            check(each)
             require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
             altered = alter(each)
         except BrokerError as error:
@@ -79,6 +90,14 @@ def alter_each(
         return altered.then(lambda _: ResourceOutcome(each.resource_type, each.resource_name, None), failed)
 
     return gather([outcome_of(each) for each in resources], respond)
+
+
+def check_resource(each: NamedResource, services: "Services", *, with_loggers: bool = False) -> None:
+    """Raise BrokerError(INVALID_REQUEST) for another broker, and for what has no configuration to alter."""
+    if each.resource_type == BROKER:
+        own_broker_id(each.resource_name, services)
+    elif each.resource_type not in (TOPIC, GROUP, CLIENT_METRICS, *((BROKER_LOGGER,) if with_loggers else ())):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {each.resource_type}")
 
 
 def refuse_all(resources: Sequence[R], code: ErrorCode, message: str | None) -> list[ResourceOutcome]:
