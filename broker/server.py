@@ -28,18 +28,16 @@ from kavka.broker.metadata.identity import establish_identity
 from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
+from kavka.broker.network_side import network_side
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions, registered_ids
 from kavka.broker.registry_choice import OpenRegistry, open_registry
-from kavka.broker.requests.handling import load_handlers, shown_versions
-from kavka.broker.requests.request_log import RequestLog
-from kavka.broker.requests.session import Sessions
+from kavka.broker.security.gates import Gates
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.running_parts import RunningParts
-from kavka.broker.socket_server import SocketServer
 from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
@@ -230,18 +228,11 @@ class Broker:
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._clock.now_ms, on_death=self._thread_died)
-        handlers = self._hooks.handlers(load_handlers(in_cluster=bool(config.zookeeper_connect)))
-        services.served_versions = shown_versions(handlers)
-        sockets: type[SocketServer] = SocketServer
-        if config.control_plane_listener_name is not None:
-            from kavka.broker.control_plane import TwoPlanes
-
-            sockets = TwoPlanes
-        answered = RequestLog(self.metrics).answered
-        small = [key for key, handler in handlers.items() if handler.is_small]
-        sessions = Sessions(small, services.logs.moves.moving, services.authorizer, kind=self._hooks.session_kind)
-        self._sockets = sockets(config, handlers, services, self.metrics, answered, self._thread_died, sessions.new)
-        parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
+        gates = Gates(services, self._timer)
+        gates.prepare(config)
+        self._undo.append(gates.stop)
+        self._sockets = network_side(config, services, gates, self._hooks, self._thread_died)
+        parts = RunningParts(self._sockets, gates, services.logs, services.cleaner, self._scheduler, self._announce)
         services.config.follow(parts)
         if services.config.current is not config:
             # Another broker was faster.

@@ -34,7 +34,7 @@ PLUGIN: Final = "it names a Java class, which Kavka cannot load"
 METRICS: Final = "metrics are served for Prometheus (metrics.port), not by JMX"
 JVM: Final = "it tunes the Java runtime's own TLS; Kavka uses OpenSSL"
 ZK_TLS: Final = "Kavka connects to ZooKeeper without Java's TLS stores"
-SASL_JAVA: Final = "Kavka has no Kerberos, and brokers log in without Java's login threads"
+SASL_JAVA: Final = "brokers log in without Java's login threads, and not by Kerberos"
 COORDINATOR: Final = "coordinators run on the I/O threads and serve both protocols"
 PURGATORY: Final = "a finished operation leaves the purgatory at once"
 FORMAT: Final = "messages are stored in the newest format, as Kafka does from version 3.0 on"
@@ -150,7 +150,6 @@ ROWS: Final = (
     _row(PLUGIN, "sasl.client.callback.handler.class", CLASS, None, importance=MEDIUM),
     _row(PLUGIN, "sasl.login.callback.handler.class", CLASS, None, importance=MEDIUM),
     _row(PLUGIN, "sasl.login.class", CLASS, None, importance=MEDIUM),
-    _row(PLUGIN, "sasl.server.callback.handler.class", CLASS, None, importance=MEDIUM),
     _row(PLUGIN, "ssl.engine.factory.class", CLASS, None, scope=PER_BROKER),
     _row(PLUGIN, "kafka.metrics.reporters", LIST, ()),
     _row(PLUGIN, "metric.reporters", LIST, (), scope=CLUSTER_WIDE),
@@ -181,7 +180,6 @@ ROWS: Final = (
     _row(ZK_TLS, "zookeeper.ssl.truststore.type", STRING, None, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.min.time.before.relogin", LONG, 60000, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.service.name", STRING, None, scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, scope=PER_BROKER, importance=MEDIUM),

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import split_prefix
+from kavka.config.listeners import SASL
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 PLAINTEXT: Final = "PLAINTEXT"
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
 KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 _NO_AUTHORISER: Final = "this version has no authoriser, every client may do everything"
@@ -63,12 +65,17 @@ def check_promises(config: BrokerValues) -> None:
         if promise is not None and promise[0](original.text.strip()):
             raise ConfigError(name, original.text, promise[1])
     for listener in config.listeners:
-        if listener.security_protocol != PLAINTEXT:
+        if listener.security_protocol not in (PLAINTEXT, SASL_PLAINTEXT):
             expected = (
                 f"listener {listener.name} has the security protocol {listener.security_protocol}, "
-                "but this version serves PLAINTEXT only"
+                "but this version has no TLS"
             )
             raise ConfigError("listeners", config.value("listeners"), expected)
+    if any(listener.security_protocol.startswith(SASL) for listener in config.listeners):
+        # Nobody else needs to load it.
+        from kavka.config.sasl_settings import check_sasl
+
+        check_sasl(config)
     if config.zookeeper_set_acl and not config.zookeeper_connect:
         expected = (
             "must be false without zookeeper.connect: the cluster's state is in a file, which has no such protection"

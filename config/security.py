@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kavka.config.checks import POSITIVE, OneOf, at_least
 from kavka.config.setting import Settings, setting
-from kavka.config.values import BOOLEAN, INT, LIST, LONG, MEDIUM, PASSWORD, PER_BROKER, STRING, Password
+from kavka.config.values import BOOLEAN, CLASS, INT, LIST, LONG, MEDIUM, PASSWORD, PER_BROKER, STRING, Password
 
 
 class SecuritySettings(Settings):
@@ -45,6 +45,21 @@ class SecuritySettings(Settings):
         PASSWORD,
         None,
         "Login modules with users and passwords; usually set with the prefix listener.name.NAME.MECHANISM.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_server_callback_handler_class: str | None = setting(
+        "sasl.server.callback.handler.class",
+        CLASS,
+        None,
+        "Of OAUTHBEARER: Kafka's class that takes unsigned tokens, or the one that checks their signatures.",
+        importance=MEDIUM,
+    )
+    sasl_kerberos_principal_to_local_rules: tuple[str, ...] = setting(
+        "sasl.kerberos.principal.to.local.rules",
+        LIST,
+        ("DEFAULT",),
+        "How a Kerberos principal becomes a user's name; DEFAULT: its first part, in the own realm.",
         scope=PER_BROKER,
         importance=MEDIUM,
     )

@@ -94,9 +94,7 @@ class RequestRunner:
             except IndexError:
                 # The connection was closed meanwhile.
                 break
-            answer = prepared = None
-            # Read once: another thread may take it all away.
-            known = session.prepared
+            answer, prepared, known = None, None, session.prepared  # read once: it may be shut meanwhile
             if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in known:
                 prepared = known[frame[1]]
                 answer = prepared.run(frame, cells, not is_inline)

@@ -25,6 +25,17 @@ class Gate(Protocol):
         """How long a request may be at first, where others may be as long as `usual_bytes`. Called once, at first."""
         ...
 
+    def may_begin_again(self) -> bool:
+        """Whether the client may authenticate again: its session has a lifetime, and the last time is a second ago."""
+        ...
+
+    def begin_again(self, mechanism: str, context: Any, /) -> Any:
+        """The client authenticates again (KIP-368): the answer to its SaslHandshake, or a promise of it.
+
+        Where it may alone. From here on its requests are the gate's, until it has.
+        """
+        ...
+
     def end(self) -> None:
         """The connection is closed. Its network thread."""
         ...

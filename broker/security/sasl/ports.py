@@ -33,3 +33,13 @@ class Tokens(Protocol):
     def find(self, token_id: str) -> Token | None:
         """The token of that id; None if there is none, or it has expired."""
         ...
+
+
+class Stores(Protocol):
+    """Where both are found; None: there are none. The broker's services are one."""
+
+    @property
+    def scram_credentials(self) -> ScramCredentials | None: ...
+
+    @property
+    def tokens(self) -> Tokens | None: ...
