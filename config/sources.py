@@ -18,6 +18,7 @@ from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import PREFIX, base_row, split_prefix, without_effect
 from kavka.config.promises import AUTHORISERS_OWN, PROMISES
 from kavka.config.properties import parse_properties
+from kavka.config.providers import PROVIDERS, Providers, is_about_providers
 
 LEAST_LIKENESS: Final = 0.8
 """Of a mistyped name to the one it is taken for, from 0 to 1."""
@@ -45,7 +46,7 @@ def load_config(path: Path | str | None, overrides: Iterable[str], environ: Mapp
     rows = BrokerConfig.ALL_ROWS
     useless = [(name, reason) for name in sorted(given) if (reason := without_effect(name, rows)) is not None]
     unknown = [name for name in sorted(given) if not is_known(name)]
-    return Loaded(BrokerConfig(given), unknown, useless)
+    return Loaded(BrokerConfig(Providers(given, environ).resolve(given)), unknown, useless)
 
 
 def is_known(name: str) -> bool:
@@ -54,6 +55,7 @@ def is_known(name: str) -> bool:
     return (
         name in rows
         or name in AUTHORISERS_OWN
+        or is_about_providers(name)
         or (prefixed is not None and (prefixed[1] in PROMISES or base_row(prefixed[1], rows) is not None))
     )
 
@@ -82,7 +84,7 @@ def nearest(name: str) -> str | None:
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings among the environment's variables, also those that only look like one (they are warned of)."""
-    by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN)}
+    by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN, PROVIDERS)}
     first_words = {name.partition(".")[0] for name in by_lower if "." in name} | {PREFIX.partition(".")[0]}
     found: dict[str, str] = {}
     for prefix, variable, text in sorted(_prefixed(environ), key=lambda each: -len(each[0])):
