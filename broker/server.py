@@ -38,6 +38,7 @@ from kavka.broker.security.gates import Gates
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.running_parts import RunningParts
+from kavka.broker.settings.stored_at_start import begin_with_stored
 from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
@@ -45,11 +46,9 @@ from kavka.broker.waiting.timer import Timer
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
-from kavka.cluster.entity_configs import read_config, read_configs
-from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
+from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.promises import check_promises
-from kavka.config.topic_config import UNREADABLE
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
 from kavka.storage.log_manager import LogManager
@@ -207,14 +206,7 @@ class Broker:
         )
         notifications.start()
         self._undo.append(notifications.stop)
-        # What cannot be read may be a limit, or keep records: it is no reason to go on without.
-        defaults, own = (read_config(registry, f"brokers/{each}") for each in (DEFAULT_ENTITY, str(self.broker_id)))
-        config.broker_started(defaults, own)
-        self._kept_names = defaults.keys() | own.keys()
-        for topic, stored in read_configs(registry, "topics", {UNREADABLE: ""}).items():
-            config.topic_changed(topic, stored)
-        for group, stored in read_configs(registry, "groups").items():
-            config.group_changed(text_of_node(group), stored)
+        self._kept_names = begin_with_stored(config, registry, self.broker_id)
 
     def _other_config_changed(self, entity_path: str, stored: Mapping[str, str]) -> None:
         kind, _, name = entity_path.partition("/")

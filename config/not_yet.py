@@ -45,14 +45,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "delegation.token.max.lifetime.ms",
         "delegation.token.secret.key",
     ),
-    "dynamic passwords": (
-        "password.encoder.cipher.algorithm",
-        "password.encoder.iterations",
-        "password.encoder.key.length",
-        "password.encoder.keyfactory.algorithm",
-        "password.encoder.old.secret",
-        "password.encoder.secret",
-    ),
 }
 
 NOT_YET: Final = {name: awaited for awaited, names in _NAMES.items() for name in names}

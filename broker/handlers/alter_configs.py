@@ -6,7 +6,7 @@ Behaviour
 - Answered when this broker has taken the settings in; each resource goes its own way.
 - Refused: unknown settings and wrong values of topics and groups (INVALID_CONFIG); read-only broker settings, wrong
   values of brokers, null values, a resource named twice, loggers (INVALID_REQUEST).
-- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet.
+- Not done: `alter.config.policy.class.name`.
 
 Versions
 - v2 is the first flexible one; otherwise all are alike.

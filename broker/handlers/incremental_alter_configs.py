@@ -10,8 +10,7 @@ Behaviour
 - Refused: unknown settings and wrong values of topics and groups, append and subtract of what is no list
   (INVALID_CONFIG); read-only broker settings, wrong values of brokers, null values, a setting or resource named twice
   (INVALID_REQUEST).
-- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet; client metrics
-  subscriptions.
+- Not done: `alter.config.policy.class.name`; client metrics subscriptions.
 
 Versions
 - v1 is the first flexible one; otherwise both are alike.

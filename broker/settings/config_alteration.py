@@ -178,9 +178,10 @@ def _checked_broker_change(
     """
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
-        new = new_settings(stored)
-        _refuse_secrets(new, stored)
+        given = new_settings(stored)
         try:
+            # What is stored, and shown in no error, from here on.
+            new = services.config.stored_settings.protect(given, stored)
             _refuse_too_many(new, stored)
             changed = services.config.check_broker_change(broker_id, new)
             _refuse_what_has_no_effect(new, stored)
@@ -191,17 +192,6 @@ def _checked_broker_change(
         return new
 
     return checked
-
-
-def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
-    """Secrets would lie in the registry as clear text, which Kafka refuses too without password.encoder.secret."""
-    for name, text in new.items():
-        row = setting_row(BROKER, name)
-        if row is not None and row.is_sensitive and stored.get(name) != text:
-            raise BrokerError(
-                ErrorCode.INVALID_REQUEST,
-                f"{name} cannot be stored: dynamic passwords need an encoder secret, which this broker does not have",
-            )
 
 
 def _refuse_too_many(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
