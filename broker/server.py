@@ -11,7 +11,7 @@ with the mark of a clean stop last.
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,9 +34,11 @@ from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions, registered_ids
 from kavka.broker.registry_choice import OpenRegistry, open_registry
+from kavka.broker.security.credentials.keeping import Credentials
 from kavka.broker.security.gates import Gates
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.settings.entity_changes import entity_changed
 from kavka.broker.settings.running_parts import RunningParts
 from kavka.broker.settings.stored_at_start import begin_with_stored
 from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
@@ -46,7 +48,6 @@ from kavka.broker.waiting.timer import Timer
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
-from kavka.cluster.znodes.config import text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.promises import check_promises
 from kavka.storage.cleaner.log_cleaner import LogCleaner
@@ -201,17 +202,15 @@ class Broker:
         services.broker_id = self.broker_id
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
+        credentials = Credentials(services)
         notifications = self._config_notifications = ConfigNotificationListener(
-            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, self._other_config_changed
+            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, partial(entity_changed, services)
         )
         notifications.start()
         self._undo.append(notifications.stop)
         self._kept_names = begin_with_stored(config, registry, self.broker_id)
-
-    def _other_config_changed(self, entity_path: str, stored: Mapping[str, str]) -> None:
-        kind, _, name = entity_path.partition("/")
-        if kind == "groups":
-            self.services.config.group_changed(text_of_node(name), stored)
+        self._undo.append(credentials.stop)
+        credentials.start(self._scheduler)
 
     def _take_addresses(self) -> None:
         """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""

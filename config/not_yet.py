@@ -38,13 +38,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ssl.truststore.type",
     ),
     "SASL between brokers": ("sasl.mechanism.inter.broker.protocol",),
-    "delegation tokens": (
-        "delegation.token.expiry.check.interval.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.master.key",
-        "delegation.token.max.lifetime.ms",
-        "delegation.token.secret.key",
-    ),
 }
 
 NOT_YET: Final = {name: awaited for awaited, names in _NAMES.items() for name in names}

@@ -1,0 +1,71 @@
+"""The broker's credentials, put together: when they are read, who hears of changes, what removes those that expired."""
+
+from typing import TYPE_CHECKING
+
+from kavka.broker.security.credentials.registry_worker import RegistryWorker
+from kavka.broker.security.credentials.scram_store import ScramStore
+
+if TYPE_CHECKING:
+    from kavka.broker.security.credentials.delegation_tokens import DelegationTokens
+    from kavka.broker.services import Services
+    from kavka.broker.waiting.scheduler import Scheduler
+
+FIRST_EXPIRY_MS = 30_000
+
+
+class Credentials:
+    """Makes what `services` has of credentials. `start` once the settings are known, `stop` before the registry's end.
+
+    A broker without SASL and without tokens reads none of them, and loads none of the code for it.
+    """
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        services.registry_worker = RegistryWorker()
+        services.scram_credentials = ScramStore(services.registry)
+        services.tokens = None
+
+    def start(self, scheduler: "Scheduler") -> None:
+        """Know who may log in, and hear of changes from here on. Raises RegistryError."""
+        config = self._services.config
+        self._read_users_if_asked_for()
+        config.on_broker_change(self._read_users_if_asked_for)
+        tokens = self._services.tokens = self._tokens()
+        if tokens is None:
+            return
+        tokens.start()
+        scheduler.every(
+            "expire-delegation-tokens",
+            lambda: config.current.delegation_token_expiry_check_interval_ms,
+            lambda: self._remove_expired(tokens),
+            first_ms=min(FIRST_EXPIRY_MS, config.current.delegation_token_expiry_check_interval_ms),
+        )
+
+    def stop(self) -> None:
+        """End what runs."""
+        self._services.registry_worker.stop()
+
+    def _tokens(self) -> "DelegationTokens | None":
+        services = self._services
+        current = services.config.current
+        secret_key = current.delegation_token_secret_key or current.delegation_token_master_key
+        if secret_key is None or not secret_key.value:
+            return None
+        from kavka.broker.security.credentials.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(
+            services.registry,
+            secret_key.value,
+            lambda: services.config.current,
+            services.now_ms,
+            services.registry_worker,
+        )
+
+    def _read_users_if_asked_for(self) -> None:
+        listeners = self._services.config.current.listeners
+        if any(listener.security_protocol.startswith("SASL") for listener in listeners):
+            self._services.scram_credentials.load()
+
+    def _remove_expired(self, tokens: "DelegationTokens") -> None:
+        if self._services.controller.is_active:
+            tokens.remove_expired()
