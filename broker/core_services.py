@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.producer_ids import ProducerIds
     from kavka.broker.partitions.replica_manager import ReplicaManager
     from kavka.broker.security.acl import Authorizer
-    from kavka.broker.security.sasl.ports import ScramCredentials, Tokens
     from kavka.broker.settings.dynamic_config import DynamicConfig
     from kavka.broker.waiting.purgatory import Purgatory
     from kavka.cluster.controller import Controller
@@ -43,8 +42,6 @@ class CoreServices:
         "purgatory",
         "registry",
         "replicas",
-        "scram_credentials",
-        "tokens",
     )
 
     authorizer: "Authorizer | None"
@@ -70,15 +67,10 @@ class CoreServices:
     purgatory: "Purgatory"
     registry: "Registry"
     replicas: "ReplicaManager"
-    scram_credentials: "ScramCredentials | None"
-    tokens: "Tokens | None"
-    """Delegation tokens."""
 
     def __init__(self) -> None:
         self.authorizer = None
         self.generation = object()
-        self.scram_credentials = None
-        self.tokens = None
 
     def changed(self) -> None:
         """ACLs, quotas or the partitions that there are have changed: nothing holds that was decided before.

@@ -36,9 +36,14 @@ class Services(CoreServices):
     registry_worker: "RegistryWorker"
     """For requests that read the registry, or write to it, which other threads may not wait for."""
     replica_moves: "ReplicaMoves"
-    scram_credentials: "ScramStore"
+    scram_credentials: "ScramStore | None"
     served_versions: "Mapping[int, tuple[int, int]]"
     """API key -> the lowest and the highest version that ApiVersions shows."""
     tokens: "DelegationTokens | None"
     """None without `delegation.token.secret.key`."""
     transactions: "TransactionCoordination"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scram_credentials = None
+        self.tokens = None

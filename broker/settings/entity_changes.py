@@ -14,5 +14,5 @@ def entity_changed(services: "Services", entity_path: str, stored: Mapping[str, 
     kind, _, name = entity_path.partition("/")
     if kind == "groups":
         services.config.group_changed(text_of_node(name), stored)
-    elif kind == "users":
+    elif kind == "users" and services.scram_credentials is not None:
         services.scram_credentials.node_changed(name, stored)

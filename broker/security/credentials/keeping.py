@@ -1,6 +1,6 @@
 """The broker's credentials, put together: when they are read, who hears of changes, what removes those that expired."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kavka.broker.security.credentials.registry_worker import RegistryWorker
 from kavka.broker.security.credentials.scram_store import ScramStore
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
     from kavka.broker.waiting.scheduler import Scheduler
 
-FIRST_EXPIRY_MS = 30_000
+FIRST_EXPIRY_MS: Final = 30_000
 
 
 class Credentials:
@@ -22,8 +22,7 @@ class Credentials:
     def __init__(self, services: "Services") -> None:
         self._services = services
         services.registry_worker = RegistryWorker()
-        services.scram_credentials = ScramStore(services.registry)
-        services.tokens = None
+        self._users = services.scram_credentials = ScramStore(services.registry)
 
     def start(self, scheduler: "Scheduler") -> None:
         """Know who may log in, and hear of changes from here on. Raises RegistryError."""
@@ -64,7 +63,7 @@ class Credentials:
     def _read_users_if_asked_for(self) -> None:
         listeners = self._services.config.current.listeners
         if any(listener.security_protocol.startswith("SASL") for listener in listeners):
-            self._services.scram_credentials.load()
+            self._users.load()
 
     def _remove_expired(self, tokens: "DelegationTokens") -> None:
         if self._services.controller.is_active:
