@@ -24,8 +24,9 @@ from kavka.broker.hooks import hooks_of
 from kavka.broker.log_moves.replica_moves import ReplicaMoves
 from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
+from kavka.broker.metadata.gone_topics import forget_gone_topics
 from kavka.broker.metadata.identity import establish_identity
-from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
+from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.network_side import network_side
@@ -36,6 +37,7 @@ from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, kn
 from kavka.broker.registry_choice import OpenRegistry, open_registry
 from kavka.broker.security.credentials.keeping import Credentials
 from kavka.broker.security.gates import Gates
+from kavka.broker.security.parts import start_security
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.entity_changes import entity_changed
@@ -211,6 +213,7 @@ class Broker:
         self._kept_names = begin_with_stored(config, registry, self.broker_id)
         self._undo.append(credentials.stop)
         credentials.start(self._scheduler)
+        start_security(static, services, self._undo.append, self._thread_died)
 
     def _take_addresses(self) -> None:
         """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""
@@ -244,7 +247,7 @@ class Broker:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         heard = ControllerEpoch()
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(config), controller_epoch=heard)
-        services.metadata.on_change(self._metadata_changed)
+        services.metadata.on_change(partial(forget_gone_topics, services))
         workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
         coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died, self._clock)
         services.metadata.on_change(coordinators.metadata_changed)
@@ -328,14 +331,6 @@ class Broker:
             return
         self.services.metadata.set_unadvertised(unadvertised_listeners(config))
         self._membership.update(broker_info(self.broker_id, config, self._sockets.bound_port))
-
-    def _metadata_changed(self, old: MetadataSnapshot, new: MetadataSnapshot) -> None:
-        if len(new.topics) >= len(old.topics) and new.topics.keys() >= old.topics.keys():
-            return
-        for topic in old.topics.keys() - new.topics.keys():
-            self.metrics.forget_topic(topic)
-            self.services.config.topic_gone(topic)
-            self.services.logs.forget_topic_config(topic)
 
     def _directory_failed(self, path: Path, _partitions: Sequence[tuple[str, int]], left: int) -> None:
         """Called from anywhere, maybe under a log's lock: the work is done elsewhere."""

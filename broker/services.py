@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from kavka.broker.coordination.transactions import TransactionCoordination
     from kavka.broker.log_moves.replica_moves import ReplicaMoves
     from kavka.broker.partitions.local_broker import LocalBroker
+    from kavka.broker.security.authorizer.kept_acls import KeptAcls
     from kavka.broker.security.credentials.delegation_tokens import DelegationTokens
     from kavka.broker.security.credentials.registry_worker import RegistryWorker
     from kavka.broker.security.credentials.scram_store import ScramStore
 
 
 class Services(CoreServices):
-    """The broker's parts, as handlers see them. Set before the first request, never changed after."""
+    """The broker's parts, as handlers see them. See CoreServices."""
 
     __slots__ = (
+        "acls",
         "groups",
         "local_broker",
         "registry_worker",
@@ -30,6 +32,8 @@ class Services(CoreServices):
         "transactions",
     )
 
+    acls: "KeptAcls | None"
+    """What administrators ask for ACLs; None without an authorizer."""
     groups: "GroupCoordination"
     local_broker: "LocalBroker"
     """This broker as its controller sees it."""
@@ -45,5 +49,6 @@ class Services(CoreServices):
 
     def __init__(self) -> None:
         super().__init__()
+        self.acls = None
         self.scram_credentials = None
         self.tokens = None

@@ -16,7 +16,6 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         "quota.window.num",
         "quota.window.size.seconds",
     ),
-    "authorisation": ("authorizer.class.name",),
     "TLS": (
         "ssl.allow.dn.changes",
         "ssl.allow.san.changes",

@@ -20,9 +20,13 @@ NAMES = "PLAINTEXT:PLAINTEXT,SECRET:SSL,KNOWN:SASL_PLAINTEXT,BOTH:SASL_SSL"
 @pytest.mark.parametrize(
     ("name", "text", "expectation"),
     [
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "no authoriser"),
-        ("super.users", "User:admin", "no authoriser"),
-        ("allow.everyone.if.no.acl.found", "false", "no authoriser"),
+        ("authorizer.class.name", "kafka.security.auth.SimpleAclAuthorizer", "Java class"),
+        ("authorizer.class.name", "com.example.Authorizer", "Java class"),
+        ("authorizer.zookeeper.url", "elsewhere:2181", "where the cluster's state is"),
+        ("super.users", "User:admin", "every client may do everything"),
+        ("super.users", "admin", "no principal"),
+        ("allow.everyone.if.no.acl.found", "false", "every client may do everything"),
+        ("allow.everyone.if.no.acl.found", "perhaps", "must be true or false"),
         ("security.inter.broker.protocol", "SSL", "must be PLAINTEXT"),
         ("security.inter.broker.protocol", "SASL_PLAINTEXT", "must be PLAINTEXT"),
         ("zookeeper.set.acl", "true", "must be false without zookeeper.connect"),
@@ -60,7 +64,7 @@ def test_a_promise_in_the_environment_is_heard_too(tmp_path: Path, variable: str
     loaded = load_config(None, overrides, {variable: "User:admin"})
 
     assert loaded.unknown == []
-    with pytest.raises(StartError, match="authoriser"):
+    with pytest.raises(StartError, match=variable.removeprefix("KAFKA_").replace("_", ".").lower()):
         Broker(loaded.config).start()
 
 

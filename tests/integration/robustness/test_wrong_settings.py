@@ -23,7 +23,7 @@ TIMEOUT_S = 60.0
         ("log.cleanup.policy", "shred", "delete"),
         ("auto.create.topics.enable", "perhaps", "true"),
         ("log.dirs", "", "log.dirs"),
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "no authoriser"),
+        ("authorizer.class.name", "com.example.Authorizer", "Java class"),
     ],
 )
 def test_a_bad_value_stops_the_start_with_its_name_the_value_and_what_is_expected(
