@@ -222,7 +222,7 @@ class Broker:
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._clock.now_ms, on_death=self._thread_died)
-        gates = Gates(services, self._timer)
+        gates = Gates(services, self._timer, self._clock.monotonic_ns)
         gates.prepare(config)
         self._undo.append(gates.stop)
         self._sockets = network_side(config, services, gates, self._hooks, self._thread_died)

@@ -3,7 +3,7 @@
 A listener that is not known, as it is on its way in or out, lets nobody in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.config.listeners import SASL
@@ -24,9 +24,11 @@ class Gates:
     at a time. `_listeners` is replaced whole.
     """
 
-    def __init__(self, services: "Services", timer: "Timer") -> None:
+    def __init__(self, services: "Services", timer: "Timer", now_ns: Callable[[], int]) -> None:
+        """`now_ns` is the timer's clock."""
         self._services = services
         self._timer = timer
+        self._now_ns = now_ns
         self._listeners: Mapping[str, SaslListener | None] = {}
         """By name; None: no SASL."""
         self._sasl: SaslListeners | None = None
@@ -70,7 +72,7 @@ class Gates:
             if self._sasl is None:
                 from kavka.broker.security.sasl.listeners import SaslListeners
 
-                self._sasl = SaslListeners(self._services, self._timer)
+                self._sasl = SaslListeners(self._services, self._timer, self._now_ns)
             made[listener.name] = self._sasl.made(config, listener.name)
         return made
 

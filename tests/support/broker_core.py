@@ -16,7 +16,7 @@ from kavka.broker.partitions.replica_manager import Followers, ReplicaManager
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.request_runner import InlineRequests
-from kavka.broker.requests.session import Session, Sessions
+from kavka.broker.requests.session import Gate, Session, Sessions
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
@@ -68,6 +68,7 @@ class BrokerCore:
         topics: Mapping[str, dict[str, str]] | None = None,
         broker_id: int = BROKER_ID,
         followers: Callable[[Services], Followers] | None = None,
+        gate_of: Callable[[str], Gate | None] = lambda listener_name: None,
     ) -> None:
         """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches."""
         self.rig = ManagerRig([directory], *settings, files=files)
@@ -98,7 +99,7 @@ class BrokerCore:
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
         small = [key for key, handler in handlers.items() if handler.is_small]
-        sessions = Sessions(small, logs.moves.moving, kind=Session if prepares else ForgetfulSession)
+        sessions = Sessions(small, logs.moves.moving, gate_of=gate_of, kind=Session if prepares else ForgetfulSession)
         self.stage = Stage(handlers=handlers, services=services, new_session=sessions.new)
         if inline:
             # However busy the machine is: which way a request goes must not hang on that.

@@ -46,11 +46,11 @@ class Passage(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What gates need of the broker. `now_ns` is a monotonic clock."""
+    """What gates need of the broker. `now_ns` is the timer's clock."""
 
     timer: "Timer"
     counts: "AuthenticationCounts"
-    now_ns: Callable[[], int] = time.monotonic_ns
+    now_ns: Callable[[], int]
 
 
 class SaslGate:

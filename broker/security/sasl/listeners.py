@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 class SaslListeners:
     """Those of one broker. Threads: `gate` by any; the others by one at a time."""
 
-    def __init__(self, services: "Services", timer: "Timer") -> None:
+    def __init__(self, services: "Services", timer: "Timer", now_ns: Callable[[], int]) -> None:
         self._services = services
         self._counts = AuthenticationCounts()
         self._counts.register(services.metrics)
-        self._around = Surroundings(timer, self._counts)
+        self._around = Surroundings(timer, self._counts, now_ns)
         self._key_sets: KeySets | None = None
         secrets = (services.config.current.value(name) for name in SHARED_SECRETS)
         self._stand_ins = StandIns(next((each.value.encode() for each in secrets if each is not None), None))

@@ -11,6 +11,7 @@ from kavka.broker.metrics.gauges import register_broker_state, register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
 from kavka.broker.replication.gauges import register_following_gauges
+from kavka.broker.security.sasl.authentication_counts import AuthenticationCounts
 from kavka.client.counts import ClientCounts
 from kavka.cluster.controller.requests import ControllerStats
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
@@ -56,6 +57,7 @@ def test_the_document_names_what_is_shown() -> None:
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
     register_broker_state(metrics, lambda: 3)
+    AuthenticationCounts().register(metrics)
     following: Any = SimpleNamespace(max_lag=0, failed=frozenset(), fetchers=[])
     register_following_gauges(metrics, following)
     counts = SessionCounts()
