@@ -88,7 +88,8 @@ class SaslCore:
         self._gates: Gates | None = None
         self.core = BrokerCore(directory, inline=True, gate_of=self._gate_of)
         self.services: Any = self.core.services
-        self.services.scram_credentials = Users(carol="carol-secret")
+        users: Any = Users(carol="carol-secret")
+        self.services.scram_credentials = users
         self.services.now_ms = lambda: NOW_MS + (self.timer.now_ns - 1_000_000_000_000) // MS
         timer: Any = self.timer
         self._gates = Gates(self.services, timer, lambda: self.timer.now_ns)
@@ -141,10 +142,12 @@ class SaslCore:
         return answer_of(self.send(frame_of(request, version)), request, version)
 
     def shake_hands(self, mechanism: str, version: int = 1) -> SaslHandshakeResponse | None:
-        return self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+        answer: SaslHandshakeResponse | None = self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+        return answer
 
     def authenticate(self, token: bytes, version: int = 2) -> SaslAuthenticateResponse | None:
-        return self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+        answer: SaslAuthenticateResponse | None = self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+        return answer
 
     def log_in(self, user: str = "alice", password: str = "alice-secret") -> SaslAuthenticateResponse:
         """By PLAIN."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka.broker.requests.handling import load_handlers
+from kavka.broker.security.sasl.ports import Token
 from kavka.protocol.api import ApiKey
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.headers import encode_request_header
@@ -17,7 +18,7 @@ from kavka.protocol.sasl.plain import plain_message
 from kavka.protocol.sasl.scram import TOKEN_AUTH, ScramClient, ScramMechanism
 from tests.support.broker_core import NOW_MS
 from tests.support.network_stage import SIZE
-from tests.support.sasl_core import ALL_MECHANISMS, OneToken, SaslCore, Token, frame_of
+from tests.support.sasl_core import ALL_MECHANISMS, OneToken, SaslCore, frame_of
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
