@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kavka.broker.settings.dynamic_config import DynamicConfig
+    from kavka.broker.socket_server import SocketServer
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.storage.log_manager import LogManager
 
@@ -11,10 +12,14 @@ FLUSH_NEVER_MS: Final = 60_000
 """How often topics' own `flush.ms` is looked at where `log.flush.scheduler.interval.ms` is at its default, never."""
 MIN_DELETE_DELAY_MS: Final = 1_000
 MAX_INTERVAL_MS: Final = 2**31 - 1
+STORES_INTERVAL_MS: Final = 10_000
+"""How often the files with listeners' certificates are looked at."""
 
 
-def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "DynamicConfig") -> None:
-    """Have the log manager's passes run. Intervals are read anew each time: most can change while the broker runs."""
+def schedule_passes(
+    scheduler: "Scheduler", logs: "LogManager", config: "DynamicConfig", sockets: "SocketServer"
+) -> None:
+    """Have the standing jobs run. Intervals are read anew each time: most can change while the broker runs."""
     first_ms = config.current.log_initial_task_delay_ms
     scheduler.every(
         "retention", lambda: config.current.log_retention_check_interval_ms, logs.retention_pass, first_ms=first_ms
@@ -43,6 +48,7 @@ def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "Dynamic
         lambda: config.current.producer_id_expiration_check_interval_ms,
         logs.expire_producers,
     )
+    scheduler.every("certificates", lambda: _stores_interval_ms(sockets), sockets.look_at_stores)
 
 
 def _flush_interval_ms(config: "DynamicConfig") -> int:
@@ -51,3 +57,7 @@ def _flush_interval_ms(config: "DynamicConfig") -> int:
 
 def _delete_interval_ms(config: "DynamicConfig") -> int:
     return max(min(config.current.log_segment_delete_delay_ms, MAX_INTERVAL_MS), MIN_DELETE_DELAY_MS)
+
+
+def _stores_interval_ms(sockets: "SocketServer") -> int:
+    return STORES_INTERVAL_MS if sockets.seconds_to_expiry() else MAX_INTERVAL_MS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.broker.socket_server import Plane, SocketServer
 
 if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import Labels
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
 
@@ -89,6 +90,15 @@ class TwoPlanes(SocketServer):
         """See SocketServer."""
         super().stop()
         self._control.stop()
+
+    def look_at_stores(self, *, was_asked: bool = False) -> None:
+        """See SocketServer."""
+        super().look_at_stores(was_asked=was_asked)
+        self._control.look_at_stores(was_asked=was_asked)
+
+    def seconds_to_expiry(self) -> "list[tuple[Labels, float]]":
+        """See SocketServer."""
+        return super().seconds_to_expiry() + self._control.seconds_to_expiry()
 
     def bound_port(self, listener_name: str) -> int:
         """See SocketServer."""

@@ -142,6 +142,11 @@ class Broker:
         """The clock that this broker was given has jumped ahead: what is due by now on the timer runs at once."""
         self._timer.look()
 
+    def hang_up(self) -> bool:
+        """Renew the certificates of listeners with TLS, as SIGHUP asks; False where there are none. Any thread."""
+        self._sockets.look_at_stores(was_asked=True)
+        return bool(self._sockets.seconds_to_expiry())
+
     def endpoints_text(self) -> str:
         """The listeners with the ports that were bound, as in `listeners`."""
         listeners = self.services.config.current.listeners
@@ -265,7 +270,7 @@ class Broker:
             moves=moves,
             topic_ids=None if links is None else partial(registered_ids, services.registry),
         )
-        schedule_passes(self._scheduler, services.logs, services.config)
+        schedule_passes(self._scheduler, services.logs, services.config, self._sockets)
         services.cleaner.start()
         self._undo.append(services.cleaner.stop)
         self._sockets.start()
@@ -291,6 +296,7 @@ class Broker:
             services,
             request_queue_size=lambda: self._sockets.waiting_count,
             connection_count=lambda: self._sockets.connection_count,
+            seconds_to_expiry=self._sockets.seconds_to_expiry,
         )
         config = services.config.current
         if config.metrics_port >= 0:

@@ -18,10 +18,11 @@ from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.request_runner import InlineRequests
+from kavka.broker.security.listener_transports import ListenerTransports
 from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
-    from kavka.broker.metrics.registry import Metrics
+    from kavka.broker.metrics.registry import Labels, Metrics
     from kavka.broker.services import Services
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
@@ -86,6 +87,7 @@ class SocketServer:
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
         self._new_session = new_session
+        self._transports = ListenerTransports(metrics, on_death, plane.prefix)
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []
@@ -101,6 +103,7 @@ class SocketServer:
         config = self._config
         by_address = _by_address(config.max_connections_per_ip_overrides)
         self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
+        self._transports.prepare(config, self._plane.listeners(config))
         try:
             for listener in self._plane.listeners(config):
                 self.acceptors.append(self._acceptor(listener))
@@ -112,6 +115,7 @@ class SocketServer:
 
     def start(self) -> None:
         """Start the threads that read and run requests. Raises OSError if there cannot be so many."""
+        self._transports.start()
         self._grow(self._config)
 
     def listen(self) -> None:
@@ -152,6 +156,7 @@ class SocketServer:
             thread.stop()
         self.network_threads.clear()
         self._forget_ended()
+        self._transports.stop()
 
     def prepare(self, config: "BrokerConfig") -> None:
         """Open the listeners and start the threads that `config` has and the present configuration has not.
@@ -164,6 +169,7 @@ class SocketServer:
                 return
             limits = _connection_settings(config, self._overrides_of(config))
             self._grow(config)
+            self._transports.prepare(config, self._plane.listeners(config))
             self._open(self._plane.listeners(config))
             self._prepared_limits = limits
 
@@ -182,6 +188,7 @@ class SocketServer:
             self._config = config
             if self._listening:
                 self.limits.settings = self._prepared_limits
+                self._transports.reconfigure(config, self._plane.listeners(config))
                 self._shrink([config, *pending])
 
     @property
@@ -192,6 +199,14 @@ class SocketServer:
     def bound_port(self, listener_name: str) -> int:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
         return next(acceptor.port for acceptor in self.acceptors if acceptor.listener_name == listener_name)
+
+    def look_at_stores(self, *, was_asked: bool = False) -> None:
+        """Renew the certificates whose files have changed; where somebody `was_asked`, all. Any thread."""
+        self._transports.look(was_asked=was_asked)
+
+    def seconds_to_expiry(self) -> "list[tuple[Labels, float]]":
+        """Until the first certificate of each listener with TLS expires: empty where there is none. Any thread."""
+        return self._transports.seconds_to_expiry()
 
     @property
     def connection_count(self) -> int:
@@ -273,6 +288,7 @@ class SocketServer:
                 self._rejected,
                 self._on_death,
                 self._plane.prefix,
+                self._transports.of,
             )
             try:
                 thread.start()
@@ -295,6 +311,7 @@ class SocketServer:
         """Take away what none of these has."""
         plane = self._plane
         self._close_others([listener for config in configs for listener in plane.listeners(config)])
+        self._transports.keep_only([(config, plane.listeners(config)) for config in configs])
         most = max(plane.network_threads(config) for config in configs)
         removed = self.network_threads[most:]
         # The acceptors see the shorter list before the threads that left it stop.

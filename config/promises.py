@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 PLAINTEXT: Final = "PLAINTEXT"
-SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+SSL: Final = "SSL"
 KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 _NO_AUTHORIZER: Final = "without authorizer.class.name every client may do everything"
@@ -74,17 +74,22 @@ def check_promises(config: BrokerValues) -> None:
             raise ConfigError(name, original.text, promise[1])
     _check_authorizer(config)
     for listener in config.listeners:
-        if listener.security_protocol not in (PLAINTEXT, SASL_PLAINTEXT):
-            expected = (
-                f"listener {listener.name} has the security protocol {listener.security_protocol}, "
-                "but this version has no TLS"
-            )
+        if listener.security_protocol.endswith(SSL) and not any(
+            config.listener_value(listener.name, name) for name in ("ssl.keystore.location", "ssl.keystore.key")
+        ):
+            expected = f"listener {listener.name} needs a key: ssl.keystore.location, or ssl.keystore.key as PEM"
             raise ConfigError("listeners", config.value("listeners"), expected)
     if any(listener.security_protocol.startswith(SASL) for listener in config.listeners):
         # Nobody else needs to load it.
         from kavka.config.sasl_settings import check_sasl
 
         check_sasl(config)
+    between = config.listener_security_protocol_map.get(config.inter_broker_listener_name, PLAINTEXT)
+    if config.zookeeper_connect and between != PLAINTEXT:
+        expected = (
+            f"its security protocol is {between}, and in this version brokers connect to one another by PLAINTEXT only"
+        )
+        raise ConfigError("inter.broker.listener.name", config.inter_broker_listener_name, expected)
     if config.zookeeper_set_acl and not config.zookeeper_connect:
         expected = (
             "must be false without zookeeper.connect: the cluster's state is in a file, which has no such protection"

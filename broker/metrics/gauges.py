@@ -31,12 +31,18 @@ def register_gauges(
     *,
     request_queue_size: Callable[[], int],
     connection_count: Callable[[], int],
+    seconds_to_expiry: Callable[[], list[Reading]] = list,
 ) -> None:
     """Register everything that can be read from a broker's services. Called once, when they are there."""
     metrics.gauge(
         "kafka_network_requestchannel_requestqueuesize", "Requests that wait for an I/O thread.", request_queue_size
     )
     metrics.gauge("kafka_server_socket_server_metrics_connection_count", "Open connections.", connection_count)
+    metrics.gauge(
+        "kavka_tls_certificate_seconds_to_expiry",
+        "Until the first certificate of a listener with TLS expires.",
+        seconds_to_expiry,
+    )
     metrics.gauge(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "Operations that wait: long polls, acks=all, topic creation.",

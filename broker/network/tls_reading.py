@@ -28,8 +28,8 @@ HANDSHAKE_RECORD: Final = 0x16
 PARTING_S: Final = 1.0
 """How long a refused client may take to read why."""
 FIRST_BYTES: Final = 4
-SUCCEEDED: Final = "kafka_server_socket_server_metrics_successful_authentication"
-FAILED: Final = "kafka_server_socket_server_metrics_failed_authentication"
+SUCCEEDED: Final = "kavka_tls_handshakes"
+FAILED: Final = "kavka_tls_failed_handshakes"
 
 log = logging.getLogger(__name__)
 
@@ -103,10 +103,11 @@ class TlsReading:
             self._thread.close_connection(connection)
             return
         if connection.stage is Stage.SILENT and self._piece[0] != HANDSHAKE_RECORD:
-            spoken = what_speaks(bytes(self._piece[: min(size, FIRST_BYTES)]))
-            self._on_rejected(
-                connection, f"this listener is for TLS, and the client speaks {spoken or 'something else'}"
-            )
+            spoken = what_speaks(bytes(self._piece[: min(size, FIRST_BYTES)])) or "something else"
+            if not self._piece[0]:
+                # The size of a request: none of those that come first has 16 MiB.
+                spoken = "Kafka's protocol without it"
+            self._on_rejected(connection, f"this listener is for TLS, and the client speaks {spoken}")
             self._count(FAILED)
             self._thread.close_connection(connection)
             return

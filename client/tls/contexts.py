@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from kavka.client.tls.ciphers import OFFERED_TLS13, chosen_ciphers
 from kavka.client.tls.key_loading import load_key
+from kavka.client.tls.store_entries import Store
 from kavka.client.tls.stores import KeyStoreSource, TrustStoreSource, read_key_store, read_trust_store
 from kavka.config.errors import ConfigError
 from kavka.config.values import Password
@@ -99,11 +100,11 @@ def tls_settings_by(value_of: Callable[[str], Any]) -> TlsSettings:
     )
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """For a listener. Reads the stores. Raises ConfigError, of one line."""
+def server_context(settings: TlsSettings, own: Store | None = None) -> ssl.SSLContext:
+    """For a listener. Reads the stores, but not a key store that is given as `own`. Raises ConfigError, of one line."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = 0
-    if not _load_own(context, settings):
+    if not _load_own(context, settings, own or read_key_store(settings.key_store)):
         raise ConfigError(None, None, "a listener with TLS needs a key: ssl.keystore.location or ssl.keystore.key")
     context.verify_mode = _CLIENT_AUTH[settings.client_auth.lower()]
     if context.verify_mode != ssl.CERT_NONE:
@@ -122,14 +123,13 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     if algorithm and algorithm.lower() != "https":
         raise ConfigError("ssl.endpoint.identification.algorithm", algorithm, "must be https, or empty")
     context.check_hostname = bool(algorithm)
-    _load_own(context, settings)
+    _load_own(context, settings, read_key_store(settings.key_store))
     _load_trusted(context, settings)
     _restrict(context, settings)
     return context
 
 
-def _load_own(context: ssl.SSLContext, settings: TlsSettings) -> bool:
-    store = read_key_store(settings.key_store)
+def _load_own(context: ssl.SSLContext, settings: TlsSettings, store: Store | None) -> bool:
     if store is None:
         return False
     for entry in store.keys:

@@ -20,7 +20,7 @@ _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
 _REFERENCE: Final = re.compile(r"\\(.)|\$\{([A-Za-z][A-Za-z0-9]*)\}|\$(\d+)|(\$|\\)", re.DOTALL)
 
 
-class UnmappedError(Exception):
+class UnmappedError(ValueError):
     """No rule applies to a certificate's name: its client is nobody, and cannot connect, as in Kafka."""
 
 
@@ -51,7 +51,7 @@ class PrincipalRules:
     def principal(self, certificate: bytes) -> str:
         """The principal, `User:NAME`, of a client that showed this certificate (DER).
 
-        Raises UnmappedError, and ValueError for what is no certificate.
+        Raises UnmappedError, and another ValueError for what is no certificate.
         """
         return self.principal_of(subject_name(certificate))
 
