@@ -77,7 +77,7 @@ def _response(outcomes: "list[Outcome] | list[tuple[str, BrokerError]]") -> Alte
             AlterUserScramCredentialsResult(
                 user=user,
                 error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else error.message or error.code.message,
+                error_message="" if error is None else error.message or error.code.message,
             )
             for user, error in outcomes
         ]

@@ -51,7 +51,7 @@ def _described(users: list[str], registry: "Registry") -> DescribeUserScramCrede
         results = _asked_for(users, registry) if users else _all(registry)
     except RegistryError as error:
         raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-    return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message="", results=results)
 
 
 def _all(registry: "Registry") -> list[DescribeUserScramCredentialsResult]:
@@ -98,7 +98,7 @@ def _result(user: str, config: Mapping[str, str]) -> DescribeUserScramCredential
     except ValueError:
         return _failed(user, ErrorCode.UNKNOWN_SERVER_ERROR)
     return DescribeUserScramCredentialsResult(
-        user=user, error_code=ErrorCode.NONE, error_message=None, credential_infos=infos
+        user=user, error_code=ErrorCode.NONE, error_message="", credential_infos=infos
     )
 
 

@@ -49,16 +49,17 @@ class DelegationTokenNode:
 
     @staticmethod
     def encode(token: TokenInformation) -> bytes:
+        # In the order in which Kafka's map has them.
         return encode_json(
             {
-                "owner": node_name(token.owner),
-                "maxTimestamp": token.max_timestamp_ms,
-                "tokenId": token.token_id,
                 "issueTimestamp": token.issue_timestamp_ms,
-                "tokenRequester": node_name(token.requester),
-                "version": VERSION,
                 "renewers": [node_name(renewer) for renewer in token.renewers],
+                "tokenRequester": node_name(token.requester),
+                "tokenId": token.token_id,
+                "owner": node_name(token.owner),
                 "expiryTimestamp": token.expiry_timestamp_ms,
+                "maxTimestamp": token.max_timestamp_ms,
+                "version": VERSION,
             }
         )
 

@@ -16,6 +16,7 @@ for _module in (
     "configs",
     "connection",
     "coordinator_aborts",
+    "credentials",
     "fetch",
     "groups",
     "late_members",
