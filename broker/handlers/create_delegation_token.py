@@ -52,7 +52,7 @@ def create_delegation_token(
     try:
         if request.owner_principal_name:
             owner = principal_text(request.owner_principal_type, request.owner_principal_name)
-        require_known_client(context, services)
+        require_known_client(context)
         if owner != requester and not context.allows(Operation.CREATE_TOKENS, Resource(ResourceType.USER, owner)):
             raise BrokerError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
         if any(each.principal_type != USER_TYPE for each in request.renewers):

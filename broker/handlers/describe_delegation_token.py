@@ -43,7 +43,7 @@ def _refused(
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context, services: "Services"
 ) -> DescribeDelegationTokenResponse:
-    require_known_client(context, services)
+    require_known_client(context)
     known = tokens_of(services).tokens()
     owners = None
     if request.owners is not None:

@@ -35,7 +35,7 @@ def _refused(
 def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: Context, services: "Services"
 ) -> Promise[ExpireDelegationTokenResponse]:
-    require_known_client(context, services)
+    require_known_client(context)
     tokens = tokens_of(services)
     changing = tokens.expire(context.principal, bytes(request.hmac), request.expiry_time_period_ms)
     return changing.then(

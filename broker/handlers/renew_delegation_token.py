@@ -37,7 +37,7 @@ def _refused(
 def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: Context, services: "Services"
 ) -> Promise[RenewDelegationTokenResponse]:
-    require_known_client(context, services)
+    require_known_client(context)
     tokens = tokens_of(services)
     changing = tokens.renew(context.principal, bytes(request.hmac), request.renew_period_ms)
     return changing.then(

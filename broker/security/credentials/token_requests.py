@@ -15,11 +15,11 @@ NO_TIME: Final = -1
 """For a time, in answers that refuse."""
 
 
-def require_known_client(context: "Context", services: "Services") -> None:
+def require_known_client(context: "Context") -> None:
     """Raise BrokerError(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) unless the client has proved who it is, and not by a
     token: who has lost one would else never be rid of who found it.
     """
-    protocol = services.config.current.listener_security_protocol_map.get(context.listener_name, "PLAINTEXT")
+    protocol = context.connection.security_protocol
     is_anonymous = protocol == "SSL" and context.principal == ANONYMOUS
     if context.session.is_by_token or protocol == "PLAINTEXT" or is_anonymous:
         raise BrokerError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
