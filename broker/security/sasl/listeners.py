@@ -61,9 +61,7 @@ class SaslListeners:
         if settings.name == OAUTHBEARER:
             return self._oauthbearer(settings, listener_name)
         if settings.name == GSSAPI:
-            raise ConfigError(
-                "sasl.enabled.mechanisms", GSSAPI, f"listener {listener_name} has it, which this version cannot serve"
-            )
+            return _kerberos(settings, listener_name)
         return Scram(ScramMechanism(settings.name), self._services, self._stand_ins)
 
     def _oauthbearer(self, settings: "MechanismSettings", listener_name: str) -> "Mechanism":
@@ -86,3 +84,20 @@ class SaslListeners:
             raise ConfigError(name, "[hidden]", str(problem)) from None
         log.warning("tokens are believed that nobody has signed listener=%s", listener_name)
         return OAuthBearer(tokens)
+
+
+def _kerberos(settings: "MechanismSettings", listener_name: str) -> "Mechanism":
+    try:
+        from kavka.broker.security.sasl.kerberos import Kerberos, KerberosError
+    except ImportError as problem:
+        expected = f"of listener {listener_name} needs kavka[kerberos] and the system's krb5: {problem}"
+        raise ConfigError("sasl.enabled.mechanisms", GSSAPI, expected) from problem
+    options = {} if settings.jaas is None else settings.jaas.options
+    try:
+        return Kerberos(options, settings.local_rules)
+    except KerberosError as problem:
+        name = f"listener.name.{listener_name.lower()}.gssapi.sasl.jaas.config"
+        raise ConfigError(name, "[hidden]", str(problem)) from problem
+    except ValueError as problem:
+        name = "sasl.kerberos.principal.to.local.rules"
+        raise ConfigError(name, ",".join(settings.local_rules), str(problem)) from problem
