@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 import gssapi
+from gssapi.raw.misc import GSSError
 
 from kavka.broker.security.sasl.kerberos_names import LocalNames, NoNameError
 from kavka.broker.security.sasl.mechanisms import AuthenticationError, Identity
@@ -36,10 +37,10 @@ class Kerberos:
             raise KerberosError("must have useKeyTab=true, keyTab and principal: a broker has no other key")
         try:
             own = gssapi.Name(options["principal"], gssapi.NameType.kerberos_principal)
-            store = {"keytab": options["keyTab"].removeprefix("file:")}
+            store: dict[bytes | str, bytes | str] = {"keytab": options["keyTab"].removeprefix("file:")}
             self.credentials: Final[Any] = gssapi.Credentials(usage="accept", name=own, store=store)
             default_realm = str(gssapi.Name("x", gssapi.NameType.user).canonicalize(gssapi.MechType.kerberos))
-        except gssapi.exceptions.GSSError as problem:
+        except GSSError as problem:
             raise KerberosError(f"has no key that can be used: {_told(problem)}") from problem
         self.names: Final = LocalNames(rules, default_realm.partition("@")[2])
 
@@ -80,7 +81,7 @@ class KerberosLogin:
                     return None
                 case _:
                     raise AuthenticationError("the exchange is over")
-        except gssapi.exceptions.GSSError as problem:
+        except GSSError as problem:
             self._stage = _Stage.DONE
             raise AuthenticationError(_told(problem)) from problem
         except (AuthenticationError, NoNameError) as problem:
