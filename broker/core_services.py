@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.fetch_sessions import FetchSessions
     from kavka.broker.partitions.producer_ids import ProducerIds
     from kavka.broker.partitions.replica_manager import ReplicaManager
+    from kavka.broker.quotas.quotas import Quotas
     from kavka.broker.security.acl import Authorizer
     from kavka.broker.settings.dynamic_config import DynamicConfig
     from kavka.broker.waiting.purgatory import Purgatory
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CoreServices:
-    """Set before the first request, never changed after, but for `generation`: `changed` replaces it, on any thread."""
+    """Set before the first request, never changed after. But any thread may replace `generation` and `quotas`."""
 
     __slots__ = (
         "authorizer",
@@ -40,6 +41,7 @@ class CoreServices:
         "now_ms",
         "producer_ids",
         "purgatory",
+        "quotas",
         "registry",
         "replicas",
     )
@@ -65,12 +67,15 @@ class CoreServices:
     now_ms: Callable[[], int]
     producer_ids: "ProducerIds"
     purgatory: "Purgatory"
+    quotas: "Quotas | None"
+    """None: nobody has a quota. Replaced as `generation` is, by whoever hears of them."""
     registry: "Registry"
     replicas: "ReplicaManager"
 
     def __init__(self) -> None:
         self.authorizer = None
         self.generation = object()
+        self.quotas = None
 
     def changed(self) -> None:
         """ACLs, quotas or the partitions that there are have changed: nothing holds that was decided before.

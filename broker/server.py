@@ -40,7 +40,7 @@ from kavka.broker.security.gates import Gates
 from kavka.broker.security.parts import start_security
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
-from kavka.broker.settings.entity_changes import entity_changed
+from kavka.broker.settings.entity_changes import EntityChanges
 from kavka.broker.settings.running_parts import RunningParts
 from kavka.broker.settings.stored_at_start import begin_with_stored
 from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
@@ -210,12 +210,14 @@ class Broker:
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
         credentials = Credentials(services)
+        entities = self._entities = EntityChanges(services, self._clock.monotonic_ns)
         notifications = self._config_notifications = ConfigNotificationListener(
-            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, partial(entity_changed, services)
+            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, entities.changed
         )
         notifications.start()
         self._undo.append(notifications.stop)
         self._kept_names = begin_with_stored(config, registry, self.broker_id)
+        notifications.refresh_kinds(EntityChanges.LIMITED)
         self._undo.append(credentials.stop)
         credentials.start(self._scheduler)
         start_security(static, services, self._undo.append, self._thread_died)
@@ -236,6 +238,7 @@ class Broker:
         if services.config.current is not config:
             # Another broker was faster.
             parts.changed(config, services.config.current, changed_settings(config, services.config.current))
+        self._entities.rates_to(self._sockets.limits.follow)
         self._sockets.bind()
         self._undo.append(self._sockets.stop_accepting)
 

@@ -5,12 +5,13 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.connection import ClientSession, Connection
-from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
+from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, connection_settings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
@@ -102,7 +103,7 @@ class SocketServer:
         """
         config = self._config
         by_address = _by_address(config.max_connections_per_ip_overrides)
-        self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
+        self.limits.settings = self._prepared_limits = connection_settings(config, by_address)
         self._transports.prepare(config, self._plane.listeners(config))
         try:
             for listener in self._plane.listeners(config):
@@ -167,7 +168,7 @@ class SocketServer:
         with self._lock:
             if not self._listening:
                 return
-            limits = _connection_settings(config, self._overrides_of(config))
+            limits = connection_settings(config, self._overrides_of(config))
             self._grow(config)
             self._transports.prepare(config, self._plane.listeners(config))
             self._open(self._plane.listeners(config))
@@ -189,6 +190,7 @@ class SocketServer:
             if self._listening:
                 self.limits.settings = self._prepared_limits
                 self._transports.reconfigure(config, self._plane.listeners(config))
+                self._close_excess()
                 self._shrink([config, *pending])
 
     @property
@@ -269,6 +271,7 @@ class SocketServer:
             network_threads=lambda: self.network_threads,
             on_refused=self._refused,
             on_death=self._on_death,
+            on_excess=self._close_excess,
         )
 
     def _grow(self, config: "BrokerConfig") -> None:
@@ -335,6 +338,21 @@ class SocketServer:
             self._retired.remove(thread)
         self._io_threads = [runner for runner in self._io_threads if runner.is_alive]
 
+    def _close_excess(self) -> None:
+        """Close what is one too many: what has been idle for the longest time, but for brokers' connections."""
+        excess = self.limits.excess
+        if excess:
+            protected = self.limits.settings.protected_listener
+            others = [
+                connection
+                for thread in self.network_threads
+                for connection in list(thread.connections.values())
+                if connection.listener_name != protected
+            ]
+            open_ = [each for each in others if not each.closing]
+            for each in nsmallest(excess - len(others) + len(open_), open_, key=lambda each: each.last_active_ns):
+                each.close("there are too many connections")
+
     def _rejected(self, connection: Connection, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_requests")
         log.warning(
@@ -366,21 +384,6 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
         authentication_timeout_ms=config.kavka_authentication_timeout_ms,
     )
-
-
-def _connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, int]) -> ConnectionSettings:
-    return ConnectionSettings(
-        max_connections=config.max_connections,
-        max_per_ip=config.max_connections_per_ip,
-        per_ip_overrides=per_ip_overrides,
-        max_creation_rate=config.max_connection_creation_rate,
-        by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
-    )
-
-
-def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
-    most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
-    return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)
 
 
 def _by_address(most_by_host: Mapping[str, int]) -> dict[str, int]:

@@ -8,14 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "client quotas": (
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "quota.consumer.default",
-        "quota.producer.default",
-        "quota.window.num",
-        "quota.window.size.seconds",
-    ),
     "SASL between brokers": ("sasl.mechanism.inter.broker.protocol",),
 }
 

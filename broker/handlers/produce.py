@@ -165,6 +165,12 @@ class _Produce:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
         if self.failure is None and self.appended and self._version >= OLDEST_VERSION:
             prepare_produce(request, self._context, self.appended[0], self._services)
+            charge = self._context.charge
+            if charge is not None and charge.is_for_produce:
+                # Not needed where there are no quotas.
+                from kavka.broker.requests.charged_produce import charge_produces
+
+                charge_produces(self._context, charge)
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""

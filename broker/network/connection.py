@@ -47,31 +47,31 @@ class Owner(Protocol):
 
     def answered(self, slots: list[Any], /) -> None:
         """The answers of these requests were written, or handed to the thread to be written. Any thread."""
-        ...
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run on the thread, soon."""
-        ...
+
+    def call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> Any:
+        """Run on the thread after that time. That thread alone."""
 
     def defer(
         self, connection: "Connection", work: Callable[[], None], at_end: Callable[[], None] | None = None, /
     ) -> None:
         """See `RequestQueue.defer`."""
-        ...
 
     def wake(self, connection: "Connection", /) -> None:
         """See `RequestQueue.wake`. Any thread."""
-        ...
 
     def go_on(self, connection: "Connection", /) -> None:
         """See `RequestQueue.go_on`. Any thread."""
-        ...
 
     def watch_writable(self, connection: "Connection") -> None: ...
 
     def close_connection(self, connection: "Connection") -> None: ...
 
     def finish(self, connection: "Connection") -> None: ...
+
+    def pause(self, connection: "Connection") -> None: ...
 
     def resume(self, connection: "Connection") -> None: ...
 
@@ -122,6 +122,7 @@ class Connection:
         "listener_name",
         "local_host",
         "local_port",
+        "muting",
         "on_readable",
         "parked",
         "peer_host",
@@ -174,6 +175,8 @@ class Connection:
         self.answers = AnswerQueue()
         self.write_lock = threading.Lock()
         self.parked: dict[DelayedOperation, None] = {}
+        self.muting: Callable[[], None] | None = None
+        """Set while it is neither read nor run, with `running` held: what to do when it is closed. See `muting.py`."""
         self.charged_size_bytes = 0
         self.last_active_ns = 0
         self.half_closed = False
@@ -213,6 +216,8 @@ class Connection:
     @property
     def may_read_on(self) -> bool:
         """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
+        if self.muting is not None:
+            return False
         if self.ended or self.parked:
             return not self.pending
         return (
@@ -323,6 +328,8 @@ class Connection:
             self.closed = True
             self.answers.drop()
             self.socket.close()
+        if self.muting is not None:
+            self.muting()
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()

@@ -187,9 +187,6 @@ class NetworkThread(LoopThread):
         elif connection.has_unread:
             self.call(connection.on_readable, connection)
 
-    def call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
-        self._loop.call_later(delay_s, function, *arguments)
-
     def _drop_pending(self, connection: Connection) -> None:
         self._queue.release(connection.drop_pending())
 
@@ -372,6 +369,7 @@ class NetworkThread(LoopThread):
         self.call(self.resume, connection)
 
     def pause(self, connection: Connection) -> None:
+        """Read no more of a connection until `resume`."""
         if connection.reading:
             connection.reading = False
             self._loop.remove_reader(connection.socket.fileno())

@@ -20,6 +20,7 @@ from kavka.protocol.schema import Request, Response, schema_of
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
+    from kavka.broker.quotas.charging import Charge
     from kavka.broker.requests.session import Session
 
 AnyHandler = Callable[[Any, "Context", Services], Any]
@@ -47,6 +48,7 @@ class Context:
         "answer",
         "api_key",
         "api_version",
+        "charge",
         "charged_size_bytes",
         "client_id",
         "completed_ns",
@@ -72,6 +74,8 @@ class Context:
         self.started_ns = 0
         self.local_done_ns = 0
         self.completed_ns = 0
+        self.charge: Charge | None = None
+        """What it costs its client; None where there is no quota."""
         self.generation: object = None
         """`services.generation` from before the request was looked at; None: nothing may be remembered of it."""
         self.is_inline = False

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.role import NO_EPOCH
 from kavka.broker.requests.leader_hints import name_leaders
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Later, Prepared, read_head
 from kavka.broker.requests.produce_shape import ProduceShape, records_at, shape_end
 from kavka.broker.requests.topic_shape import NO_RECORDS, Batches, TopicShape, encoded_answer, topic_shape_of
 from kavka.protocol.errors import ErrorCode
@@ -126,7 +126,7 @@ class PreparedProduces(Prepared):
         begun, self._begun = self._begun, None
         return begun[1] if begun is not None and begun[0] is frame else {}
 
-    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | Later | None:
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
         if self._generation is not self._services.generation:
             return None
