@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "SASL between brokers": ("sasl.mechanism.inter.broker.protocol",),
-}
+_NAMES: Final[dict[str, tuple[str, ...]]] = {}
 
 NOT_YET: Final = {name: awaited for awaited, names in _NAMES.items() for name in names}
 """Name -> what it waits for."""

@@ -48,10 +48,6 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
         f"must be {ACL_AUTHORIZER}, its alias {STANDARD_AUTHORIZER}, or empty: {_NO_CLASSES}",
     ),
     "authorizer.zookeeper.url": (_is_given, "must not be set: ACLs are kept where the cluster's state is"),
-    "security.inter.broker.protocol": (
-        lambda text: text.upper() != PLAINTEXT,
-        "must be PLAINTEXT: this version has neither TLS nor SASL",
-    ),
     "zookeeper.ssl.client.enable": (_is_true, "must be false: this version talks to ZooKeeper without TLS"),
     "principal.builder.class": (lambda text: text not in ("", KAFKAS_PRINCIPALS), f"must not be set: {_NO_CLASSES}"),
     "alter.config.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),

@@ -32,7 +32,14 @@ SNAPSHOTS = frozenset(
     )
 )
 """What the code calls a snapshot of settings, or the part of one that it was given."""
-DERIVING = ("broker_config.py", "group_config.py", "resolved.py", "sasl_settings.py", "topic_config.py")
+DERIVING = (
+    "broker_config.py",
+    "clients/towards_brokers.py",
+    "group_config.py",
+    "resolved.py",
+    "sasl_settings.py",
+    "topic_config.py",
+)
 """The files of the room `config` that work other values out of settings."""
 
 

@@ -40,6 +40,9 @@ class Turned:
     def getsockopt(self, level: int, name: int, /) -> int:
         return self._channel.getsockopt(level, name)
 
+    def handshake(self) -> int:
+        return 0
+
     def close(self) -> None:
         self._channel.close()
 
@@ -51,9 +54,13 @@ class Password:
         self.turned = turned
         self.mechanism = "PLAIN"
         self.nodes: list[Node] = []
+        self.is_closed = False
 
-    def secured(self, channel: Channel, _node: Node) -> Channel:
-        return Turned(channel) if self.turned else channel
+    def secured(self, channel: Channel, _node: Node) -> Turned | None:
+        return Turned(channel) if self.turned else None
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def authentication(self, node: Node) -> Exchange:
         self.nodes.append(node)
@@ -61,6 +68,7 @@ class Password:
         answer = yield SaslAuthenticateRequest(auth_bytes=b"\0me\0secret")
         if answer.error_code:
             raise AuthenticationError(answer.error_message)
+        return float(answer.session_lifetime_ms)
 
 
 class SecureLine(Line):
