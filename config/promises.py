@@ -82,10 +82,10 @@ def check_promises(config: BrokerValues) -> None:
         check_sasl(config)
     between = config.listener_security_protocol_map.get(config.inter_broker_listener_name, PLAINTEXT)
     if config.zookeeper_connect and between != PLAINTEXT:
-        expected = (
-            f"its security protocol is {between}, and in this version brokers connect to one another by PLAINTEXT only"
-        )
-        raise ConfigError("inter.broker.listener.name", config.inter_broker_listener_name, expected)
+        # As above.
+        from kavka.config.clients.towards_brokers import secure_towards
+
+        secure_towards(config, config.inter_broker_listener_name)
     if config.zookeeper_set_acl and not config.zookeeper_connect:
         expected = (
             "must be false without zookeeper.connect: the cluster's state is in a file, which has no such protection"

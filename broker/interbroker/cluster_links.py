@@ -59,7 +59,7 @@ class ClusterLinks:
         on_death: Callable[[BaseException], None],
     ) -> None:
         """`services` must have settings by now, metadata before `start`. Raises OSError: no descriptors are left;
-        ConfigError, SaslAuthenticationError: connections to others cannot be as secure as they have to be."""
+        ConfigError: connections to others cannot be as secure as they have to be."""
         config = services.config.current
         self._services: Final = services
         self._own_epoch: Final[Callable[[], int]] = lambda: epochs.epoch

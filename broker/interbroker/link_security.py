@@ -19,7 +19,7 @@ class LinkSecurity:
     ) -> None:
         """`lanes_of_others`: those that go to the inter-broker listener where the controller has one of its own.
 
-        Raises ConfigError, or SaslAuthenticationError when there is no token to log in with: that is waited for.
+        Raises ConfigError, also when no token comes to log in with: that is waited for.
         """
         others = config().inter_broker_listener_name
         self._lanes_of_others: Final = lanes_of_others

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.client.api_errors_cluster import SaslAuthenticationError
 from kavka.client.security.login_module import OAUTHBEARER, password_mechanism
 from kavka.client.security.mechanisms import Mechanism
 from kavka.client.security.opening import FixedSecurity, context_of, open_security
@@ -30,7 +31,7 @@ class ListenerSecurity:
     """
 
     def __init__(self, config: "Callable[[], BrokerConfig]", listener_name: str) -> None:
-        """Raises ConfigError, or SaslAuthenticationError when no token comes: that is waited for."""
+        """Raises ConfigError, also when no token comes to log in with: that is waited for."""
         self._config: Final = config
         self._listener_name: Final = listener_name
         self._lock: Final = threading.Lock()
@@ -39,7 +40,10 @@ class ListenerSecurity:
         self._values: Mapping[str, Any] = _values_of(settings)
         self._stamp = _stamp_of(settings)
         self._settings = settings
-        self._made: FixedSecurity = open_security(settings, f"broker-{self._seen.broker_id}")
+        try:
+            self._made: FixedSecurity = open_security(settings, f"broker-{self._seen.broker_id}")
+        except SaslAuthenticationError as failure:
+            raise ConfigError("sasl.mechanism.inter.broker.protocol", OAUTHBEARER, str(failure)) from None
 
     def context(self) -> ssl.SSLContext | None:
         return self._newest().context()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kavka.config.clients.loading import secure_settings
 from kavka.config.clients.secure import SecureSettings
+from kavka.config.errors import ConfigError
+from kavka.config.listener_prefix import PREFIX
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
@@ -59,4 +61,7 @@ def secure_towards(config: BrokerValues, listener_name: str) -> SecureSettings:
             own = config.listener_given(listener_name, f"{mechanism.lower()}.{name}")
             given[name] = config.listener_value(listener_name, name) if own is None else own
         given[_JAAS] = config.listener_given(listener_name, f"{mechanism.lower()}.{_JAAS}")
+        if given[_JAAS] is None:
+            name = f"{PREFIX}{listener_name.lower()}.{mechanism.lower()}.{_JAAS}"
+            raise ConfigError(name, None, "must be set: by what is in it brokers log in at one another")
     return secure_settings(given)
