@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 KRAFT_METADATA_TOPIC: Final = "__cluster_metadata"
-"""Kafka denies it to everybody, superusers too."""
+"""Nobody may create it, as in Kafka: in its other kind of cluster it is no topic like others."""
+FOUND_TWICE: Final = BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+NOT_AUTHORIZED: Final = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -75,14 +77,25 @@ def _sort_out(request: CreateTopicsRequest, context: Context) -> tuple[list[NewT
     wanted, refused = [], {}
     for each in request.topics:
         try:
-            if names[each.name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
-            if each.name not in allowed:
-                raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-            wanted.append(_new_topic(each))
+            if each.name == KRAFT_METADATA_TOPIC:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {each.name} is prohibited.")
+            if names[each.name] == 1 and each.name in allowed:
+                wanted.append(_new_topic(each))
+                continue
         except BrokerError as error:
             refused[each.name] = _failed(each.name, error)
+            continue
+        is_twice = names[each.name] > 1
+        refused[each.name] = result = _failed(each.name, FOUND_TWICE if is_twice else NOT_AUTHORIZED)
+        # Kafka says so of these, and of none that it has tried to create.
+        result.topic_config_error_code = _config_error(each.name, context)
     return wanted, refused
+
+
+def _config_error(name: str, context: Context) -> ErrorCode:
+    """TOPIC_AUTHORIZATION_FAILED unless the client may be told of the topic's configuration."""
+    is_told = context.allows(Operation.DESCRIBE_CONFIGS, topic(name), quiet=True)
+    return ErrorCode.NONE if is_told else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _new_topic(each: CreatableTopic) -> NewTopic:
@@ -112,8 +125,8 @@ def _result(
     answer = CreatableTopicResult(
         name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=[]
     )
-    if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name), quiet=True):
-        answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    answer.topic_config_error_code = _config_error(result.name, context)
+    if answer.topic_config_error_code != ErrorCode.NONE:
         return answer
     answer.num_partitions = result.partitions
     answer.replication_factor = result.replication_factor

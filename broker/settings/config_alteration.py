@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 MOST_FOR_LISTENERS: Final = 500
 """So many settings behind listeners' prefixes may be stored: their names are any client's choice."""
 
+DENIALS: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+
 T = TypeVar("T")
 
 
@@ -111,12 +119,19 @@ def entries_of(outcomes: Sequence[ResourceOutcome], entry: Callable[..., T]) -> 
     return [
         entry(
             error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message or error.code.message,
+            error_message=_words(error),
             resource_type=resource_type,
             resource_name=name,
         )
         for resource_type, name, error in outcomes
     ]
+
+
+def _words(error: BrokerError | None) -> str | None:
+    """Kafka has none for who lacks a right."""
+    if error is None or error.code in DENIALS:
+        return None
+    return error.message or error.code.message
 
 
 def alter_config(

@@ -100,7 +100,8 @@ def test_who_may_not_create_is_not_told_whether_a_name_is_a_good_one() -> None:
 
 def test_nobody_creates_the_topic_of_another_kind_of_cluster() -> None:
     (result,) = Broker().ask(creating("__cluster_metadata"), 7).topics
-    assert (result.error_code, result.error_message) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    message = "Creation of internal topic __cluster_metadata is prohibited."
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
 def deleting(*topics: tuple[str | None, bytes]) -> DeleteTopicsRequest:
