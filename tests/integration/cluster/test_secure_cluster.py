@@ -88,7 +88,12 @@ def test_transactions_reach_all_brokers(cluster: RunningCluster) -> None:
     with Consumer(settings, group_id="readers") as consumer:
         consumer.subscribe(["transacted"])
         read: list[object] = []
-        wait_until(lambda: read.extend(consumer.poll(100)) or len(read) == 3, TIMEOUT_S, lambda: f"read: {read}")
+
+        def has_read() -> bool:
+            read.extend(consumer.poll(100))
+            return len(read) == 3
+
+        wait_until(has_read, TIMEOUT_S, lambda: f"read: {read}")
 
 
 def test_who_is_no_broker_may_do_nothing_without_rights(cluster: RunningCluster) -> None:
