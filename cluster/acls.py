@@ -21,6 +21,7 @@ from kavka.cluster.registry.base import (
     Stat,
     create_path,
     create_paths,
+    validate_path,
 )
 from kavka.cluster.znodes.acl import ACL_PATHS, RESOURCE_TYPES, AclChange, AclEntry, AclNode, ResourcePattern
 from kavka.cluster.znodes.json_data import ZnodeError
@@ -67,6 +68,7 @@ def update_acls(registry: Registry, pattern: ResourcePattern, update: AclUpdate)
     Raises InvalidNodeError for a name that no node can have.
     """
     path = AclNode.path(pattern)
+    validate_path(path)
     while True:
         node = registry.get_many([path])[0]
         before = _entries(pattern, node)
