@@ -139,6 +139,8 @@ def _alter_loggers(each: AlterConfigsResource, services: "Services", *, validate
     if not validate_only:
         for name, level in levels.items():
             logger_levels.set_level(name, level)
+        # It may be the audit's: whether requests may pass that are not asked for hangs on it.
+        services.changed()
 
 
 def _response(outcomes: list[ResourceOutcome]) -> IncrementalAlterConfigsResponse:

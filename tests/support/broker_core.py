@@ -17,6 +17,7 @@ from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.request_runner import InlineRequests
 from kavka.broker.requests.session import Gate, Session, Sessions
+from kavka.broker.security.acl import Authorizer
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
@@ -69,8 +70,12 @@ class BrokerCore:
         broker_id: int = BROKER_ID,
         followers: Callable[[Services], Followers] | None = None,
         gate_of: Callable[[str], Gate | None] = lambda listener_name: None,
+        authorizer: Callable[[Services], Authorizer] | None = None,
     ) -> None:
-        """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches."""
+        """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches.
+
+        `authorizer`: makes who decides, if anybody does.
+        """
         self.rig = ManagerRig([directory], *settings, files=files)
         self.rig.overrides.update(topics or {})
         self.broker_epoch = 1
@@ -93,13 +98,15 @@ class BrokerCore:
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS
+        services.authorizer = None if authorizer is None else authorizer(services)
         self.services: Services = services
         services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.broker_epoch)
         services.local_broker.registered()
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
         small = [key for key, handler in handlers.items() if handler.is_small]
-        sessions = Sessions(small, logs.moves.moving, gate_of=gate_of, kind=Session if prepares else ForgetfulSession)
+        kind = Session if prepares else ForgetfulSession
+        sessions = Sessions(small, logs.moves.moving, services.authorizer, gate_of=gate_of, kind=kind)
         self.stage = Stage(handlers=handlers, services=services, new_session=sessions.new)
         if inline:
             # However busy the machine is: which way a request goes must not hang on that.
