@@ -10,6 +10,7 @@ import pytest
 from kavka.cluster import acl_changes
 from kavka.cluster.acl_changes import AclChanges, AllAcls, Outcome
 from kavka.cluster.acls import NOTHING, UNREADABLE, Acls, AclUpdate, read_all_acls, update_acls
+from kavka.cluster.config_notifications import NOTIFICATION_LIFE_MS
 from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
     InvalidNodeError,
@@ -32,6 +33,7 @@ TOPIC = ResourcePattern("Topic", "orders")
 PREFIX = ResourcePattern("TransactionalId", "or", is_prefixed=True)
 READ = AclEntry("User:alice", "Allow", "Read", "*")
 NO_WRITE = AclEntry("User:bob", "Deny", "Write", "127.0.0.1")
+SOME = frozenset({READ})
 
 
 @pytest.fixture(params=KINDS)
@@ -75,7 +77,8 @@ class Broker:
 
     def write(self, pattern: ResourcePattern, update: AclUpdate) -> Outcome:
         """What became of it; by then it counts here."""
-        return settled(self.changes.change(lambda _: {pattern: update}))[pattern]
+        outcome: Outcome = settled(self.changes.change(lambda _: {pattern: update}))[pattern]
+        return outcome
 
 
 def settled(promise: Promise[Any]) -> Any:
@@ -107,9 +110,9 @@ def children(registry: Registry, path: str) -> list[bytes]:
 
 def test_what_is_written_lies_where_kafka_has_it_in_its_bytes_with_its_notices(registry: Registry) -> None:
     with Broker(registry) as broker:
-        assert broker.write(TOPIC, adding(READ)) == (NOTHING, {READ})
+        assert broker.write(TOPIC, adding(READ)) == (NOTHING, SOME)
         assert broker.acls == {TOPIC: {READ}}
-        assert broker.write(PREFIX, adding(NO_WRITE)) == (NOTHING, {NO_WRITE})
+        assert broker.write(PREFIX, adding(NO_WRITE)) == (NOTHING, frozenset({NO_WRITE}))
         assert broker.acls == {TOPIC: {READ}, PREFIX: {NO_WRITE}}
 
     entry = b'{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}'
@@ -138,7 +141,7 @@ def test_a_broker_follows_what_others_write_and_begins_with_what_there_is(regist
 def test_what_changes_nothing_leaves_no_notice(registry: Registry) -> None:
     with Broker(registry) as broker:
         broker.write(TOPIC, adding(READ))
-        assert broker.write(TOPIC, adding(READ)) == ({READ}, {READ})
+        assert broker.write(TOPIC, adding(READ)) == (SOME, SOME)
         assert broker.write(PREFIX, nothing) == (NOTHING, NOTHING)
     assert len(registry.children("/kafka-acl-changes")) == 1
     assert registry.children("/kafka-acl-extended-changes") == []
@@ -186,7 +189,7 @@ def test_a_node_without_data_has_no_acls_and_can_be_given_some(memory: MemoryReg
     create_path(memory, "/kafka-acl/Topic/orders")
     with Broker(memory) as broker:
         assert broker.acls == {}
-        assert broker.write(TOPIC, adding(READ)) == (NOTHING, {READ})
+        assert broker.write(TOPIC, adding(READ)) == (NOTHING, SOME)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_a_name_that_no_node_can_have_is_refused_and_costs_nobody_else(memory: M
     bad = ResourcePattern("Group", name)
     with Broker(memory) as broker:
         found = settled(broker.changes.change(lambda _: {bad: adding(READ), TOPIC: adding(READ)}))
-        assert found[TOPIC] == (NOTHING, {READ})
+        assert found[TOPIC] == (NOTHING, SOME)
         assert isinstance(found[bad], BrokerError)
         assert broker.acls == {TOPIC: {READ}}
     with pytest.raises(InvalidNodeError):
@@ -258,7 +261,7 @@ def test_old_notices_are_removed_and_new_ones_stay(memory: MemoryRegistry) -> No
     registry = MemoryRegistry(ensemble)
     with Broker(registry, clock) as broker:
         broker.write(TOPIC, adding(READ))
-        clock.time_ms += acl_changes.NOTIFICATION_LIFE_MS + 1_000
+        clock.time_ms += NOTIFICATION_LIFE_MS + 1_000
         broker.write(TOPIC, adding(NO_WRITE))
         wait_until(lambda: len(registry.children("/kafka-acl-changes")) == 1, WAIT_S, "the old notice is still there")
         assert broker.acls == {TOPIC: {READ, NO_WRITE}}
