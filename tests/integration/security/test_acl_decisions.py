@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 
-from kavka.broker.security.acl import Resource
 from kavka.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from tests.support.acl_cases import Question, random_acls, random_question
 from tests.support.java_programs import java_command
@@ -40,15 +39,17 @@ def compare(seed: int, sets: int) -> int:
         for (kind, name, is_prefixed), entries in acls.items():
             pattern = "PREFIXED" if is_prefixed else "LITERAL"
             for entry in entries:
-                words = (encoded(entry.principal), entry.host, upper(entry.operation), entry.permission.upper())
-                lines.append("\t".join(("acl", upper(kind), pattern, encoded(name), *words)))
+                said = (encoded(entry.principal), entry.host, upper(entry.operation), entry.permission.upper())
+                lines.append("\t".join(("acl", upper(kind), pattern, encoded(name), *said)))
         for _ in range(QUESTIONS):
             question = random_question(chance, TYPES)
-            principal, host, operation, (kind, name) = question
-            lines.append("\t".join(("ask", encoded(principal), host, operation.name, kind.name, encoded(name))))
+            principal, host, operation, resource = question
+            words = (host, operation.name, resource.type.name, encoded(resource.name))
+            lines.append("\t".join(("ask", encoded(principal), *words)))
             rights = decides.rights(principal, host)
-            one, some = rights.unaudited(operation, kind)(name), rights.allows_on_any(operation, kind, 1, quiet=True)
-            assert rights.allows(operation, Resource(kind, name), 1, quiet=True) is one
+            one = rights.unaudited(operation, resource.type)(resource.name)
+            some = rights.allows_on_any(operation, resource.type, 1, quiet=True)
+            assert rights.allows(operation, resource, 1, quiet=True) is one
             asked.append(question)
             ours.append(f"{int(one)} {int(some)}")
     command = java_command("AclOracle", bundle="kafka-3.9", heap="256m")
