@@ -1,5 +1,8 @@
 """SCRAM as RFC 7677 shows it, and as both sides must refuse it."""
 
+import base64
+import hashlib
+import hmac
 import random
 import re
 from collections.abc import Callable
@@ -16,6 +19,7 @@ from kavka.protocol.sasl.scram import (
     ScramServer,
     credential_of,
     new_salt,
+    salted_password,
 )
 from kavka.protocol.sasl.scram_messages import ClientFirst, ScramError, read_client_first
 
@@ -117,6 +121,22 @@ def test_a_proof_cannot_be_used_again() -> None:
     second.respond(client.first())
     with pytest.raises(ScramError, match="nonce"):
         second.respond(proof)
+
+
+def test_a_client_that_puts_its_nonce_first_once_more_is_let_in_as_librdkafka_did_until_2_6_1() -> None:
+    credential = credential_of(ScramMechanism.SHA_256, "secret")
+    broker = server(credential)
+    sent = broker.respond(b"n,,n=alice,r=mine").decode()
+    unsigned = "c=biws,r=mine" + sent.split(",")[0][2:]
+    salted = salted_password(ScramMechanism.SHA_256, "secret", credential.salt, credential.iterations)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    stored_key = hashlib.sha256(client_key).digest()
+    signature = hmac.digest(stored_key, f"n=alice,r=mine,{sent},{unsigned}".encode(), "sha256")
+    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+
+    broker.respond(f"{unsigned},p={base64.b64encode(proof).decode()}".encode())
+
+    assert broker.is_complete
 
 
 def _with_nonce_of_another(final: bytes, nonce: bytes) -> bytes:
