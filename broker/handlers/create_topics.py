@@ -6,7 +6,8 @@ Behaviour
   waits in vain: it turns success into REQUEST_TIMED_OUT, as Kafka's does.
 - Counts of -1 mean `num.partitions` and `default.replication.factor`; a manual assignment excludes both counts.
 - A name given twice is INVALID_REQUEST for all of its entries. The other topics of the request go their own way.
-- Not done: `create.topic.policy.class.name`, the controller mutation quota.
+- Who changes more partitions than the controller mutation quota allows is refused, or before v6 paused (KIP-599).
+- Not done: `create.topic.policy.class.name`.
 
 Versions
 - v1: validate only, error messages. v4: counts may be -1 (KIP-464). v5: the answer has partitions, replication factor
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metadata.topic_creation import creatable
-from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.handling import Context, counting, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.broker.settings.config_answers import topic_entries
 from kavka.cluster.controller.requests import NewTopic, TopicResult
@@ -40,6 +41,8 @@ KRAFT_METADATA_TOPIC: Final = "__cluster_metadata"
 """Nobody may create it, as in Kafka: in its other kind of cluster it is no topic like others."""
 FOUND_TWICE: Final = BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
 NOT_AUTHORIZED: Final = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+STRICT_SINCE: Final = 6
+"""From here on who has changed too many partitions is refused (KIP-599); before, only paused."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -56,7 +59,7 @@ def create_topics(
     wanted, refused = _sort_out(request, context)
     if not wanted:
         return _answer(request, refused)
-    creation = services.controller.create_topics(wanted, request.validate_only)
+    creation = services.controller.create_topics(wanted, request.validate_only, counting(context, STRICT_SINCE))
 
     def respond(results: list[TopicResult]) -> CreateTopicsResponse:
         created = {result.name: _result(result, request, context, services) for result in results}

@@ -4,7 +4,7 @@ Behaviour
 - The controller deletes the topics; the answer comes when they are gone from the metadata, or after the request's
   timeout, which leaves the deletion going on (REQUEST_TIMED_OUT; always for a timeout of 0 or less, as in Kafka).
 - With `delete.topic.enable=false` nothing is deleted: TOPIC_DELETION_DISABLED, before v3 INVALID_REQUEST.
-- Not done: the controller mutation quota.
+- Who changes more partitions than the controller mutation quota allows is refused, or before v5 paused (KIP-599).
 
 Versions
 - v1: throttle time. v5: error messages. v6: topics by id (KIP-516); name and id together are INVALID_REQUEST. A topic
@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
-from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.handling import Context, counting, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -29,6 +29,8 @@ from kavka.protocol.messages.delete_topics import (
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+STRICT_SINCE: Final = 5
+"""From here on who has changed too many partitions is refused (KIP-599); before, only paused."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -50,7 +52,7 @@ def delete_topics(
     wanted, refused = _sort_out(request, context, services.metadata.current)
     if not wanted:
         return DeleteTopicsResponse(responses=refused)
-    deletion = services.controller.delete_topics(list(wanted))
+    deletion = services.controller.delete_topics(list(wanted), counting(context, STRICT_SINCE))
     timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
     def respond(outcomes: dict[str, BrokerError | None]) -> DeleteTopicsResponse:

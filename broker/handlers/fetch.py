@@ -61,6 +61,7 @@ FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
 RACKS_SINCE: Final = 11
+UNLIMITED: Final = 2**31 - 1
 
 
 @handles(FetchRequest, versions="0-18")
@@ -155,9 +156,14 @@ class _Fetch:
         self._services = services
         self._version = version = context.api_version
         replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
+        charge = context.charge
         self.limits = ReadLimits(
             # Before v3 a request can't say how much it wants altogether: the broker's own limit counts alone.
-            min(request.max_bytes, services.config.current.fetch_max_bytes),
+            min(
+                request.max_bytes,
+                services.config.current.fetch_max_bytes,
+                UNLIMITED if charge is None or replica_id >= 0 else charge.most_fetched_bytes(),
+            ),
             version=version,
             replica_id=replica_id,
             isolation_level=request.isolation_level,
@@ -220,6 +226,15 @@ class _Fetch:
 
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
+        charge = self._context.charge
+        if charge is not None:
+            from kavka.broker.quotas.fetch_sizes import throttled_answer
+
+            found = zip(self._keys, self.readings, strict=True)
+            if (
+                throttled := throttled_answer(charge, self.limits, found, self.session, self._session_epoch)
+            ) is not None:
+                return throttled
         endpoints: dict[int, NodeEndpoint] = {}
         cells = self._services.metrics.mine()
         answers: list[tuple[Key, PartitionData, int]] = []

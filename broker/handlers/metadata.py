@@ -78,6 +78,8 @@ def metadata(request: MetadataRequest, context: Context, services: "Services") -
             raise error
         return dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
 
+    if context.charge is not None:
+        context.charge.created(len(missing) * services.config.current.num_partitions)
     creation = auto_create(missing, services).then(_errors_of, not_created)
     return services.purgatory.within(CREATION_WAIT_MS, creation, not_created).then(
         lambda errors: _Answer(request, context, services, rights).of_topics(asked, errors)

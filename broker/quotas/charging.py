@@ -140,6 +140,11 @@ class Charge:
         self._mutations = Mutations(self.account.mutation, self.now_ms, is_strict=is_strict)
         return self._mutations.record
 
+    def created(self, partitions: int) -> None:
+        """So many are made as the client has asked for their topics: they count, but it is not to pause for them."""
+        if self.account.mutation is not None:
+            self.account.mutation.take(partitions, self.now_ms())
+
     def told(self, response: Any, version: int) -> Any:
         """The answer is there: with the throttle time in it, if the client has to pause and the answer can say so."""
         if self._mutations is not None and self.account.mutation is not None:

@@ -155,6 +155,14 @@ class Context:
         return bits
 
 
+def counting(context: Context, strict_since: int) -> Callable[[int], None] | None:
+    """What the controller is to tell of the partitions that it makes or deletes for a request (KIP-599).
+
+    From version `strict_since` on it refuses those that are too many. None: nobody counts.
+    """
+    return None if context.charge is None else context.charge.mutations(is_strict=context.api_version >= strict_since)
+
+
 def _allows_every(_name: str) -> bool:
     return True
 
