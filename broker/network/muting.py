@@ -5,6 +5,7 @@ runs meanwhile; the end of the pause gives it on. Loaded when the first connecti
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -50,5 +51,10 @@ class Muting:
         connection = self._connection
         connection.muting = None
         self._ended()
+        # As if it came now: in Kafka it is not received before.
+        now_ns = time.monotonic_ns()
+        waited = [(frame, now_ns, charged) for frame, _, charged in connection.pending]
+        connection.pending.clear()
+        connection.pending.extend(waited)
         connection.thread.go_on(connection)
         connection.thread.resume(connection)
