@@ -9,7 +9,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Arguments: a file of properties, a topic, how long to go on (ms). Produces a record every 100 ms and reads all back. */
+/** Arguments: a file of properties, a topic, a count. Produces so many records, one every 100 ms, and reads them back. */
 public class SaslRoundTrip {
     public static void main(String[] arguments) throws Exception {
         Properties properties = new Properties();
@@ -22,17 +22,16 @@ public class SaslRoundTrip {
         properties.put("key.deserializer", text + "Deserializer");
         properties.put("value.deserializer", text + "Deserializer");
         String topic = arguments[1];
-        long until = System.currentTimeMillis() + Long.parseLong(arguments[2]);
-        long count = 0;
+        long count = Long.parseLong(arguments[2]);
         long first = -1;
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties)) {
-            do {
-                long offset = producer.send(new ProducerRecord<>(topic, 0, null, "record " + count++)).get().offset();
-                first = first < 0 ? offset : first;
-                if (until > System.currentTimeMillis()) {
+            for (long number = 0; number < count; number++) {
+                if (number > 0) {
                     Thread.sleep(100);
                 }
-            } while (System.currentTimeMillis() < until);
+                long offset = producer.send(new ProducerRecord<>(topic, 0, null, "record " + number)).get().offset();
+                first = first < 0 ? offset : first;
+            }
         } catch (Exception failure) {
             Throwable cause = failure.getCause() == null ? failure : failure.getCause();
             System.out.println(cause.getClass().getSimpleName() + ": " + cause.getMessage());

@@ -149,7 +149,7 @@ def test_aiokafka_does_not_connect_with_a_wrong_password(broker: SaslBroker) -> 
 
 
 def java_round_trip(
-    broker: SaslBroker, directory: Path, bundle: str, mechanism: str, ms: int, password: str = ""
+    broker: SaslBroker, directory: Path, bundle: str, mechanism: str, count: int, password: str = ""
 ) -> str:
     user, right = MECHANISMS[mechanism]
     text = jaas(mechanism, user, password or right).replace("\\", "\\\\")
@@ -159,16 +159,15 @@ def java_round_trip(
         f"sasl.jaas.config={text}\nretries=0\n"
     )
     topic = f"java-{mechanism}"
-    return run_java(str(JAVA / "SaslRoundTrip.java"), [properties, topic, str(ms)], bundle=bundle).strip()
+    return run_java(str(JAVA / "SaslRoundTrip.java"), [properties, topic, str(count)], bundle=bundle).strip()
 
 
 @pytest.mark.java
 def test_the_java_client_authenticates_again_while_it_works(broker: SaslBroker, tmp_path: Path) -> None:
     """For longer than its session lasts, by a mechanism of two steps: no request is lost."""
-    told = java_round_trip(broker, tmp_path, "kafka-3.9", "SCRAM-SHA-512", 5000)
+    told = java_round_trip(broker, tmp_path, "kafka-3.9", "SCRAM-SHA-512", 45)
 
-    assert told.startswith("records: ")
-    assert int(told.split()[1]) > 10
+    assert told == "records: 45"
 
 
 @pytest.mark.java
@@ -185,17 +184,17 @@ def test_the_java_client_authenticates_again_while_it_works(broker: SaslBroker, 
 def test_java_clients_of_every_age_produce_and_read(
     broker: SaslBroker, tmp_path: Path, bundle: str, mechanism: str
 ) -> None:
-    assert java_round_trip(broker, tmp_path, bundle, mechanism, 0) == "records: 1"
+    assert java_round_trip(broker, tmp_path, bundle, mechanism, 1) == "records: 1"
 
 
 @pytest.mark.java
 def test_an_old_java_client_sends_raw_tokens(broker: SaslBroker, tmp_path: Path) -> None:
     """0.11 knows SaslHandshake v0 alone."""
-    assert java_round_trip(broker, tmp_path, "clients-0.11.0.3", "PLAIN", 0) == "records: 1"
+    assert java_round_trip(broker, tmp_path, "clients-0.11.0.3", "PLAIN", 1) == "records: 1"
 
 
 @pytest.mark.java
 @pytest.mark.soak
 def test_the_java_client_says_that_a_password_is_wrong(broker: SaslBroker, tmp_path: Path) -> None:
-    told = java_round_trip(broker, tmp_path, "kafka-3.9", "PLAIN", 0, "wrong")
+    told = java_round_trip(broker, tmp_path, "kafka-3.9", "PLAIN", 1, "wrong")
     assert told == "SaslAuthenticationException: Authentication failed: Invalid username or password"
