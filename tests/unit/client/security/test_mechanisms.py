@@ -39,7 +39,8 @@ def answered(message: bytes = b"", lifetime_ms: int = 0, **fields: Any) -> SaslA
 def begun(mechanism: Mechanism, **fields: Any) -> tuple[Generator[Any, Any, float | None], Any]:
     """An exchange after the handshake, and the request that it gives then."""
     exchange = sasl_exchange(mechanism)
-    assert next(exchange).mechanism == mechanism.name
+    handshake: Any = next(exchange)
+    assert handshake.mechanism == mechanism.name
     return exchange, exchange.send(SaslHandshakeResponse(**{"error_code": 0, "mechanisms": [mechanism.name], **fields}))
 
 
