@@ -91,12 +91,17 @@ class TlsConnection(Connection):
         self.failure: Exception | None = None
         """What ended the handshake, or will end the reading behind what was read."""
         self.has_ended = False
-        """The client has said that nothing more comes, or the socket has."""
+        """The client has said that nothing more comes."""
 
     @property
     def may_read_on(self) -> bool:
         """See `Connection`; never while a step of the handshake is done elsewhere."""
         return self.stage is not Stage.STEPPING and super().may_read_on
+
+    @property
+    def is_authenticated(self) -> bool:
+        """See `Connection`."""
+        return self.stage is Stage.OPEN and super().is_authenticated
 
     @property
     def has_unread(self) -> bool:
@@ -122,12 +127,12 @@ class TlsConnection(Connection):
             self.failure = failure
 
     def feed(self, data: memoryview) -> None:
-        """Bytes of the socket, none at its end. The owning network thread."""
+        """Bytes of the socket. The owning network thread.
+
+        Never its end: OpenSSL would take one without goodbye for an attack, and write no answers any more.
+        """
         with self.tls_lock:
-            if data:
-                self.incoming.write(data)
-            else:
-                self.incoming.write_eof()
+            self.incoming.write(data)
 
     def decrypt(self, space: memoryview) -> int | None:
         """Read what there is into `space`: how much; 0 at the end, None if more has to come first.
@@ -152,9 +157,6 @@ class TlsConnection(Connection):
                         break
         except ssl.SSLWantReadError:
             return filled or None
-        except ssl.SSLEOFError:
-            # Without the other side's last word. Kafka's requests say themselves how long they are.
-            self.has_ended = True
         except ssl.SSLError as failure:
             if not filled:
                 raise

@@ -182,6 +182,9 @@ class TlsReading:
                     # The error was told to a writer: there is no end to be read.
                     self._thread.end(connection)
                 return
+            if size == 0:
+                self._thread.end(connection)
+                return
             budget -= size
             connection.feed(self._piece[:size])
             if not self._decrypt(connection, now_ns) or size < PIECE_BYTES:

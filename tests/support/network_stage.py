@@ -13,6 +13,7 @@ from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
+from kavka.broker.network.transports import PLAINTEXT, Transport
 from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
@@ -45,6 +46,7 @@ class FakeSocket:
         self.piece = piece
         self.broken = False
         self.reset = False
+        self.was_shut = False
         self.closed = False
         self.calls: list[tuple[int, int]] = []
         """Of each write: how many buffers, and its flags."""
@@ -60,6 +62,10 @@ class FakeSocket:
 
     def close(self) -> None:
         self.closed = True
+
+    def shutdown(self, how: int) -> None:
+        assert not self.closed
+        self.was_shut = True
 
     def recv_into(self, space: memoryview) -> int:
         assert not self.closed, "read after close"
@@ -220,6 +226,7 @@ class Stage:
         handlers: Mapping[int, Handler] | None = None,
         services: Any = None,
         new_session: Callable[[str], ClientSession] | None = None,
+        transport: Transport = PLAINTEXT,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine()
@@ -251,6 +258,7 @@ class Stage:
             self.answered.extend,
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
+            transport_of=lambda _: transport,
         )
         self.thread._loop.close()
         self.loop = FakeLoop()
