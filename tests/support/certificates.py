@@ -46,7 +46,7 @@ class Authority:
         self.key: Final = ec.generate_private_key(ec.SECP256R1())
         self.above: Final = above
         issuer, issuer_key = (subject(name), self.key) if above is None else (above.certificate.subject, above.key)
-        self.certificate: Final = (
+        self.certificate: Final[x509.Certificate] = (
             _builder(subject(name), issuer, self.key, timedelta(hours=-1), timedelta(days=30))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(issuer_key, hashes.SHA256())
