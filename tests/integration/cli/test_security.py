@@ -120,7 +120,6 @@ def quotas(run: Kavka, *words: str) -> list[Any]:
     return document("quotas", found.out)
 
 
-@pytest.mark.parametrize("broker", [KAFKA_39, KAFKA_43], indirect=True)
 def test_quotas_are_set_as_kafkas_tool_shows_them_and_the_most_specific_one_holds(run: Kavka, tool: Any) -> None:
     alter = ("quotas", "alter", "--add-config")
     assert run(*alter, "producer_byte_rate=100,consumer_byte_rate=200", "--user", "alice").code == 0
@@ -203,26 +202,6 @@ def test_tokens_are_refused_to_whom_the_broker_does_not_know_in_one_line(run: Ka
         assert (done.code, done.out) == (1, "")
         (line,) = done.err.splitlines()
         assert line.startswith(f"kavka tokens {words[0]}: Delegation token request not allowed."), line
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("quotas", "describe"),
-        ("quotas", "alter", "--user", "alice", "--add-config", "producer_byte_rate=1"),
-        ("quotas", "resolve", "--user", "alice"),
-    ],
-    ids=" ".join,
-)
-def test_kavka_says_in_one_line_that_it_does_not_serve_this_yet(
-    kavka: RunningServer, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words, "--bootstrap-server", kavka.bootstrap]) == 1
-    printed = capsys.readouterr()
-    (line,) = printed.err.splitlines()
-    assert printed.out == ""
-    assert line.startswith(f"kavka {' '.join(words[:2])}: ")
-    assert line.endswith(": the broker does not serve it")
 
 
 @pytest.mark.parametrize(

@@ -236,12 +236,8 @@ def test_elections_and_reassignments(admin: Admin, topic: str) -> None:
         admin.alter_partition_reassignments({partition: None})
 
 
-def test_quotas_are_set_found_and_removed(admin: Admin, broker: RunningServer, topic: str) -> None:
+def test_quotas_are_set_found_and_removed(admin: Admin, topic: str) -> None:
     entity = ClientQuotaEntity.of(user=topic)
-    if broker.name == "kavka":
-        with pytest.raises(UnsupportedVersionError):
-            admin.alter_client_quotas({entity: {"consumer_byte_rate": 1000.0}})
-        return
     assert admin.alter_client_quotas({entity: {"consumer_byte_rate": 1000.0}}) == {entity: None}
     wait_until(
         lambda: admin.describe_client_quotas({"user": topic}) == {entity: {"consumer_byte_rate": 1000.0}},
