@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.security.acl import Operation, ResourceType
 from kavka.broker.security.credentials.scram_store import ScramStore
 from kavka.cli.main import main
 from kavka.cluster.registry.base import create_path
@@ -18,9 +19,14 @@ from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from kavka.cluster.znodes.scram_credential import credential_text
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from kavka.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from kavka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from kavka.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
+from kavka.protocol.messages.describe_delegation_token import (
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+)
 from kavka.protocol.messages.metadata import MetadataRequest
+from kavka.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from kavka.protocol.sasl.scram import ScramMechanism, credential_of
 from tests.support.processes import free_port
 from tests.support.registries import Clock
@@ -30,6 +36,8 @@ from tests.support.wire import RawClient
 
 SECRET = "alice's secret, ö"
 TOKEN_KEY = "of the tokens"
+LITERAL, ALLOW = 3, 3
+"""As the wire has them."""
 JAAS = "listener.name.scram.scram-sha-256.sasl.jaas.config"
 
 
@@ -233,3 +241,64 @@ def test_the_defaults_of_all_users_are_no_user() -> None:
 
     for user in ("<default>", "alice", "alice/clients/c", "not%zznormal"):
         assert store.find(ScramMechanism.SHA_256, user) is None
+
+
+def allow(client: RawClient, kind: ResourceType, name: str, operation: Operation, principal: str) -> None:
+    acl = AclCreation(
+        resource_type=kind,
+        resource_name=name,
+        resource_pattern_type=LITERAL,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=ALLOW,
+    )
+    (result,) = client.ask(CreateAclsRequest(creations=[acl]), 3).results
+    assert result.error_code == ErrorCode.NONE, result
+
+
+def seen_by(port: int, user: str, owner: str | None = None) -> list[str]:
+    """The ids of the tokens that a user is shown, of all owners or of one."""
+    owners = None if owner is None else [DescribeDelegationTokenOwner(principal_type="User", principal_name=owner)]
+    with RawClient(HOST, port) as client:
+        assert log_in(client, user, SECRET)
+        answer = client.ask(DescribeDelegationTokenRequest(owners=owners), 3)
+    assert answer.error_code == ErrorCode.NONE
+    return [each.token_id for each in answer.tokens]
+
+
+def test_rights_say_who_gets_tokens_for_others_and_who_sees_them(tmp_path: Path) -> None:
+    settings = {
+        "delegation__token__secret__key": TOKEN_KEY,
+        "authorizer__class__name": "kafka.security.authorizer.AclAuthorizer",
+        "super__users": "User:ANONYMOUS",
+    }
+    with Secured(tmp_path, **settings) as secured, RawClient(HOST, secured.port) as admin:
+        port = secured.scram_port
+        for user in ("alice", "bob", "carol", "dan"):
+            set_password(admin, user, SECRET)
+        renewers = [CreatableRenewers(principal_type="User", principal_name="carol")]
+        request = CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=-1)
+        request.owner_principal_type, request.owner_principal_name = "User", "alice"
+        with RawClient(HOST, port) as bobs:
+            assert log_in(bobs, "bob", SECRET)
+            denied = bobs.ask(request, 3)
+            assert denied.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+            assert (denied.principal_name, denied.token_requester_principal_name) == ("alice", "bob")
+            allow(admin, ResourceType.USER, "User:alice", Operation.CREATE_TOKENS, "User:bob")
+            token = bobs.ask(request, 3)
+            assert (token.error_code, token.principal_name) == (ErrorCode.NONE, "alice")
+            request.renewers[0].principal_type = "Group"
+            assert bobs.ask(request, 3).error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+            mismatch = bobs.ask(RenewDelegationTokenRequest(hmac=token.hmac, renew_period_ms=-1), 2)
+            assert mismatch.error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        token_id = token.token_id
+        seen = {user: seen_by(port, user) for user in ("alice", "bob", "carol", "dan")}
+        assert seen == {"alice": [token_id], "bob": [], "carol": [token_id], "dan": []}
+        assert seen_by(port, "alice", "bob") == []
+        assert seen_by(port, "alice", "carol") == [token_id]
+
+        allow(admin, ResourceType.USER, "User:alice", Operation.DESCRIBE_TOKENS, "User:bob")
+        allow(admin, ResourceType.DELEGATION_TOKEN, token_id, Operation.DESCRIBE, "User:dan")
+
+        assert (seen_by(port, "bob"), seen_by(port, "dan")) == ([token_id], [token_id])
