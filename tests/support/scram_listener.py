@@ -12,7 +12,8 @@ from kavka.protocol.messages.alter_user_scram_credentials import (
 )
 from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from kavka.protocol.sasl.scram import TOKEN_AUTH, ScramClient, ScramError, ScramMechanism
+from kavka.protocol.sasl.scram import TOKEN_AUTH, ScramClient, ScramMechanism
+from kavka.protocol.sasl.scram_messages import ScramError
 from tests.support.wire import RawClient
 
 HOST: Final = "127.0.0.1"
