@@ -22,6 +22,8 @@ RECORD_BYTES: Final = 16 * 1024
 """The most that TLS encrypts at once, and OpenSSL in one call."""
 TURN_BYTES: Final = 1024 * 1024
 """How much is encrypted before others have their turn."""
+MOST_EMPTY_BYTES: Final = 2 * PIECE_BYTES
+"""How much may come with nothing to read in it: a record that is not whole yet, and not new keys without end."""
 MOST_SAID_BYTES: Final = 64 * 1024
 """What TLS itself has to say (alerts, new keys) to a client that takes nothing; more, and the connection is closed."""
 
@@ -61,6 +63,7 @@ class TlsConnection(Connection):
     """
 
     __slots__ = (
+        "empty_bytes",
         "failure",
         "has_ended",
         "has_finished",
@@ -72,8 +75,6 @@ class TlsConnection(Connection):
         "tls",
         "tls_lock",
     )
-
-    is_secure = True
 
     def __init__(self, client_socket: socket.socket, thread: Any, *, secured: Secured, **others: Any) -> None:
         """`others` as for `Connection`."""
@@ -90,6 +91,8 @@ class TlsConnection(Connection):
         self.peer: PeerCertificate | None = None
         self.failure: Exception | None = None
         """What ended the handshake, or will end the reading behind what was read."""
+        self.empty_bytes = 0
+        """How much has come since there was something to read in it."""
         self.has_ended = False
         """The client has said that nothing more comes."""
 
@@ -131,13 +134,14 @@ class TlsConnection(Connection):
 
         Never its end: OpenSSL would take one without goodbye for an attack, and write no answers any more.
         """
+        self.empty_bytes += len(data)
         with self.tls_lock:
             self.incoming.write(data)
 
     def decrypt(self, space: memoryview) -> int | None:
         """Read what there is into `space`: how much; 0 at the end, None if more has to come first.
 
-        The owning network thread. Raises ssl.SSLError.
+        The owning network thread. Raises OSError, an ssl.SSLError mostly.
         """
         if self.failure is not None:
             raise self.failure
@@ -156,12 +160,15 @@ class TlsConnection(Connection):
                     if not self.incoming.pending and not self.tls.pending():
                         break
         except ssl.SSLWantReadError:
-            return filled or None
+            if not filled and self.empty_bytes > MOST_EMPTY_BYTES:
+                raise OSError("records without content, one after the other") from None
         except ssl.SSLError as failure:
             if not filled:
                 raise
             self.failure = failure
-        return filled
+        if filled:
+            self.empty_bytes = 0
+        return filled if filled or self.has_ended else None
 
     def say(self) -> None:
         """Send what TLS itself has to say. The owning network thread."""

@@ -47,6 +47,7 @@ class FakeSocket:
         self.broken = False
         self.reset = False
         self.was_shut = False
+        self.options: list[tuple[int, int, int]] = []
         self.closed = False
         self.calls: list[tuple[int, int]] = []
         """Of each write: how many buffers, and its flags."""
@@ -62,6 +63,9 @@ class FakeSocket:
 
     def close(self) -> None:
         self.closed = True
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self.options.append((level, option, value))
 
     def shutdown(self, how: int) -> None:
         assert not self.closed
