@@ -71,13 +71,20 @@ def _alter(user: str, alteration: "Alteration", services: "Services") -> Promise
     return altered.then(lambda _: (user, None), failed)
 
 
+def _words(error: BrokerError | None) -> str | None:
+    """Kafka has none for who lacks the right."""
+    if error is None:
+        return ""
+    return error.message or (None if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else error.code.message)
+
+
 def _response(outcomes: "list[Outcome] | list[tuple[str, BrokerError]]") -> AlterUserScramCredentialsResponse:
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(
                 user=user,
                 error_code=ErrorCode.NONE if error is None else error.code,
-                error_message="" if error is None else error.message or error.code.message,
+                error_message=_words(error),
             )
             for user, error in outcomes
         ]

@@ -117,5 +117,5 @@ def _binding(asked: AclCreation) -> AclBinding:
 
 def _result(error: BrokerError | None) -> AclCreationResult:
     if error is None:
-        return AclCreationResult(error_code=ErrorCode.NONE, error_message=None)
+        return AclCreationResult(error_code=ErrorCode.NONE, error_message="")
     return AclCreationResult(error_code=error.code, error_message=error.message)

@@ -39,7 +39,7 @@ def describe_acls(request: DescribeAclsRequest, context: Context, services: Serv
     found = [each for each in services.acls.find(wanted) if is_known(each.entry)]
     return DescribeAclsResponse(
         error_code=ErrorCode.NONE,
-        error_message=None,
+        error_message="",
         resources=[
             DescribeAclsResource(
                 resource_type=TYPE_CODES[pattern.type_name],

@@ -55,13 +55,18 @@ def describe_delegation_token(
 
 
 def _is_shown(token: "TokenInformation", owners: list[str] | None, context: Context) -> bool:
-    if owners is not None and not any(token.is_owned_or_renewed_by(owner) for owner in owners):
+    if owners is not None and not any(_is_of(token, owner) for owner in owners):
         return False
     return (
-        token.is_owned_or_renewed_by(context.principal)
+        _is_of(token, context.principal)
         or context.allows(Operation.DESCRIBE, Resource(ResourceType.DELEGATION_TOKEN, token.token_id))
         or context.allows(Operation.DESCRIBE_TOKENS, Resource(ResourceType.USER, token.owner))
     )
+
+
+def _is_of(token: "TokenInformation", principal: str) -> bool:
+    """Whoever asked for it may see it, too (KIP-373)."""
+    return token.is_owned_or_renewed_by(principal) or token.requester == principal
 
 
 def _described(token: "KnownToken", version: int) -> DescribedDelegationToken:

@@ -37,7 +37,15 @@ if TYPE_CHECKING:
 _EMPTY_USER: Final = "Username must not be empty"
 
 
-@handles(DescribeUserScramCredentialsRequest, versions="0")
+def _refused(
+    request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str | None
+) -> DescribeUserScramCredentialsResponse:
+    """With a nameless user beside, as by Kafka."""
+    nobody = DescribeUserScramCredentialsResult(user="", error_code=code, error_message=message, credential_infos=[])
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message, results=[nobody])
+
+
+@handles(DescribeUserScramCredentialsRequest, versions="0", error_answer=_refused)
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context, services: "Services"
 ) -> Promise[DescribeUserScramCredentialsResponse]:

@@ -15,7 +15,7 @@ from tests.integration.oracle.rights.sides import Sides, both_sides
 from tests.integration.oracle.rights.table import ROWS, TWINS, Row, all_grants, others
 from tests.support import maven
 
-for _module in ("cluster_rows", "group_rows", "record_rows", "topic_rows", "transaction_rows"):
+for _module in ("cluster_rows", "group_rows", "record_rows", "security_rows", "topic_rows", "transaction_rows"):
     importlib.import_module(f"tests.integration.oracle.rights.{_module}")
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -31,6 +31,9 @@ KNOWN: Final = [
     Known("create_topics_for_trial", "topic_id", "as in 4.3; 3.9 has no id for a topic that is not created"),
     Known("delete_topics.*", "error_message: kavka 'worded'", "as in 4.3; 3.9 has no words"),
     Known("delete_topics", "topic_id", "as in 4.3; 3.9 leaves the id out where the name was given"),
+    Known(
+        "(create|describe)_delegation_token", "(hmac|token_id|timestamp|timestamp_ms): kavka", "each token is another"
+    ),
     Known("describe_configs", "is_default: kavka True", "3.9 never sets it in v0; Kavka still tells the truth"),
 ]
 

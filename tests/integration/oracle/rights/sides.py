@@ -34,6 +34,7 @@ SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "connections.max.idle.ms": "-1",
+    "delegation.token.secret.key": "the secret of a test's tokens",
 }
 
 

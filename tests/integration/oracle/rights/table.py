@@ -171,11 +171,16 @@ def _of_any(acl: Acl) -> Acl:
 
 
 def _prefixed(acl: Acl) -> Acl:
-    return acl if acl.type is ResourceType.CLUSTER else acl._replace(name=PREFIX, pattern_type=PREFIXED)
+    if acl.type is ResourceType.CLUSTER:
+        return acl
+    return acl._replace(name=acl.name[: len(PREFIX)], pattern_type=PREFIXED)
 
 
 def _another(need: Need) -> Operation:
     """One that does not imply it."""
+    if need.type is ResourceType.USER:
+        tokens = {Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS} - {need.operation}
+        return tokens.pop()
     if need.operation is not Operation.DESCRIBE:
         return Operation.DESCRIBE
     return Operation.CREATE if need.type in (ResourceType.TOPIC, ResourceType.CLUSTER) else Operation.DELETE
