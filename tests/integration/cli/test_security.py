@@ -11,7 +11,7 @@ from kavka.cli.main import main
 from tests.integration.cli.conftest import Kavka
 from tests.integration.conftest import TESTED
 from tests.support import maven
-from tests.support.client_brokers import ALL, KAFKA_39, KAFKA_43
+from tests.support.client_brokers import ALL
 from tests.support.java_tools import JavaTools
 from tests.support.json_documents import document
 from tests.support.processes import wait_until
@@ -158,7 +158,6 @@ def test_quotas_are_set_as_kafkas_tool_shows_them_and_the_most_specific_one_hold
     wait_until(lambda: quotas(run) == [], WAIT_S, lambda: str(quotas(run)))
 
 
-@pytest.mark.parametrize("broker", [KAFKA_39, KAFKA_43], indirect=True)
 def test_users_get_change_and_lose_passwords(run: Kavka, tool: Any, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("secret\n")
