@@ -48,7 +48,7 @@ def schedule_passes(
         lambda: config.current.producer_id_expiration_check_interval_ms,
         logs.expire_producers,
     )
-    scheduler.every("certificates", lambda: _stores_interval_ms(sockets), sockets.look_at_stores)
+    scheduler.every("certificates", lambda: _stores_interval_ms(sockets), lambda: look_at_stores(sockets))
 
 
 def _flush_interval_ms(config: "DynamicConfig") -> int:
@@ -59,5 +59,12 @@ def _delete_interval_ms(config: "DynamicConfig") -> int:
     return max(min(config.current.log_segment_delete_delay_ms, MAX_INTERVAL_MS), MIN_DELETE_DELAY_MS)
 
 
+def look_at_stores(sockets: "SocketServer", *, was_asked: bool = False) -> bool:
+    """Renew the certificates whose files have changed; where somebody `was_asked`, all. False if there are none."""
+    for transports in sockets.transports:
+        transports.look(was_asked=was_asked)
+    return any(transports.has_tls for transports in sockets.transports)
+
+
 def _stores_interval_ms(sockets: "SocketServer") -> int:
-    return STORES_INTERVAL_MS if sockets.seconds_to_expiry() else MAX_INTERVAL_MS
+    return STORES_INTERVAL_MS if any(each.has_tls for each in sockets.transports) else MAX_INTERVAL_MS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.broker.socket_server import Plane, SocketServer
 
 if TYPE_CHECKING:
-    from kavka.broker.metrics.registry import Labels
+    from kavka.broker.security.listener_transports import ListenerTransports
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
 
@@ -91,14 +91,10 @@ class TwoPlanes(SocketServer):
         super().stop()
         self._control.stop()
 
-    def look_at_stores(self, *, was_asked: bool = False) -> None:
+    @property
+    def transports(self) -> "list[ListenerTransports]":
         """See SocketServer."""
-        super().look_at_stores(was_asked=was_asked)
-        self._control.look_at_stores(was_asked=was_asked)
-
-    def seconds_to_expiry(self) -> "list[tuple[Labels, float]]":
-        """See SocketServer."""
-        return super().seconds_to_expiry() + self._control.seconds_to_expiry()
+        return super().transports + self._control.transports
 
     def bound_port(self, listener_name: str) -> int:
         """See SocketServer."""

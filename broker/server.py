@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.background import schedule_passes
+from kavka.broker.background import look_at_stores, schedule_passes
 from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
@@ -144,8 +144,7 @@ class Broker:
 
     def hang_up(self) -> bool:
         """Renew the certificates of listeners with TLS, as SIGHUP asks; False where there are none. Any thread."""
-        self._sockets.look_at_stores(was_asked=True)
-        return bool(self._sockets.seconds_to_expiry())
+        return look_at_stores(self._sockets, was_asked=True)
 
     def endpoints_text(self) -> str:
         """The listeners with the ports that were bound, as in `listeners`."""
@@ -299,7 +298,7 @@ class Broker:
             services,
             request_queue_size=lambda: self._sockets.waiting_count,
             connection_count=lambda: self._sockets.connection_count,
-            seconds_to_expiry=self._sockets.seconds_to_expiry,
+            transports=self._sockets.transports,
         )
         config = services.config.current
         if config.metrics_port >= 0:

@@ -23,7 +23,7 @@ from kavka.broker.security.listener_transports import ListenerTransports
 from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
-    from kavka.broker.metrics.registry import Labels, Metrics
+    from kavka.broker.metrics.registry import Metrics
     from kavka.broker.services import Services
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
@@ -202,13 +202,10 @@ class SocketServer:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
         return next(acceptor.port for acceptor in self.acceptors if acceptor.listener_name == listener_name)
 
-    def look_at_stores(self, *, was_asked: bool = False) -> None:
-        """Renew the certificates whose files have changed; where somebody `was_asked`, all. Any thread."""
-        self._transports.look(was_asked=was_asked)
-
-    def seconds_to_expiry(self) -> "list[tuple[Labels, float]]":
-        """Until the first certificate of each listener with TLS expires: empty where there is none. Any thread."""
-        return self._transports.seconds_to_expiry()
+    @property
+    def transports(self) -> "list[ListenerTransports]":
+        """How the listeners' connections are carried: one for each plane."""
+        return [self._transports]
 
     @property
     def connection_count(self) -> int:

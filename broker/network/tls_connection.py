@@ -39,6 +39,14 @@ class Secured(Protocol):
         """What the client showed in its handshake. Raises ValueError: nobody can be told from it."""
         ...
 
+    def opened(self, cipher: tuple[str, str]) -> None:
+        """TLS is there, by this cipher (OpenSSL's name) and version."""
+        ...
+
+    def closed(self, cipher: tuple[str, str]) -> None:
+        """A connection of which `opened` was told is no more."""
+        ...
+
 
 class Stage(Enum):
     """How far a connection is."""
@@ -63,6 +71,7 @@ class TlsConnection(Connection):
     """
 
     __slots__ = (
+        "cipher",
         "empty_bytes",
         "failure",
         "has_ended",
@@ -91,6 +100,8 @@ class TlsConnection(Connection):
         self.peer: PeerCertificate | None = None
         self.failure: Exception | None = None
         """What ended the handshake, or will end the reading behind what was read."""
+        self.cipher: tuple[str, str] | None = None
+        """Its name and TLS's version, once that is there. Belongs to the owning network thread."""
         self.empty_bytes = 0
         """How much has come since there was something to read in it."""
         self.has_ended = False
@@ -128,6 +139,14 @@ class TlsConnection(Connection):
             pass
         except (OSError, ValueError) as failure:
             self.failure = failure
+
+    def open(self) -> None:
+        """The handshake has been finished: requests may come. The owning network thread."""
+        self.stage = Stage.OPEN
+        cipher = self.tls.cipher()
+        if cipher is not None:
+            self.cipher = cipher[:2]
+            self.secured.opened(self.cipher)
 
     def feed(self, data: memoryview) -> None:
         """Bytes of the socket. The owning network thread.
@@ -210,6 +229,8 @@ class TlsConnection(Connection):
                     self.tls.unwrap()
                 with suppress(OSError):
                     self.socket.send(self.outgoing.read())
+        if self.cipher is not None:
+            self.secured.closed(self.cipher)
         super().close_socket()
 
     def _send(self, parts: list[Part]) -> list[Part]:

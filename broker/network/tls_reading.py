@@ -132,7 +132,7 @@ class TlsReading:
         elif connection.has_finished:
             self._count(SUCCEEDED)
             _acknowledge(connection)
-            connection.stage = Stage.OPEN
+            connection.open()
             connection.session.handshaken(connection.peer)
         self._thread.resume(connection)
 

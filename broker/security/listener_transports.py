@@ -36,7 +36,7 @@ class ListenerTransports:
 
     As with its other parts a change has two steps: `prepare` does what may fail, `reconfigure` has it count.
 
-    Threads: any; `_lock` guards the changes, which are swapped whole for `of` and `seconds_to_expiry`.
+    Threads: any; `_lock` guards the changes, which are swapped whole for `of` and those who read numbers.
     """
 
     def __init__(self, metrics: "Metrics", on_death: Callable[[BaseException], None], plane: str = "") -> None:
@@ -53,6 +53,11 @@ class ListenerTransports:
     def of(self, listener_name: str) -> Transport:
         """A listener's. Any thread."""
         return self._transports.get(listener_name, PLAINTEXT)
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether any listener has TLS. Any thread."""
+        return bool(self._tls)
 
     def prepare(self, config: "BrokerConfig", listeners: "Sequence[Listener]") -> None:
         """Make new listeners' TLS, make ready what changes of the others, and read again what is in files.
@@ -104,6 +109,14 @@ class ListenerTransports:
         now_s = time.time()
         return [
             ({"listener": name}, tls.current.expires_at.timestamp() - now_s) for name, tls in list(self._tls.items())
+        ]
+
+    def connections(self) -> "list[tuple[Labels, float]]":
+        """How many are open with TLS, by listener, cipher (Java's name) and version. Any thread."""
+        return [
+            ({"listener": name, "cipher": cipher, "protocol": version}, float(count))
+            for name, tls in list(self._tls.items())
+            for (cipher, version), count in tls.connections().items()
         ]
 
     def start(self) -> None:

@@ -58,6 +58,15 @@ def chosen_ciphers(names: Sequence[str]) -> CipherChoice:
     return CipherChoice(tuple(tls12), frozenset(tls13))
 
 
+def java_name(cipher: str) -> str:
+    """Java's name of a suite that OpenSSL names so; OpenSSL's where Java has none."""
+    for key_exchange, begin in _KEY_EXCHANGES.items():
+        for java, end in _CIPHERS.items():
+            if begin + end == cipher:
+                return f"TLS_{key_exchange}_WITH_{java}"
+    return cipher
+
+
 def _openssl_name(name: str) -> str:
     java = _JAVA.fullmatch(name)
     if java is None:

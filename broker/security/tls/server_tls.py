@@ -8,6 +8,8 @@ which clients know.
 from __future__ import annotations
 
 import ssl
+import threading
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kavka.broker.network.peer_certificate import PeerCertificate
 from kavka.broker.security.tls.distinguished_name import subject_name
 from kavka.broker.security.tls.principal import SETTING, PrincipalRules
+from kavka.client.tls.ciphers import java_name
 from kavka.client.tls.contexts import TlsSettings, client_context, server_context, tls_settings_by
 from kavka.client.tls.stores import read_key_store
 from kavka.config.errors import ConfigError
@@ -117,10 +120,30 @@ class ServerTls:
 
 
 class ListenerTls:
-    """A listener's TLS as it is now, for its connections. Threads: any; `current` is replaced whole."""
+    """A listener's TLS as it is now, for its connections.
+
+    Threads: any; `current` is replaced whole, `_lock` guards the counts.
+    """
 
     def __init__(self, first: ServerTls) -> None:
         self.current = first
+        self._lock: Final = threading.Lock()
+        self._connections: Final[Counter[tuple[str, str]]] = Counter()
+
+    def connections(self) -> dict[tuple[str, str], int]:
+        """How many are open, by cipher (Java's name) and version."""
+        with self._lock:
+            return {(java_name(cipher), version): count for (cipher, version), count in self._connections.items()}
+
+    def opened(self, cipher: tuple[str, str]) -> None:
+        """See `Secured`."""
+        with self._lock:
+            self._connections[cipher] += 1
+
+    def closed(self, cipher: tuple[str, str]) -> None:
+        """See `Secured`."""
+        with self._lock:
+            self._connections[cipher] -= 1
 
     def wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         """See `Secured`."""

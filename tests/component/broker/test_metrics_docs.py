@@ -57,7 +57,7 @@ def test_the_document_names_what_is_shown() -> None:
     moves: Any = SimpleNamespace(max_lag=0, failed_count=0)
     broker.services.replica_moves = moves
     metrics = Metrics()
-    register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+    register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0, transports=[])
     register_broker_state(metrics, lambda: 3)
     AuthenticationCounts().register(metrics)
     following: Any = SimpleNamespace(max_lag=0, failed=frozenset(), fetchers=[])

@@ -317,6 +317,18 @@ def test_a_certificate_makes_the_clients_principal() -> None:
     assert opened(stage).connection.session.principal == "User:ANONYMOUS"
 
 
+def test_connections_are_counted_by_cipher_in_javas_words_until_they_are_closed() -> None:
+    stage = TlsStage()
+    client, other = opened(stage), opened(stage, ssl_enabled_protocols=("TLSv1.2",))
+    assert stage.tls.connections() == {
+        ("TLS_AES_256_GCM_SHA384", "TLSv1.3"): 1,
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLSv1.2"): 1,
+    }
+    for each in (client, other):
+        stage.thread.close_connection(each.connection)
+    assert set(stage.tls.connections().values()) == {0}
+
+
 def test_a_certificate_that_no_rule_fits_is_refused() -> None:
     stage = TlsStage(server_tls(rules="RULE:^CN=admin$/admin/", ssl_client_auth="required"))
     client = stage.client(own=AUTHORITY.issue("user"))
