@@ -27,7 +27,18 @@ USUAL_WINDOW: Final = Window(2, 30_000)
 class Meter:
     """What those behind one pair of tags have used. Threads: any; `_lock` guards all that changes."""
 
-    __slots__ = ("_limit", "_lock", "_pausing", "_safe", "_throttle_times", "last_ms", "rate", "tags", "window")
+    __slots__ = (
+        "_limit",
+        "_lock",
+        "_pausing",
+        "_record",
+        "_safe",
+        "_throttle_times",
+        "last_ms",
+        "rate",
+        "tags",
+        "window",
+    )
 
     def __init__(
         self,
@@ -42,6 +53,7 @@ class Meter:
         self._pausing: Final = pausing
         self.window: Final = window
         self.rate: Final = Rate(window)
+        self._record: Final = self.rate.record
         self.last_ms = now_ms
         self._lock: Final = threading.Lock()
         self._throttle_times: Average | None = None
@@ -62,7 +74,7 @@ class Meter:
         """Count `value`; for how long (ms) the client is to pause, 0 for not at all."""
         with self._lock:
             self.last_ms = now_ms
-            if self.rate.record(value, now_ms) <= self._safe:
+            if self._record(value, now_ms) <= self._safe:
                 return 0
             measured = self.rate.measure(now_ms)
             if measured <= self._limit:
@@ -123,7 +135,7 @@ class MutationMeter(Meter):
     def take(self, partitions: int, now_ms: int) -> int:
         """Count so many, though it may make a debt; for how long (ms) the client is to pause then."""
         with self._lock:
-            self._record(partitions, now_ms)
+            self._take(partitions, now_ms)
             return self._debt_ms(now_ms)
 
     def take_strictly(self, partitions: int, now_ms: int) -> int:
@@ -131,7 +143,7 @@ class MutationMeter(Meter):
         with self._lock:
             owed_ms = self._debt_ms(now_ms)
             if not owed_ms:
-                self._record(partitions, now_ms)
+                self._take(partitions, now_ms)
             return owed_ms
 
     def is_forgotten(self, now_ms: int) -> bool:
@@ -140,7 +152,7 @@ class MutationMeter(Meter):
             self.limit, now_ms
         )
 
-    def _record(self, partitions: int, now_ms: int) -> None:
+    def _take(self, partitions: int, now_ms: int) -> None:
         self.last_ms = now_ms
         self.rate.record(partitions, now_ms)
         self._bucket.record(partitions, self.limit, now_ms)

@@ -100,15 +100,13 @@ class Samples:
 class Rate:
     """A rate a second over the window (`Rate` over `WindowedSum`)."""
 
-    __slots__ = ("_samples", "window")
+    __slots__ = ("_samples", "record", "window")
 
     def __init__(self, window: Window) -> None:
         self.window: Final = window
         self._samples: Final = Samples(window)
-
-    def record(self, value: float, now_ms: int) -> float:
-        """Add `value`, which may be negative; gives at least what lies in the window."""
-        return self._samples.record(value, now_ms)
+        self.record: Final = self._samples.record
+        """See `Samples.record`; values may be negative."""
 
     def measure(self, now_ms: int) -> float:
         """The rate a second."""

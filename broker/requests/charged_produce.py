@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.quotas.account import NOTHING
 from kavka.broker.quotas.charging import NS_PER_PERCENT, Charge
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES
+from kavka.broker.requests.prepared import CLOSES
 from kavka.broker.requests.prepared_produce import PRODUCE_KEY, Begun, PreparedProduces
 from kavka.broker.requests.topic_shape import FLEXIBLE_SINCE
 from kavka.broker.waiting.awaited_answer import AwaitedAnswer, MadeAnswer
@@ -30,19 +30,22 @@ _INT: Final = struct.Struct(">i").pack
 class ChargedProduces(PreparedProduces):
     """The shapes of one connection's produce requests, by one client id. Threads: as PreparedProduces."""
 
-    __slots__ = ("_account", "_client", "_inner", "_now_ms")
+    __slots__ = ("_account", "_client_id", "_inner", "_now_ms")
 
     def __init__(self, inner: PreparedProduces, context: "Context", charge: "Charge") -> None:
         """`inner` knows the shapes."""
         self._inner = inner
         self._now_ms = charge.now_ms
         self._account = charge.account
-        self._client = _client(context.client_id)
+        self._client_id = context.client_id
 
     def learn(self, request: "ProduceRequest", context: "Context", partition: "Partition") -> None:
         # When other quotas count, what was learnt is forgotten first.
         self._account = NOTHING if context.charge is None else context.charge.account
-        self._client = _client(context.client_id)
+        if context.client_id != self._client_id:
+            # All that is known is to be charged to one.
+            self._inner.forget()
+            self._client_id = context.client_id
         self._inner.learn(request, context, partition)
 
     def forget(self) -> None:
@@ -52,10 +55,7 @@ class ChargedProduces(PreparedProduces):
         return self._inner.take_begun(frame)
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | Later | None":
-        client = self._client
-        if frame[HEAD_SIZE_BYTES : HEAD_SIZE_BYTES + len(client)] != client:
-            return None
-        produce, request = self._account.produce, self._account.request
+        produce, _, request, _ = self._account
         began_ns = time.thread_time_ns() if request is not None else 0
         answer = self._inner.run(frame, cells, may_wait)
         if answer is None:
@@ -110,12 +110,6 @@ def _told(answer: bytes, version: int, throttle_ms: int) -> bytes:
     """An answer without errors, with the throttle time, which is its last field."""
     end = len(answer) - (version >= FLEXIBLE_SINCE)
     return answer[: end - 4] + _INT(throttle_ms) + answer[end:]
-
-
-def _client(client_id: str | None) -> bytes:
-    """A client id as it stands in each request behind the head."""
-    name = (client_id or "").encode()
-    return struct.pack(">h", -1 if client_id is None else len(name)) + name
 
 
 def charge_produces(context: "Context", charge: "Charge") -> None:

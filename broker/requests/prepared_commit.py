@@ -248,12 +248,14 @@ def prepare_commit(
     services: "Services",
     snapshot: "MetadataSnapshot",
 ) -> None:
-    """Have commits like this one, which stands, take the short way, unless each has to be audited.
+    """Have commits like this one, which stands, take the short way, unless each has to be audited, or its time counted.
 
     `snapshot`: that in which its topics were found.
     """
-    session = context.session
+    session, charge = context.session, context.charge
     if session.authorizer is not None and session.authorizer.audits_everything:
+        return
+    if charge is not None and charge.account.request is not None:
         return
     prepared = session.prepared.get(OFFSET_COMMIT_KEY)
     if not isinstance(prepared, PreparedCommits):

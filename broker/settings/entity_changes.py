@@ -35,7 +35,7 @@ class EntityChanges:
 
     def __init__(self, services: "Services", monotonic_ns: Callable[[], int]) -> None:
         self._services: Final = services
-        self._monotonic_ns: Final = monotonic_ns
+        self._now_ms: Final = lambda: monotonic_ns() // 1_000_000
         self._quotas: Quotas | None = None
         self._lock: Final = threading.Lock()
         self._rates: AddressRates | None = None
@@ -95,6 +95,3 @@ class EntityChanges:
                     self._follow_rates(self._rates)
             else:
                 self._rates.apply(name, stored)
-
-    def _now_ms(self) -> int:
-        return self._monotonic_ns() // 1_000_000
