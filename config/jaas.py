@@ -158,5 +158,6 @@ def _after_comment(text: str, at: int) -> int:
     if text.startswith("/*", at):
         closing = text.find("*/", at + 2)
         return len(text) if closing < 0 else closing + 2
-    ends = [place for mark in "\r\n" if (place := text.find(mark, at)) >= 0]
+    # As in Java, which has read the second character by then: after a single `/` it does not end the line.
+    ends = [place for mark in "\r\n" if (place := text.find(mark, at + 2)) >= 0]
     return min(ends, default=len(text))

@@ -14,6 +14,7 @@ from confluent_kafka import Producer as RdProducer
 from confluent_kafka.cimpl import TopicPartition as RdPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
+from kafka.net.sasl.oauth import AbstractTokenProvider as PythonTokenProvider
 
 from kavka.client import Consumer, Producer, TopicPartition
 from kavka.client.security.bearer.token import unsecured_token
@@ -65,18 +66,13 @@ def confluent(secure: SecureListeners, way: Way, topic: str, secret: str, _direc
 
 
 class _Token(AioTokenProvider):  # type: ignore[misc]  # the library has no types
-    """Both libraries' providers have this method; aiokafka's is awaited."""
-
     async def token(self) -> str:
         return _token()
 
 
-class _PlainToken:
+class _PlainToken(PythonTokenProvider):  # type: ignore[misc]  # the library has no types
     def token(self) -> str:
         return _token()
-
-    def extensions(self) -> dict[str, str]:
-        return {}
 
 
 def _token() -> str:

@@ -11,6 +11,7 @@ READ = [
     (r'M optional a="\"\\\t\101\1012\777";', {"a": '"\\\tAA2?7'}),
     ('M sufficient // a comment\n a=b /* c="d" */ e="/*f*/";', {"a": "b", "e": "/*f*/"}),
     ("M requisite a=b / the rest is one, too\n;", {"a": "b"}),
+    ("M required /\na=b\n;", {}),
     ('M required "a b"="c";', {"a b": "c"}),
     ('M required a="the line ends it\n;', {"a": "the line ends it"}),
     ("M required;", {}),
