@@ -59,4 +59,5 @@ def read_bearer_first(message: bytes) -> BearerFirst:
 
 def bearer_error(status: str, scope: str | None = None) -> str:
     """What a server answers to a token that it does not believe."""
-    return json.dumps({"status": status} if scope is None else {"status": status, "scope": scope})
+    # Kafka's spaces, of which it has one where there is a scope.
+    return f'{{"status":{json.dumps(status)}' + ("}" if scope is None else f', "scope":{json.dumps(scope)}}}')

@@ -6,9 +6,19 @@ def plain_message(user: str, password: str, authorization_id: str = "") -> bytes
     return "\0".join((authorization_id, user, password)).encode()
 
 
+class PlainError(Exception):
+    """A message that does not fit, in Kafka's words; with nothing of it."""
+
+
 def read_plain(message: bytes) -> tuple[str, str, str]:
-    """Authorization id, user, password, as Kafka reads them: what is missing is empty, what is too much is ignored."""
-    # As Java does with bytes that are no UTF-8: they match nobody's password.
+    """Authorization id, user and password; only the first may be empty. Raises PlainError."""
+    # Bytes that are no UTF-8 are replaced, as by Java: they match nobody's password.
     parts = message.decode(errors="replace").split("\0", 3)
-    authorization_id, user, password = (*parts[:3], "", "")[:3]
+    if len(parts) != 3:
+        raise PlainError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+    authorization_id, user, password = parts
+    if not user:
+        raise PlainError("Authentication failed: username not specified")
+    if not password:
+        raise PlainError("Authentication failed: password not specified")
     return authorization_id, user, password

@@ -9,7 +9,8 @@
     REAUTH_PROCESS_HANDSHAKE        SaslHandshake of a client that was authenticated before (KIP-368)
     REAUTH_BAD_MECHANISM            which named another mechanism: it is told so at its next request
 
-What a state does not take closes the connection, unread: nothing else is decoded of a client that nobody knows.
+What a state does not take closes the connection, unread: nothing else is decoded of a client that nobody knows. Only
+ApiVersions and SaslHandshake that come in the midst of tokens are told ILLEGAL_SASL_STATE before.
 """
 
 import logging
@@ -23,10 +24,12 @@ from kavka.protocol.codec import decoder, encode
 from kavka.protocol.errors import DecodeError, ErrorCode
 from kavka.protocol.framing import SIZE
 from kavka.protocol.headers import RequestHeader, ResponseHead, decode_request_header
+from kavka.protocol.messages.api_versions import ApiVersionsResponse
 from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kavka.protocol.schema import Response
 
+API_VERSIONS_VERSIONS: Final = (0, 4)
 HANDSHAKE_VERSIONS: Final = (0, 1)
 AUTHENTICATE_VERSIONS: Final = (0, 2)
 
@@ -59,9 +62,12 @@ TAKES: Final[Mapping[State, frozenset[ApiKey]]] = {
 """What each state takes; all else closes the connection."""
 
 VERSIONS: Final[Mapping[ApiKey, tuple[int, int]]] = {
+    ApiKey.API_VERSIONS: API_VERSIONS_VERSIONS,
     ApiKey.SASL_HANDSHAKE: HANDSHAKE_VERSIONS,
     ApiKey.SASL_AUTHENTICATE: AUTHENTICATE_VERSIONS,
 }
+TOLD_LATE: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE})
+"""What a client is told that comes too late, as it is known already that it speaks Kafka's protocol."""
 NO_CLIENT: Final = (
     "Invalid request, potential reasons: kafka client configured with the wrong security protocol, "
     "it does not support KIP-43 or it is not a kafka client."
@@ -143,6 +149,8 @@ class Exchange:
         """Raises DecodeError for what cannot be read."""
         key, version = header.api_key, header.api_version
         if key not in TAKES[self.state]:
+            if self.state is State.AUTHENTICATE and key in TOLD_LATE:
+                return self._refuse_late(header)
             during = "authentication" if self.state is State.AUTHENTICATE else "handshake"
             raise DecodeError(f"Unexpected Kafka request of type {_name_of(key)} during SASL {during}.")
         if key == ApiKey.API_VERSIONS:
@@ -158,6 +166,22 @@ class Exchange:
         token = decoder(SaslAuthenticateRequest, version)(frame, header.body_offset).auth_bytes
         self._knows_lifetimes |= version > 0
         return self._take_token(bytes(token), header)
+
+    def _refuse_late(self, header: RequestHeader) -> Step:
+        """It comes where tokens are expected: its client is told so, and then the connection is closed."""
+        lowest, highest = VERSIONS[ApiKey(header.api_key)]
+        if not lowest <= header.api_version <= highest:
+            raise DecodeError(f"Version {header.api_version} is not supported here")
+        self.state = State.FAILED
+        error = ErrorCode.ILLEGAL_SASL_STATE
+        response: Response
+        if header.api_key == ApiKey.API_VERSIONS:
+            response = ApiVersionsResponse(error_code=error, api_keys=[])
+        else:
+            response = SaslHandshakeResponse(error_code=error, mechanisms=[])
+        name = ApiKey(header.api_key).name
+        reason = f"Unexpected Kafka request of type {name} during SASL authentication."
+        return Step(Verdict.FAILED, _framed(header, response), reason)
 
     def shake_hands(self, chosen: str, version: int) -> tuple[SaslHandshakeResponse, str]:
         """The answer to a client that chooses a mechanism, and why it is refused, if it is."""
@@ -189,7 +213,7 @@ class Exchange:
         lifetime_ms = known.lifetime_ms or 0 if known is not None else 0
         response = SaslAuthenticateResponse(
             error_code=ErrorCode.NONE,
-            error_message=None,
+            error_message="",
             auth_bytes=answer or b"",
             session_lifetime_ms=lifetime_ms,
         )

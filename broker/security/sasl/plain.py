@@ -7,8 +7,8 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
-from kavka.broker.security.sasl.mechanisms import AuthenticationError, Identity, ToldError
-from kavka.protocol.sasl.plain import read_plain
+from kavka.broker.security.sasl.mechanisms import Identity, ToldError
+from kavka.protocol.sasl.plain import PlainError, read_plain
 
 USER_OPTION: Final = "user_"
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -41,11 +41,10 @@ class PlainLogin:
 
     def respond(self, token: bytes) -> bytes:
         """Nothing, if name and password are right. Raises AuthenticationError."""
-        authorization_id, user, password = read_plain(token)
-        if not user:
-            raise AuthenticationError("Authentication failed: username not specified")
-        if not password:
-            raise AuthenticationError("Authentication failed: password not specified")
+        try:
+            authorization_id, user, password = read_plain(token)
+        except PlainError as problem:
+            raise ToldError(str(problem)) from None
         # No password is empty, so that an unknown user's matches none.
         if not hmac.compare_digest(password.encode(), self._passwords.get(user, b"")):
             raise ToldError(_INVALID)

@@ -66,7 +66,7 @@ def test_confluent_kafka_produces_and_reads(broker: SaslBroker, mechanism: str) 
     assert producer.flush(60) == 0
     consumer = Consumer({**librdkafka(broker, mechanism), "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    values: list[bytes] = []
+    values: list[bytes | None] = []
     while len(values) < 100:
         message = consumer.poll(60)
         assert message is not None

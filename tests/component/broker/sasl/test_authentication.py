@@ -16,6 +16,7 @@ from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kavka.protocol.sasl.plain import plain_message
 from kavka.protocol.sasl.scram import TOKEN_AUTH, ScramClient, ScramMechanism
+from kavka.protocol.schema import Request
 from tests.support.broker_core import NOW_MS
 from tests.support.network_stage import SIZE
 from tests.support.sasl_core import ALL_MECHANISMS, OneToken, SaslCore, frame_of
@@ -54,7 +55,7 @@ def test_a_client_asks_for_versions_chooses_a_mechanism_and_is_let_in(core: Sasl
     answer = core.authenticate(plain_message("alice", "alice-secret"))
 
     assert answer is not None
-    assert (answer.error_code, answer.error_message, answer.auth_bytes) == (ErrorCode.NONE, None, b"")
+    assert (answer.error_code, answer.error_message, answer.auth_bytes) == (ErrorCode.NONE, "", b"")
     assert answer.session_lifetime_ms == 0
     assert core.session.principal == "User:alice"
     assert core.ask(VERSIONS, 3) is not None
@@ -80,7 +81,7 @@ def test_no_other_api_is_read_of_a_client_that_is_not_known(core: SaslCore, stat
     allowed = {
         "at first": {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE},
         "with versions": {ApiKey.SASL_HANDSHAKE},
-        "with a mechanism": {ApiKey.SASL_AUTHENTICATE},
+        "with a mechanism": {ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE},
     }[state]
     keys = [*load_handlers(in_cluster=True), 9999, -1]
     assert len(keys) > 40
@@ -95,6 +96,17 @@ def test_no_other_api_is_read_of_a_client_that_is_not_known(core: SaslCore, stat
 
             assert (answer, core.is_closed) == (b"", True), (key, version)
             assert core.session.principal == "User:ANONYMOUS"
+
+
+@pytest.mark.parametrize("late", [(VERSIONS, 3), (SaslHandshakeRequest(mechanism="PLAIN"), 1)])
+def test_what_comes_in_the_midst_of_tokens_is_told_so(core: SaslCore, late: tuple[Request, int]) -> None:
+    core.shake_hands("PLAIN")
+    assert core.ask(*late) is None
+
+    answer = core.advance(DELAY_MS)
+
+    assert answer[8:10] == ErrorCode.ILLEGAL_SASL_STATE.to_bytes(2, "big")
+    assert core.is_closed
 
 
 def test_requests_behind_one_that_closes_do_not_run(core: SaslCore) -> None:
@@ -143,7 +155,7 @@ def test_a_wrong_password_is_told_after_a_while_and_the_connection_closed(
 
     answer = core.advance(DELAY_MS / 2)
 
-    told = b"Invalid username or password" if user else b"invalid credentials with SASL mechanism PLAIN"
+    told = b"Invalid username or password" if user else b"username not specified"
     assert told in answer
     assert core.is_closed
     assert core.session.principal == "User:ANONYMOUS"

@@ -48,5 +48,5 @@ def test_what_does_not_fit_is_refused(message: bytes) -> None:
 
 
 def test_errors_are_json() -> None:
-    assert bearer_error("invalid_token") == '{"status": "invalid_token"}'
-    assert bearer_error("insufficient_scope", "a b") == '{"status": "insufficient_scope", "scope": "a b"}'
+    assert bearer_error("invalid_token") == '{"status":"invalid_token"}'
+    assert bearer_error("insufficient_scope", 'a "b') == '{"status":"insufficient_scope", "scope":"a \\"b"}'

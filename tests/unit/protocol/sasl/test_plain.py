@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka.protocol.sasl.plain import plain_message, read_plain
+from kavka.protocol.sasl.plain import PlainError, plain_message, read_plain
 
 
 def test_what_a_client_sends_is_read() -> None:
@@ -10,15 +10,20 @@ def test_what_a_client_sends_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "parts"),
+    ("message", "complaint"),
     [
-        (b"", ("", "", "")),
-        (b"alice", ("alice", "", "")),
-        (b"\0alice", ("", "alice", "")),
-        (b"\0alice\0", ("", "alice", "")),
-        (b"\0alice\0secret\0more\0", ("", "alice", "secret")),
-        (b"\0alice\0\xff\xfe", ("", "alice", "��")),
+        (b"", "expected 3 tokens, got 1"),
+        (b"alice", "expected 3 tokens, got 1"),
+        (b"\0alice", "expected 3 tokens, got 2"),
+        (b"\0alice\0secret\0more\0", "expected 3 tokens, got 4"),
+        (b"\0alice\0", "password not specified"),
+        (b"\0\0secret", "username not specified"),
     ],
 )
-def test_what_is_missing_is_empty_and_what_is_too_much_is_ignored(message: bytes, parts: tuple[str, str, str]) -> None:
-    assert read_plain(message) == parts
+def test_what_does_not_fit_is_refused(message: bytes, complaint: str) -> None:
+    with pytest.raises(PlainError, match=complaint):
+        read_plain(message)
+
+
+def test_what_is_no_text_matches_nothing() -> None:
+    assert read_plain(b"\0alice\0\xff\xfe") == ("", "alice", "\ufffd\ufffd")
