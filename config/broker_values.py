@@ -10,7 +10,6 @@ from kavka.config.cluster import ClusterSettings
 from kavka.config.groups import GroupSettings
 from kavka.config.kavka_settings import KavkaSettings
 from kavka.config.log import LogSettings
-from kavka.config.login import LoginSettings
 from kavka.config.network import NetworkSettings
 from kavka.config.quotas import QuotaSettings, RateSettings
 from kavka.config.replication import ReplicationSettings
@@ -37,7 +36,6 @@ class BrokerValues(
     QuotaSettings,
     RateSettings,
     SecuritySettings,
-    LoginSettings,
     KavkaSettings,
 ):
     """What `BrokerConfig` holds; `config.num_io_threads` is the setting `num.io.threads`.
