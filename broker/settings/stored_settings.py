@@ -7,15 +7,17 @@ itself is worked out once: to decode a password takes milliseconds.
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kavka.broker.settings.password_encoder import encoder_of, old_encoder_of
 from kavka.broker.settings.usable_settings import Unused
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of
 from kavka.config.providers import Providers, is_about_providers
 from kavka.config.values import HIDDEN, Referred, Source
+
+if TYPE_CHECKING:
+    from kavka.broker.settings.password_encoder import PasswordEncoder
 
 MOST_REMEMBERED: Final = 1_000
 NO_SECRET: Final = "dynamic passwords need password.encoder.secret, which this broker does not have"
@@ -26,8 +28,12 @@ class StoredSettings:
 
     def __init__(self, static: BrokerConfig) -> None:
         """Raises ConfigError for an encoder that cannot be had."""
-        self._encoder = encoder_of(static)
-        self._old_encoder = old_encoder_of(static)
+        self._encoder: PasswordEncoder | None = None
+        self._old_encoder: PasswordEncoder | None = None
+        if static.password_encoder_secret is not None:
+            from kavka.broker.settings.password_encoder import encoder_of, old_encoder_of
+
+            self._encoder, self._old_encoder = encoder_of(static), old_encoder_of(static)
         self._static: Final = dict(static.layers)[Source.STATIC_BROKER]
         self._decoded: dict[str, str] = {}
 
