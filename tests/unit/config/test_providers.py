@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kavka.config import BrokerConfig, ConfigError
 from kavka.config.describe import describe_broker
 from kavka.config.providers import Providers
 from kavka.config.sources import load_config
+from tests.support.examples import examples
 
 CLASSES = "org.apache.kafka.common.config.provider."
 SECRET = "hunter2-and-more"
@@ -60,6 +66,52 @@ def test_a_reference_is_replaced_by_what_its_provider_has(secrets: Path) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "resolved"),
+    [
+        ("${env:A}${env:A}", "aa"),
+        ("${env::A}", "a"),
+        ("${env:A", "${env:A"),
+        ("${env}:A}", "${env}:A}"),
+        ("${ ${env:A}", "${ ${env:A}"),
+        ("${x} ${env:A}", "${x} a"),
+        ("$${env:A}}", "$a}"),
+        ("}${env:A}{", "}a{"),
+    ],
+)
+def test_references_are_found_as_kafkas_expression_finds_them(text: str, resolved: str) -> None:
+    expression = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+
+    assert Providers(definitions(), {"A": "a"}).resolve({"x": text}) == {"x": resolved}
+    assert expression.sub(lambda match: "a" if match[1] == "env" else match[0], text) == resolved
+
+
+@examples(300)
+@given(st.text("${}:env A", max_size=40))
+def test_any_text_is_resolved_as_kafkas_expression_would(text: str) -> None:
+    expression = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+
+    def value(match: re.Match[str]) -> str:
+        return f"<{match[3] or ''}|{match[4]}>" if match[1] == "env" else match[0]
+
+    providers = Providers({}, {})
+    providers._lookups["env"] = lambda path, key: f"<{path}|{key}>"  # a provider that takes anything
+    assert providers.resolve({"x": text})["x"] == expression.sub(value, text)
+
+
+def test_a_long_text_without_an_end_takes_no_time() -> None:
+    for text in ("${" * 500_000, "${" + ":" * 1_000_000, "${env:" * 200_000 + "}"):
+        with contextlib.suppress(ConfigError):
+            Providers(definitions(), {}).resolve({"x": text})
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ConfigError, match="it is no file"):
+        Providers(definitions(), {}).resolve({"x": f"${{file:{tmp_path}/pipe:key}}"})
+
+
 def test_what_a_provider_gives_is_not_resolved_again(secrets: Path) -> None:
     providers = Providers(definitions(), {"A": "${env:B}", "B": "b"})
 
@@ -96,7 +148,7 @@ def test_a_reference_that_leads_to_nothing_is_refused_by_its_setting(
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("settings", "reason"),
     [
         ({"config.providers": "vault", "config.providers.vault.class": "com.example.Vault"}, "must be one of"),
         ({"config.providers": "file"}, "must be one of"),
@@ -104,9 +156,9 @@ def test_a_reference_that_leads_to_nothing_is_refused_by_its_setting(
         (definitions(env_allowlist__pattern="("), "no regular expression"),
     ],
 )
-def test_a_provider_that_cannot_be_had_stops_the_start(given: dict[str, str], reason: str) -> None:
+def test_a_provider_that_cannot_be_had_stops_the_start(settings: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        Providers(given, {})
+        Providers(settings, {})
 
 
 def test_settings_take_their_values_from_providers_and_show_references_only(secrets: Path, tmp_path: Path) -> None:
