@@ -50,7 +50,7 @@ def describe_client_quotas(
         )
         for entity, values in describe(services.registry, _components(request), strict=request.strict)
     ]
-    return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=entries)
 
 
 def _components(request: DescribeClientQuotasRequest) -> "dict[str, Component]":

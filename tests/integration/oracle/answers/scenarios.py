@@ -22,6 +22,7 @@ for _module in (
     "late_members",
     "offsets",
     "produce",
+    "quotas",
     "reading",
     "topics",
     "transactions",
