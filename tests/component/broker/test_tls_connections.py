@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.network.authentication import Authentications
 from kavka.broker.network.connection import MAX_UNANSWERED, MAX_UNSENT_BYTES
-from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.network.tls_connection import PIECE_BYTES, Stage
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.certificates import SERVER, Authority, Issued
@@ -378,31 +376,3 @@ def test_answers_are_sealed_while_requests_are_read() -> None:
     stage.promises.pop().complete(HeartbeatResponse(error_code=0))
     stage.settle()
     assert [number for number, _ in answers(client.read())] == [1, 2, 3]
-
-
-def test_who_does_not_authenticate_in_time_is_closed() -> None:
-    stage = TlsStage()
-    now_ns = 0
-    later: list[Callable[[], object]] = []
-    settings = NetworkSettings(
-        max_request_size_bytes=1,
-        max_idle_ms=-1,
-        send_buffer_bytes=-1,
-        receive_buffer_bytes=-1,
-        authentication_timeout_ms=1000,
-    )
-    authentications = Authentications(
-        lambda: settings, stage.thread.close_connection, lambda _, look: later.append(look), lambda: now_ns
-    )
-    slow, quick, gone = stage.client(), opened(stage), stage.client()
-    for client in (slow, quick, gone):
-        authentications.watch(client.connection)
-    stage.thread.close_connection(gone.connection)
-    now_ns = 999_000_000
-    later.pop()()
-    assert not slow.socket.closed
-    now_ns = 1_000_000_000
-    later.pop()()
-    assert slow.socket.closed
-    assert not quick.socket.closed
-    assert later == []
