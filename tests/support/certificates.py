@@ -30,6 +30,17 @@ HOSTS: Final = ("localhost", "127.0.0.1")
 KEYTOOL_TIMEOUT_S: Final = 200.0
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+_SIGNS: Final = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def subject(common_name: str, *, organisation: str | None = None, unit: str | None = None) -> x509.Name:
@@ -37,6 +48,10 @@ def subject(common_name: str, *, organisation: str | None = None, unit: str | No
     parts = [(NameOID.ORGANIZATION_NAME, organisation), (NameOID.ORGANIZATIONAL_UNIT_NAME, unit)]
     named = [x509.NameAttribute(oid, text) for oid, text in parts if text is not None]
     return x509.Name([*named, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _of_issuer(key: Key) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
 
 
 class Authority:
@@ -49,6 +64,9 @@ class Authority:
         self.certificate: Final[x509.Certificate] = (
             _builder(subject(name), issuer, self.key, timedelta(hours=-1), timedelta(days=30))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNS, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
+            .add_extension(_of_issuer(issuer_key), critical=False)
             .sign(issuer_key, hashes.SHA256())
         )
 
@@ -73,6 +91,8 @@ class Authority:
         builder = _builder(whose, self.certificate.subject, own, begins, ends).add_extension(
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
+        # Without, those of Python 3.13 that are strict refuse it.
+        builder = builder.add_extension(_of_issuer(self.key), critical=False)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_name_of(host) for host in hosts]), False)
         if purposes:
