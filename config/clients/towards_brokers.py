@@ -61,7 +61,8 @@ def secure_towards(config: BrokerValues, listener_name: str) -> SecureSettings:
             own = config.listener_given(listener_name, f"{mechanism.lower()}.{name}")
             given[name] = config.listener_value(listener_name, name) if own is None else own
         given[_JAAS] = config.listener_given(listener_name, f"{mechanism.lower()}.{_JAAS}")
-        if given[_JAAS] is None:
-            name = f"{PREFIX}{listener_name.lower()}.{mechanism.lower()}.{_JAAS}"
-            raise ConfigError(name, None, "must be set: by what is in it brokers log in at one another")
-    return secure_settings(given)
+    settings = secure_settings(given)
+    if protocol.startswith("SASL_") and settings.sasl_jaas_config is None:
+        name = f"{PREFIX}{listener_name.lower()}.{settings.sasl_mechanism.lower()}.{_JAAS}"
+        raise ConfigError(name, None, "must be set: by what is in it brokers log in at one another")
+    return settings

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kavka.client import Admin, NewTopic
+from kavka.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from kavka.client.api_errors import AuthenticationError, SaslAuthenticationError, SslAuthenticationError
 from tests.support.kavka_process import KavkaProcess
-from tests.support.processes import free_port
+from tests.support.processes import free_port, wait_until
 from tests.support.secure_kafka import SECURE_KAFKAS
 from tests.support.secure_listeners import MECHANISMS, SECRET, SecureListeners
 from tests.support.secured_clients import CLIENTS, VALUE, Way
@@ -21,6 +21,8 @@ from tests.support.server import RunningServer
 WAYS: list[Way] = [("SSL", None), *((p, m) for p in ("SASL_PLAINTEXT", "SASL_SSL") for m in MECHANISMS)]
 WITH_PASSWORDS = [way for way in WAYS if way[1] not in (None, "OAUTHBEARER")]
 TIMEOUT_MS = 60_000.0
+RENEWED = "SCRAM-SHA-256"
+SESSION_MS = 1_500
 
 
 def name_of(way: Way) -> str:
@@ -38,7 +40,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> SecureListeners:
 @pytest.fixture(scope="module")
 def kavka(tmp_path_factory: pytest.TempPathFactory, secure: SecureListeners) -> Iterator[RunningServer]:
     plain = f"PLAINTEXT://{secure.host}:{free_port()}"
-    settings = {"listeners": f"{plain},{secure.listeners}", **secure.settings()}
+    renewed = f"listener.name.sasl_ssl.{RENEWED.lower()}.connections.max.reauth.ms"
+    settings = {"listeners": f"{plain},{secure.listeners}", renewed: str(SESSION_MS), **secure.settings()}
     with KavkaProcess(tmp_path_factory.mktemp("kavka"), settings) as broker:
         secure.create_scram_users(plain.rpartition("//")[2])
         yield broker
@@ -78,6 +81,34 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(secure: SecureListeners,
     with Admin(settings) as admin, pytest.raises(SaslAuthenticationError) as caught:
         admin.list_topics(timeout_ms=TIMEOUT_MS)
     assert "guessed-0815" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("kavka")
+def test_producers_and_consumers_hear_of_it_too(secure: SecureListeners) -> None:
+    settings = secure.client("SASL_PLAINTEXT", "PLAIN", secret="guessed-0815")
+    with Producer(settings) as producer, pytest.raises(SaslAuthenticationError):
+        producer.send("anywhere", VALUE).result(TIMEOUT_MS / 1000)
+    with Producer(settings, transactional_id="t") as producer, pytest.raises(SaslAuthenticationError):
+        producer.init_transactions()
+    with Consumer(settings, group_id="g") as consumer:
+        consumer.subscribe(["anywhere"])
+        with pytest.raises(SaslAuthenticationError):
+            consumer.poll(TIMEOUT_MS)
+        with pytest.raises(SaslAuthenticationError):
+            consumer.committed([TopicPartition("anywhere", 0)], timeout_ms=TIMEOUT_MS)
+
+
+@pytest.mark.usefixtures("kavka")
+def test_sessions_are_renewed_while_records_are_sent(secure: SecureListeners, topic: str) -> None:
+    create(secure, topic)
+    with Producer(secure.client("SASL_SSL", RENEWED)) as producer:
+
+        def is_renewed() -> bool:
+            producer.send(topic, VALUE).result(TIMEOUT_MS / 1000)
+            return producer.metrics["successful-reauthentication-total"] >= 2
+
+        wait_until(is_renewed, TIMEOUT_MS / 1000, lambda: "no session was renewed")
+        assert producer.metrics["connection-close-total"] == 0
 
 
 @pytest.mark.usefixtures("kavka")
