@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from tests.support.kavka_process import KavkaProcess
@@ -42,6 +42,17 @@ class SaslBroker(KavkaProcess):
     def sasl_bootstrap(self) -> str:
         found = re.findall(rf"{LISTENER}://localhost:(\d+)", self.process.log_text())
         return f"localhost:{found[-1]}"
+
+    def set_plain_users(self, **passwords: str) -> None:
+        """Have these, and PLAIN_USER, from now on; needs `password.encoder.secret`."""
+        users = "".join(f' user_{user}="{password}"' for user, password in passwords.items())
+        text = f'{MODULE} required user_{PLAIN_USER}="{_QUOTED}"{users};'
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        broker_id = str(next(iter(admin.list_topics(timeout=60).brokers)))
+        name = f"listener.name.{LISTENER.lower()}.plain.sasl.jaas.config"
+        entry = ConfigEntry(name, text, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.BROKER, broker_id, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(60)
 
     def add_scram_user(self, user: str = SCRAM_USER, password: str = SCRAM_PASSWORD) -> None:
         """With both mechanisms, by the plaintext listener."""

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.cimpl import KafkaError, TopicPartition
+from confluent_kafka.cimpl import KafkaError, KafkaException, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
 from kafka.errors import KafkaTimeoutError, SaslAuthenticationFailedError
@@ -31,7 +31,7 @@ MECHANISMS = {
     "SCRAM-SHA-512": (SCRAM_USER, SCRAM_PASSWORD),
 }
 JAVA = Path(__file__).resolve().parents[2] / "java"
-SECRETS = ("alice's secret", "carol,=secret")
+SECRETS = ("alice's secret", "carol,=secret", "dora-secret", "the encoder's secret")
 
 by_each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 
@@ -39,7 +39,8 @@ by_each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBroker]:
     directory = tmp_path_factory.mktemp("sasl")
-    with SaslBroker(directory, {"connections.max.reauth.ms": "3000"}) as broker:
+    settings = {"connections.max.reauth.ms": "3000", "password.encoder.secret": "the encoder's secret"}
+    with SaslBroker(directory, settings) as broker:
         broker.add_scram_user()
         yield broker
         log = broker.process.log_text()
@@ -90,6 +91,35 @@ def test_confluent_kafka_says_that_a_password_is_wrong(broker: SaslBroker, mecha
         else f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
     )
     assert expected in errors[0].str()
+
+
+def test_users_come_and_go_while_the_broker_runs(broker: SaslBroker) -> None:
+    def lets_in(user: str, password: str) -> bool:
+        settings = {**librdkafka(broker, "PLAIN"), "sasl.username": user, "sasl.password": password}
+        errors: list[KafkaError] = []
+        producer = Producer({**settings, "error_cb": errors.append})
+        topics: list[object] = []
+        wait_until(lambda: _listed(producer, topics) or bool(errors), 60, "neither an answer nor an error")
+        return not errors
+
+    assert not lets_in("dora", "dora-secret")
+    broker.set_plain_users(dora="dora-secret")
+    assert lets_in("dora", "dora-secret")
+    assert lets_in(PLAIN_USER, PLAIN_PASSWORD)
+
+    broker.set_plain_users()
+    assert not lets_in("dora", "dora-secret")
+    assert lets_in(PLAIN_USER, PLAIN_PASSWORD)
+
+
+def _listed(producer: Producer, topics: list[object]) -> bool:
+    producer.poll(0)
+    try:
+        topics.append(producer.list_topics(timeout=0.5))
+    except KafkaException:
+        producer.poll(0)
+        return False
+    return True
 
 
 def kafka_python(broker: SaslBroker, mechanism: str, password: str = "") -> dict[str, Any]:
