@@ -1,9 +1,11 @@
 """The broker's credentials, put together: when they are read, who hears of changes, what removes those that expired."""
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.security.credentials.registry_worker import RegistryWorker
 from kavka.broker.security.credentials.scram_store import ScramStore
+from kavka.cluster.registry.base import RegistryError
 
 if TYPE_CHECKING:
     from kavka.broker.security.credentials.delegation_tokens import DelegationTokens
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
     from kavka.broker.waiting.scheduler import Scheduler
 
 FIRST_EXPIRY_MS: Final = 30_000
+LEAST_INTERVAL_MS: Final = 100
+
+log = logging.getLogger(__name__)
 
 
 class Credentials:
@@ -28,16 +33,20 @@ class Credentials:
         """Know who may log in, and hear of changes from here on. Raises RegistryError."""
         config = self._services.config
         self._read_users_if_asked_for()
-        config.on_broker_change(self._read_users_if_asked_for)
+        config.on_broker_change(self._settings_changed)
         tokens = self._services.tokens = self._tokens()
         if tokens is None:
             return
         tokens.start()
+
+        def interval_ms() -> int:
+            return max(config.current.delegation_token_expiry_check_interval_ms, LEAST_INTERVAL_MS)
+
         scheduler.every(
             "expire-delegation-tokens",
-            lambda: config.current.delegation_token_expiry_check_interval_ms,
+            interval_ms,
             lambda: self._remove_expired(tokens),
-            first_ms=min(FIRST_EXPIRY_MS, config.current.delegation_token_expiry_check_interval_ms),
+            first_ms=min(FIRST_EXPIRY_MS, interval_ms()),
         )
 
     def stop(self) -> None:
@@ -60,11 +69,20 @@ class Credentials:
             services.registry_worker,
         )
 
+    def _settings_changed(self) -> None:
+        """Another listener may ask for users now. What fails here, its first login tries again."""
+        try:
+            self._read_users_if_asked_for()
+        except RegistryError as failure:
+            log.warning("users are not known yet: %s", failure)
+
     def _read_users_if_asked_for(self) -> None:
         listeners = self._services.config.current.listeners
         if any(listener.security_protocol.startswith("SASL") for listener in listeners):
             self._users.load()
 
     def _remove_expired(self, tokens: "DelegationTokens") -> None:
-        if self._services.controller.is_active:
+        # There is none yet while the broker starts.
+        controller = getattr(self._services, "controller", None)
+        if controller is not None and controller.is_active:
             tokens.remove_expired()

@@ -28,7 +28,7 @@ from kavka.protocol.messages.describe_delegation_token import (
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from kavka.protocol.sasl.scram import ScramMechanism, credential_of
-from tests.support.processes import free_port
+from tests.support.processes import free_port, wait_until
 from tests.support.registries import Clock
 from tests.support.running_broker import BROKER_ID, HOST, RunningBroker
 from tests.support.scram_listener import lets_in, log_in, remove_password, set_password, with_scram_listener
@@ -275,7 +275,7 @@ def test_rights_say_who_gets_tokens_for_others_and_who_sees_them(tmp_path: Path)
     }
     with Secured(tmp_path, **settings) as secured, RawClient(HOST, secured.port) as admin:
         port = secured.scram_port
-        for user in ("alice", "bob", "carol", "dan"):
+        for user in ("alice", "bob", "carol", "dan", "erin"):
             set_password(admin, user, SECRET)
         renewers = [CreatableRenewers(principal_type="User", principal_name="carol")]
         request = CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=-1)
@@ -293,12 +293,33 @@ def test_rights_say_who_gets_tokens_for_others_and_who_sees_them(tmp_path: Path)
             mismatch = bobs.ask(RenewDelegationTokenRequest(hmac=token.hmac, renew_period_ms=-1), 2)
             assert mismatch.error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
         token_id = token.token_id
-        seen = {user: seen_by(port, user) for user in ("alice", "bob", "carol", "dan")}
-        assert seen == {"alice": [token_id], "bob": [], "carol": [token_id], "dan": []}
-        assert seen_by(port, "alice", "bob") == []
+        seen = {user: seen_by(port, user) for user in ("alice", "bob", "carol", "dan", "erin")}
+        # Its owner, who asked for it, and who may renew it.
+        assert seen == {"alice": [token_id], "bob": [token_id], "carol": [token_id], "dan": [], "erin": []}
+        assert seen_by(port, "alice", "dan") == []
         assert seen_by(port, "alice", "carol") == [token_id]
 
-        allow(admin, ResourceType.USER, "User:alice", Operation.DESCRIBE_TOKENS, "User:bob")
+        allow(admin, ResourceType.USER, "User:alice", Operation.DESCRIBE_TOKENS, "User:erin")
         allow(admin, ResourceType.DELEGATION_TOKEN, token_id, Operation.DESCRIBE, "User:dan")
 
-        assert (seen_by(port, "bob"), seen_by(port, "dan")) == ([token_id], [token_id])
+        assert (seen_by(port, "erin"), seen_by(port, "dan")) == ([token_id], [token_id])
+
+
+def test_a_broker_removes_tokens_that_have_expired_and_serves_a_listener_that_comes_later(tmp_path: Path) -> None:
+    settings = {"delegation__token__secret__key": TOKEN_KEY, "delegation__token__expiry__check__interval__ms": "1"}
+    with Secured(tmp_path, **settings) as secured, RawClient(HOST, secured.port) as client:
+        set_password(client, "alice", SECRET)
+        with RawClient(HOST, secured.scram_port) as alices:
+            assert log_in(alices, "alice", SECRET)
+            assert alices.ask(CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=1), 3).error_code == 0
+        registry = secured.broker.services.registry
+        wait_until(lambda: registry.children("/delegation_token/tokens") == [], 60, "an expired token stays")
+    plain = RunningBroker(tmp_path, {"sasl.enabled.mechanisms": "SCRAM-SHA-256"})
+    later = with_scram_listener(plain.port, free_port())
+    plain.settings["listener.security.protocol.map"] = later["listener.security.protocol.map"]
+    plain.settings["listener.name.scram.scram-sha-256.sasl.jaas.config"] = later[JAAS]
+    with plain:
+        port = int(later["listeners"].rpartition(":")[2])
+        added = plain.alter({"listeners": later["listeners"]})
+        assert added.error_code == ErrorCode.NONE, added
+        assert lets_in(port, "alice", SECRET)
