@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from tests.support.kafka_process import KafkaProcess, KRaftKafka, ZooKeeperKafka
+from tests.support.kafka_process import KRaftKafka, ZooKeeperKafka
 from tests.support.secure_listeners import PROTOCOLS, SecureListeners
 
 _PROTOCOLS_BY_NAME: Final = ",".join(f"{name}:{name}" for name in ("PLAINTEXT", *PROTOCOLS))
@@ -37,4 +37,7 @@ class SecureZooKeeperKafka(ZooKeeperKafka):
         return _with_listeners(super().settings(), self.secure)
 
 
-SECURE_KAFKAS: Final[dict[str, type[KafkaProcess]]] = {"kafka-4.3": SecureKRaftKafka, "kafka-3.9": SecureZooKeeperKafka}
+SECURE_KAFKAS: Final[dict[str, type[SecureKRaftKafka] | type[SecureZooKeeperKafka]]] = {
+    "kafka-4.3": SecureKRaftKafka,
+    "kafka-3.9": SecureZooKeeperKafka,
+}
