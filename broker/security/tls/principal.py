@@ -17,6 +17,9 @@ _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(?:,\s*|\Z)")
 _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
+_TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\.", re.DOTALL)
+"""What is escaped, a class of characters, or a dot, which in Java is no line's end of any kind."""
+_ANY: Final = "[^\n\r\x85\u2028\u2029]"
 _REFERENCE: Final = re.compile(r"\\(.)|\$\{([A-Za-z][A-Za-z0-9]*)\}|\$(\d+)|(\$|\\)", re.DOTALL)
 
 
@@ -80,9 +83,13 @@ def _parse(text: str) -> tuple[_Rule, ...]:
 
 def _compiled(text: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(_NAMED_GROUP.sub("(?P<", pattern))
+        return re.compile(_NAMED_GROUP.sub("(?P<", _TOKENS.sub(_java_dot, pattern)))
     except re.error as failure:
         raise ConfigError(SETTING, text, f"the pattern {pattern} cannot be used: {failure}") from None
+
+
+def _java_dot(token: re.Match[str]) -> str:
+    return _ANY if token[0] == "." else token[0]
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:
