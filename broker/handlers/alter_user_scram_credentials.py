@@ -13,8 +13,10 @@ Versions
 - There is one.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
+from kavka.broker.requests.acl_requests import asker
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.cluster.controller.requests import ConfigEntity
@@ -29,6 +31,8 @@ from kavka.protocol.messages.alter_user_scram_credentials import (
 if TYPE_CHECKING:
     from kavka.broker.security.credentials.scram_alteration import Alteration
     from kavka.broker.services import Services
+
+log = logging.getLogger(__name__)
 
 Outcome = tuple[str, BrokerError | None]
 
@@ -52,7 +56,7 @@ def alter_user_scram_credentials(
     from kavka.broker.security.credentials.scram_alteration import alterations
 
     refused, wanted = alterations(request)
-    done = [_alter(user, alteration, services) for user, alteration in wanted.items()]
+    done = [_alter(user, alteration, asker(context), services) for user, alteration in wanted.items()]
 
     def respond(outcomes: list[Outcome]) -> AlterUserScramCredentialsResponse:
         return _response([*refused.items(), *sorted(outcomes, key=lambda outcome: outcome[1] is None)])
@@ -60,15 +64,18 @@ def alter_user_scram_credentials(
     return gather(done, respond)
 
 
-def _alter(user: str, alteration: "Alteration", services: "Services") -> Promise[Outcome]:
+def _alter(user: str, alteration: "Alteration", who: str, services: "Services") -> Promise[Outcome]:
     def failed(error: BaseException) -> Outcome:
         return user, error if isinstance(error, BrokerError) else BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def update(stored: dict[str, str]) -> dict[str, str]:
         return alteration.apply(stored)
 
-    altered = services.controller.alter_configs(ConfigEntity.user(user), update)
-    return altered.then(lambda _: (user, None), failed)
+    def told(_: None) -> Outcome:
+        log.info("SCRAM credentials changed user=%r %s by=%r", user, alteration, who)
+        return user, None
+
+    return services.controller.alter_configs(ConfigEntity.user(user), update).then(told, failed)
 
 
 def _words(error: BrokerError | None) -> str | None:

@@ -33,6 +33,12 @@ class Alteration:
         self.deletions: list[ScramCredentialDeletion] = []
         self.upsertions: list[ScramCredentialUpsertion] = []
 
+    def __str__(self) -> str:
+        """Which mechanisms, for the log."""
+        given = ",".join(MECHANISMS[each.mechanism] for each in self.upsertions)
+        removed = ",".join(MECHANISMS[each.mechanism] for each in self.deletions)
+        return f"set={given or '-'} removed={removed or '-'}"
+
     def apply(self, stored: Mapping[str, str]) -> dict[str, str]:
         """The user's settings afterwards; what is no credential stays. Raises BrokerError(RESOURCE_NOT_FOUND)."""
         config = dict(stored)

@@ -81,6 +81,22 @@ def test_a_user_logs_in_with_the_password_until_it_is_changed_or_taken_away(shar
     assert remove_password(client, "alice").error_code == ErrorCode.RESOURCE_NOT_FOUND
 
 
+def test_a_change_is_logged_with_who_made_it_and_without_the_password(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "kavka"):
+        set_password(client, "new\nuser", SECRET)
+        remove_password(client, "new\nuser")
+
+    lines = [line for line in caplog.messages if "SCRAM credentials changed" in line]
+    assert [line.partition(" by=")[0] for line in lines] == [
+        "SCRAM credentials changed user='new\\nuser' set=SCRAM-SHA-256 removed=-",
+        "SCRAM credentials changed user='new\\nuser' set=- removed=SCRAM-SHA-256",
+    ]
+    assert all("User:ANONYMOUS from host = 127.0.0.1" in line for line in lines)
+    assert SECRET not in caplog.text
+
+
 def test_what_else_is_set_for_a_user_stays(shared: Secured, client: RawClient) -> None:
     registry = shared.broker.services.registry
     quotas = {"producer_byte_rate": "1024", "unknown": "kept"}
