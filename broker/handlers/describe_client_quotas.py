@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _refused(
     _request: DescribeClientQuotasRequest, code: ErrorCode, message: str | None
 ) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(error_code=code, error_message=message or code.message, entries=None)
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
 
 
 @handles(DescribeClientQuotasRequest, versions="0-1", error_answer=_refused)
