@@ -103,6 +103,10 @@ class ListenerTransports:
                 except ConfigError as problem:
                     self._metrics.count(FAILED_RELOADS)
                     log.error("certificates are not renewed listener=%s reason=%s", name, problem)
+                except Exception:
+                    # Whoever asks, the thread of signals too, goes on; and so do the other listeners.
+                    self._metrics.count(FAILED_RELOADS)
+                    log.exception("certificates are not renewed listener=%s", name)
 
     def seconds_to_expiry(self) -> "list[tuple[Labels, float]]":
         """Until the first certificate of each listener with TLS expires. Any thread."""
