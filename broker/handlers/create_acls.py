@@ -20,6 +20,7 @@ from kavka.broker.requests.acl_requests import (
     permission_of,
     refuse_unknown,
     resource_type_of,
+    told,
 )
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.security.acl import CLUSTER, Operation, ResourceType
@@ -38,7 +39,7 @@ from kavka.protocol.messages.create_acls import AclCreation, AclCreationResult, 
 
 
 def _refused(request: CreateAclsRequest, code: ErrorCode, message: str | None) -> CreateAclsResponse:
-    error = BrokerError(code, message or code.message)
+    error = BrokerError(code, message)
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
 
 
@@ -118,4 +119,4 @@ def _binding(asked: AclCreation) -> AclBinding:
 def _result(error: BrokerError | None) -> AclCreationResult:
     if error is None:
         return AclCreationResult(error_code=ErrorCode.NONE, error_message="")
-    return AclCreationResult(error_code=error.code, error_message=error.message)
+    return AclCreationResult(error_code=error.code, error_message=told(error))

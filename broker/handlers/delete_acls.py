@@ -13,7 +13,7 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.requests.acl_requests import NO_AUTHORIZER, asker, filter_of, late
+from kavka.broker.requests.acl_requests import NO_AUTHORIZER, asker, filter_of, late, told
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.broker.security.authorizer.bindings import is_known
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def _refused(request: DeleteAclsRequest, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
     return DeleteAclsResponse(
         filter_results=[
-            DeleteAclsFilterResult(error_code=code, error_message=message or code.message, matching_acls=[])
+            DeleteAclsFilterResult(error_code=code, error_message=told(BrokerError(code, message)), matching_acls=[])
             for _ in request.filters
         ]
     )
@@ -67,7 +67,7 @@ def _matching(deletion: "Deletion") -> DeleteAclsMatchingAcl:
     (pattern, entry), error = deletion
     return DeleteAclsMatchingAcl(
         error_code=ErrorCode.NONE if error is None else error.code,
-        error_message=None if error is None else error.message,
+        error_message=None if error is None else told(error),
         resource_type=TYPE_CODES[pattern.type_name],
         resource_name=pattern.name,
         pattern_type=PatternType.PREFIXED if pattern.is_prefixed else PatternType.LITERAL,

@@ -12,7 +12,7 @@ Versions
 from itertools import groupby
 from operator import attrgetter
 
-from kavka.broker.requests.acl_requests import NO_AUTHORIZER, filter_of
+from kavka.broker.requests.acl_requests import NO_AUTHORIZER, filter_of, told
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.broker.security.authorizer.bindings import is_known
@@ -27,7 +27,7 @@ from kavka.protocol.messages.describe_acls import (
 
 
 def _refused(request: DescribeAclsRequest, code: ErrorCode, message: str | None) -> DescribeAclsResponse:
-    return DescribeAclsResponse(error_code=code, error_message=message or code.message, resources=[])
+    return DescribeAclsResponse(error_code=code, error_message=told(BrokerError(code, message)), resources=[])
 
 
 @handles(DescribeAclsRequest, versions="0-3", error_answer=_refused)

@@ -72,6 +72,11 @@ def permission_of(number: int) -> Permission:
     return _PERMISSIONS.get(number, Permission.UNKNOWN)
 
 
+def told(error: BrokerError) -> str | None:
+    """What clients are told of an error: of those that Kafka has no words for, only the log tells more."""
+    return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else error.message or error.code.message
+
+
 def asker(context: "Context") -> str:
     """Who asks, for the audit."""
     return f"{context.principal} from host = {context.client_host}"
