@@ -150,7 +150,12 @@ def test_a_throttled_fetch_leaves_its_session_as_it_was(client: QuotaClient) -> 
     answers = []
     for epoch in (1, 2):
         request = FetchRequest(
-            max_wait_ms=0, session_id=opened.session_id, session_epoch=epoch, topics=[], forgotten_topics_data=[]
+            max_wait_ms=0,
+            min_bytes=0,
+            session_id=opened.session_id,
+            session_epoch=epoch,
+            topics=[],
+            forgotten_topics_data=[],
         )
         if epoch == 2:
             with QuotaClient(HOST, client.address[1], client_id="other") as other:
