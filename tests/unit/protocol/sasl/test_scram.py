@@ -21,7 +21,7 @@ from kavka.protocol.sasl.scram import (
     new_salt,
     salted_password,
 )
-from kavka.protocol.sasl.scram_messages import ClientFirst, ScramError, read_client_first
+from kavka.protocol.sasl.scram_messages import ClientFirst, ScramError, read_client_final, read_client_first
 
 # RFC 7677, section 3.
 CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
@@ -279,7 +279,8 @@ def fuzz(seed: int, count: int) -> None:
                 broker.respond(CLIENT_FIRST)
                 changed = mutated(chance, CLIENT_FINAL)
                 broker.respond(changed)
-                assert changed == CLIENT_FINAL, changed
+                # The last character of a proof has bits that mean nothing.
+                assert read_client_final(changed) == read_client_final(CLIENT_FINAL), changed
         except ScramError:
             assert not broker.is_complete
 
