@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kavka.broker.settings.dynamic_config import DynamicConfig
+    from kavka.broker.socket_server import SocketServer
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.storage.log_manager import LogManager
 
@@ -11,10 +12,14 @@ FLUSH_NEVER_MS: Final = 60_000
 """How often topics' own `flush.ms` is looked at where `log.flush.scheduler.interval.ms` is at its default, never."""
 MIN_DELETE_DELAY_MS: Final = 1_000
 MAX_INTERVAL_MS: Final = 2**31 - 1
+STORES_INTERVAL_MS: Final = 10_000
+"""How often the files with listeners' certificates are looked at."""
 
 
-def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "DynamicConfig") -> None:
-    """Have the log manager's passes run. Intervals are read anew each time: most can change while the broker runs."""
+def schedule_passes(
+    scheduler: "Scheduler", logs: "LogManager", config: "DynamicConfig", sockets: "SocketServer"
+) -> None:
+    """Have the standing jobs run. Intervals are read anew each time: most can change while the broker runs."""
     first_ms = config.current.log_initial_task_delay_ms
     scheduler.every(
         "retention", lambda: config.current.log_retention_check_interval_ms, logs.retention_pass, first_ms=first_ms
@@ -43,6 +48,7 @@ def schedule_passes(scheduler: "Scheduler", logs: "LogManager", config: "Dynamic
         lambda: config.current.producer_id_expiration_check_interval_ms,
         logs.expire_producers,
     )
+    scheduler.every("certificates", lambda: _stores_interval_ms(sockets), lambda: look_at_stores(sockets))
 
 
 def _flush_interval_ms(config: "DynamicConfig") -> int:
@@ -51,3 +57,14 @@ def _flush_interval_ms(config: "DynamicConfig") -> int:
 
 def _delete_interval_ms(config: "DynamicConfig") -> int:
     return max(min(config.current.log_segment_delete_delay_ms, MAX_INTERVAL_MS), MIN_DELETE_DELAY_MS)
+
+
+def look_at_stores(sockets: "SocketServer", *, was_asked: bool = False) -> bool:
+    """Renew the certificates whose files have changed; where somebody `was_asked`, all. False if there are none."""
+    for transports in sockets.transports:
+        transports.look(was_asked=was_asked)
+    return any(transports.has_tls for transports in sockets.transports)
+
+
+def _stores_interval_ms(sockets: "SocketServer") -> int:
+    return STORES_INTERVAL_MS if any(each.has_tls for each in sockets.transports) else MAX_INTERVAL_MS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.broker.socket_server import Plane, SocketServer
 
 if TYPE_CHECKING:
+    from kavka.broker.security.listener_transports import ListenerTransports
     from kavka.config.broker_config import BrokerConfig
     from kavka.config.listeners import Listener
 
@@ -89,6 +90,11 @@ class TwoPlanes(SocketServer):
         """See SocketServer."""
         super().stop()
         self._control.stop()
+
+    @property
+    def transports(self) -> "list[ListenerTransports]":
+        """See SocketServer."""
+        return super().transports + self._control.transports
 
     def bound_port(self, listener_name: str) -> int:
         """See SocketServer."""

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from kavka.broker.partitions.fetch_sessions import FetchSessions
     from kavka.broker.partitions.producer_ids import ProducerIds
     from kavka.broker.partitions.replica_manager import ReplicaManager
+    from kavka.broker.quotas.quotas import Quotas
+    from kavka.broker.security.acl import Authorizer
     from kavka.broker.settings.dynamic_config import DynamicConfig
     from kavka.broker.waiting.purgatory import Purgatory
     from kavka.cluster.controller import Controller
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 
 
 class CoreServices:
-    """Set before the first request, never changed after."""
+    """Set before the first request, never changed after. But any thread may replace `generation` and `quotas`."""
 
     __slots__ = (
+        "authorizer",
         "broker_id",
         "cleaner",
         "cluster_id",
@@ -31,16 +34,20 @@ class CoreServices:
         "elected_controller",
         "features",
         "fetch_sessions",
+        "generation",
         "logs",
         "metadata",
         "metrics",
         "now_ms",
         "producer_ids",
         "purgatory",
+        "quotas",
         "registry",
         "replicas",
     )
 
+    authorizer: "Authorizer | None"
+    """None: everybody may do everything."""
     broker_id: int
     cleaner: "LogCleaner"
     cluster_id: str
@@ -51,11 +58,28 @@ class CoreServices:
     """The one that is, on whichever broker."""
     features: "FinalizedFeatures"
     fetch_sessions: "FetchSessions"
+    generation: object
+    """Stands for the rights and limits that count now. Who remembers what was decided by them keeps the generation that
+    was read before that, and compares by identity: another one says that it has to be decided again."""
     logs: "LogManager"
     metadata: "MetadataCache"
     metrics: "Metrics"
     now_ms: Callable[[], int]
     producer_ids: "ProducerIds"
     purgatory: "Purgatory"
+    quotas: "Quotas | None"
+    """None: nobody has a quota. Replaced as `generation` is, by whoever hears of them."""
     registry: "Registry"
     replicas: "ReplicaManager"
+
+    def __init__(self) -> None:
+        self.authorizer = None
+        self.generation = object()
+        self.quotas = None
+
+    def changed(self) -> None:
+        """ACLs, quotas or the partitions that there are have changed: nothing holds that was decided before.
+
+        Called once the new ones are what everybody reads, and before anybody is told that they count. Any thread.
+        """
+        self.generation = object()

@@ -3,12 +3,12 @@
 Their code is imported then, and only then.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
+
+from kavka.broker.requests.session import Session
 
 if TYPE_CHECKING:
     from kavka.broker.faults.control import FaultControl
-    from kavka.broker.network.connection import ClientSession
     from kavka.broker.requests.handling import Handler
     from kavka.broker.services import Services
     from kavka.config.broker_config import BrokerConfig
@@ -23,8 +23,8 @@ class Hooks(Protocol):
         """What the broker stores its logs with."""
 
     @property
-    def new_session(self) -> "Callable[[], ClientSession] | None":
-        """Makes the sessions of connections; None for the usual ones."""
+    def session_kind(self) -> "type[Session]":
+        """What sessions connections have."""
 
     def handlers(self, handlers: "dict[int, Handler]") -> "dict[int, Handler]":
         """What runs the requests."""
@@ -39,7 +39,7 @@ class Hooks(Protocol):
 class NoHooks:
     """Nothing: everything is as it is."""
 
-    new_session = None
+    session_kind = Session
 
     def __init__(self, files: "Files") -> None:
         self.files = files

@@ -78,6 +78,7 @@ def run(config_path: str | None, overrides: list[str]) -> int:
     log.info(
         "serving listeners=%s broker.id=%d took_ms=%d", broker.endpoints_text(), broker.broker_id, _process_age_ms()
     )
+    signals.on_hang_up = broker.hang_up
     return _wait_and_stop(broker, signals)
 
 

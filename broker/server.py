@@ -11,12 +11,12 @@ with the mark of a clean stop last.
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.background import schedule_passes
+from kavka.broker.background import look_at_stores, schedule_passes
 from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
@@ -24,21 +24,25 @@ from kavka.broker.hooks import hooks_of
 from kavka.broker.log_moves.replica_moves import ReplicaMoves
 from kavka.broker.membership import Membership
 from kavka.broker.metadata.endpoints import broker_info, unadvertised_listeners
+from kavka.broker.metadata.gone_topics import forget_gone_topics
 from kavka.broker.metadata.identity import establish_identity
-from kavka.broker.metadata.metadata_cache import MetadataCache, MetadataSnapshot
+from kavka.broker.metadata.metadata_cache import MetadataCache
 from kavka.broker.metrics.gauges import register_gauges
 from kavka.broker.metrics.registry import Metrics
+from kavka.broker.network_side import network_side
 from kavka.broker.partitions.controller_epoch import ControllerEpoch
 from kavka.broker.partitions.fetch_sessions import FetchSessions
 from kavka.broker.partitions.replica_manager import ReplicaManager
 from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, known_partitions, registered_ids
 from kavka.broker.registry_choice import OpenRegistry, open_registry
-from kavka.broker.requests.handling import load_handlers, shown_versions
-from kavka.broker.requests.request_log import RequestLog
+from kavka.broker.security.credentials.keeping import Credentials
+from kavka.broker.security.gates import Gates
+from kavka.broker.security.parts import start_security
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.settings.entity_changes import EntityChanges
 from kavka.broker.settings.running_parts import RunningParts
-from kavka.broker.socket_server import SocketServer
+from kavka.broker.settings.stored_at_start import begin_with_stored
 from kavka.broker.start_failures import EXPECTED_FAILURES, reason_of, refused_listening
 from kavka.broker.waiting.purgatory import Purgatory
 from kavka.broker.waiting.scheduler import Scheduler
@@ -46,11 +50,8 @@ from kavka.broker.waiting.timer import Timer
 from kavka.cluster.broker_registration import prepare_tree
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.controller.producer_id_blocks import reserve_through
-from kavka.cluster.entity_configs import read_config, read_configs
-from kavka.cluster.znodes.config import DEFAULT_ENTITY, text_of_node
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.promises import check_promises
-from kavka.config.topic_config import UNREADABLE
 from kavka.storage.cleaner.log_cleaner import LogCleaner
 from kavka.storage.files import Files
 from kavka.storage.log_manager import LogManager
@@ -141,6 +142,10 @@ class Broker:
         """The clock that this broker was given has jumped ahead: what is due by now on the timer runs at once."""
         self._timer.look()
 
+    def hang_up(self) -> bool:
+        """Renew the certificates of listeners with TLS, as SIGHUP asks; False where there are none. Any thread."""
+        return look_at_stores(self._sockets, was_asked=True)
+
     def endpoints_text(self) -> str:
         """The listeners with the ports that were bound, as in `listeners`."""
         listeners = self.services.config.current.listeners
@@ -203,24 +208,18 @@ class Broker:
         services.broker_id = self.broker_id
         config = services.config = DynamicConfig(static, self.broker_id)
         config.on_topic_change(services.logs.update_topic_config)
+        credentials = Credentials(services)
+        entities = self._entities = EntityChanges(services, self._clock.monotonic_ns)
         notifications = self._config_notifications = ConfigNotificationListener(
-            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, self._other_config_changed
+            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, entities.changed
         )
         notifications.start()
         self._undo.append(notifications.stop)
-        # What cannot be read may be a limit, or keep records: it is no reason to go on without.
-        defaults, own = (read_config(registry, f"brokers/{each}") for each in (DEFAULT_ENTITY, str(self.broker_id)))
-        config.broker_started(defaults, own)
-        self._kept_names = defaults.keys() | own.keys()
-        for topic, stored in read_configs(registry, "topics", {UNREADABLE: ""}).items():
-            config.topic_changed(topic, stored)
-        for group, stored in read_configs(registry, "groups").items():
-            config.group_changed(text_of_node(group), stored)
-
-    def _other_config_changed(self, entity_path: str, stored: Mapping[str, str]) -> None:
-        kind, _, name = entity_path.partition("/")
-        if kind == "groups":
-            self.services.config.group_changed(text_of_node(name), stored)
+        self._kept_names = begin_with_stored(config, registry, self.broker_id)
+        notifications.refresh_kinds(EntityChanges.LIMITED)
+        self._undo.append(credentials.stop)
+        credentials.start(self._scheduler)
+        start_security(static, services, self._undo.append, self._thread_died)
 
     def _take_addresses(self) -> None:
         """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""
@@ -229,22 +228,16 @@ class Broker:
         services.logs.update_broker_config(config)
         self._scheduler.resize(config.background_threads)
         services.cleaner = LogCleaner(services.logs, config, now_ms=self._clock.now_ms, on_death=self._thread_died)
-        handlers = self._hooks.handlers(load_handlers(in_cluster=bool(config.zookeeper_connect)))
-        services.served_versions = shown_versions(handlers)
-        sockets: type[SocketServer] = SocketServer
-        if config.control_plane_listener_name is not None:
-            from kavka.broker.control_plane import TwoPlanes
-
-            sockets = TwoPlanes
-        answered = RequestLog(self.metrics).answered
-        self._sockets = sockets(
-            config, handlers, services, self.metrics, answered, self._thread_died, self._hooks.new_session
-        )
-        parts = RunningParts(self._sockets, services.logs, services.cleaner, self._scheduler, self._announce)
+        gates = Gates(services, self._timer, self._clock.monotonic_ns)
+        gates.prepare(config)
+        self._undo.append(gates.stop)
+        self._sockets = network_side(config, services, gates, self._hooks, self._thread_died)
+        parts = RunningParts(self._sockets, gates, services.logs, services.cleaner, self._scheduler, self._announce)
         services.config.follow(parts)
         if services.config.current is not config:
             # Another broker was faster.
             parts.changed(config, services.config.current, changed_settings(config, services.config.current))
+        self._entities.rates_to(self._sockets.limits.follow)
         self._sockets.bind()
         self._undo.append(self._sockets.stop_accepting)
 
@@ -261,7 +254,7 @@ class Broker:
             reserve_through(services.registry, self.broker_id, known_producer_id)
         heard = ControllerEpoch()
         services.metadata = MetadataCache(self.broker_id, unadvertised_listeners(config), controller_epoch=heard)
-        services.metadata.on_change(self._metadata_changed)
+        services.metadata.on_change(partial(forget_gone_topics, services))
         workers = Workers(self._operations.soon, self._scheduler.soon, self._scheduler.flush_soon)
         coordinators = self._coordinators = Coordinators(services, self._timer, workers, self._thread_died, self._clock)
         services.metadata.on_change(coordinators.metadata_changed)
@@ -279,7 +272,7 @@ class Broker:
             moves=moves,
             topic_ids=None if links is None else partial(registered_ids, services.registry),
         )
-        schedule_passes(self._scheduler, services.logs, services.config)
+        schedule_passes(self._scheduler, services.logs, services.config, self._sockets)
         services.cleaner.start()
         self._undo.append(services.cleaner.stop)
         self._sockets.start()
@@ -305,6 +298,7 @@ class Broker:
             services,
             request_queue_size=lambda: self._sockets.waiting_count,
             connection_count=lambda: self._sockets.connection_count,
+            transports=self._sockets.transports,
         )
         config = services.config.current
         if config.metrics_port >= 0:
@@ -345,14 +339,6 @@ class Broker:
             return
         self.services.metadata.set_unadvertised(unadvertised_listeners(config))
         self._membership.update(broker_info(self.broker_id, config, self._sockets.bound_port))
-
-    def _metadata_changed(self, old: MetadataSnapshot, new: MetadataSnapshot) -> None:
-        if len(new.topics) >= len(old.topics) and new.topics.keys() >= old.topics.keys():
-            return
-        for topic in old.topics.keys() - new.topics.keys():
-            self.metrics.forget_topic(topic)
-            self.services.config.topic_gone(topic)
-            self.services.logs.forget_topic_config(topic)
 
     def _directory_failed(self, path: Path, _partitions: Sequence[tuple[str, int]], left: int) -> None:
         """Called from anywhere, maybe under a log's lock: the work is done elsewhere."""

@@ -5,12 +5,13 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.connection import ClientSession, Connection
-from kavka.broker.network.limits import UNLIMITED, ConnectionLimits, ConnectionSettings, ListenerLimits
+from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, connection_settings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
@@ -18,7 +19,7 @@ from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.request_runner import InlineRequests
-from kavka.broker.requests.session import Sessions
+from kavka.broker.security.listener_transports import ListenerTransports
 from kavka.config.errors import SettingRefusedError
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ class SocketServer:
         metrics: "Metrics",
         on_answered: Callable[[list[Context]], None],
         on_death: Callable[[BaseException], None],
-        new_session: Callable[[], ClientSession] | None = None,
+        new_session: Callable[[str], ClientSession],
     ) -> None:
-        """`new_session` makes that of each connection, if not the usual one."""
+        """`new_session(listener_name)` makes that of each connection."""
         plane = self._plane
         self._config = config
         self._lock = threading.Lock()
@@ -86,8 +87,8 @@ class SocketServer:
         self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
-        small = [key for key, handler in handlers.items() if handler.is_small]
-        self._new_session = new_session or Sessions(small, services.logs.moves.moving).new
+        self._new_session = new_session
+        self._transports = ListenerTransports(metrics, on_death, plane.prefix)
         self.acceptors: list[Acceptor] = []
         self.network_threads: list[NetworkThread] = []
         self._retired: list[NetworkThread] = []
@@ -102,7 +103,8 @@ class SocketServer:
         """
         config = self._config
         by_address = _by_address(config.max_connections_per_ip_overrides)
-        self.limits.settings = self._prepared_limits = _connection_settings(config, by_address)
+        self.limits.settings = self._prepared_limits = connection_settings(config, by_address)
+        self._transports.prepare(config, self._plane.listeners(config))
         try:
             for listener in self._plane.listeners(config):
                 self.acceptors.append(self._acceptor(listener))
@@ -114,6 +116,7 @@ class SocketServer:
 
     def start(self) -> None:
         """Start the threads that read and run requests. Raises OSError if there cannot be so many."""
+        self._transports.start()
         self._grow(self._config)
 
     def listen(self) -> None:
@@ -154,6 +157,7 @@ class SocketServer:
             thread.stop()
         self.network_threads.clear()
         self._forget_ended()
+        self._transports.stop()
 
     def prepare(self, config: "BrokerConfig") -> None:
         """Open the listeners and start the threads that `config` has and the present configuration has not.
@@ -164,8 +168,9 @@ class SocketServer:
         with self._lock:
             if not self._listening:
                 return
-            limits = _connection_settings(config, self._overrides_of(config))
+            limits = connection_settings(config, self._overrides_of(config))
             self._grow(config)
+            self._transports.prepare(config, self._plane.listeners(config))
             self._open(self._plane.listeners(config))
             self._prepared_limits = limits
 
@@ -184,6 +189,8 @@ class SocketServer:
             self._config = config
             if self._listening:
                 self.limits.settings = self._prepared_limits
+                self._transports.reconfigure(config, self._plane.listeners(config))
+                self._close_excess()
                 self._shrink([config, *pending])
 
     @property
@@ -194,6 +201,11 @@ class SocketServer:
     def bound_port(self, listener_name: str) -> int:
         """The port that a listener was bound to, which the operating system chose where 0 was configured."""
         return next(acceptor.port for acceptor in self.acceptors if acceptor.listener_name == listener_name)
+
+    @property
+    def transports(self) -> "list[ListenerTransports]":
+        """How the listeners' connections are carried: one for each plane."""
+        return [self._transports]
 
     @property
     def connection_count(self) -> int:
@@ -256,6 +268,7 @@ class SocketServer:
             network_threads=lambda: self.network_threads,
             on_refused=self._refused,
             on_death=self._on_death,
+            on_excess=self._close_excess,
         )
 
     def _grow(self, config: "BrokerConfig") -> None:
@@ -275,6 +288,7 @@ class SocketServer:
                 self._rejected,
                 self._on_death,
                 self._plane.prefix,
+                self._transports.of,
             )
             try:
                 thread.start()
@@ -297,6 +311,7 @@ class SocketServer:
         """Take away what none of these has."""
         plane = self._plane
         self._close_others([listener for config in configs for listener in plane.listeners(config)])
+        self._transports.keep_only([(config, plane.listeners(config)) for config in configs])
         most = max(plane.network_threads(config) for config in configs)
         removed = self.network_threads[most:]
         # The acceptors see the shorter list before the threads that left it stop.
@@ -319,6 +334,21 @@ class SocketServer:
             thread.stop()
             self._retired.remove(thread)
         self._io_threads = [runner for runner in self._io_threads if runner.is_alive]
+
+    def _close_excess(self) -> None:
+        """Close what is one too many: what has been idle for the longest time, but for brokers' connections."""
+        excess = self.limits.excess
+        if excess:
+            protected = self.limits.settings.protected_listener
+            others = [
+                connection
+                for thread in self.network_threads
+                for connection in list(thread.connections.values())
+                if connection.listener_name != protected
+            ]
+            open_ = [each for each in others if not each.closing]
+            for each in nsmallest(excess - len(others) + len(open_), open_, key=lambda each: each.last_active_ns):
+                each.close("there are too many connections")
 
     def _rejected(self, connection: Connection, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_requests")
@@ -349,22 +379,8 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
         max_idle_ms=config.connections_max_idle_ms,
         send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        authentication_timeout_ms=config.kavka_authentication_timeout_ms,
     )
-
-
-def _connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, int]) -> ConnectionSettings:
-    return ConnectionSettings(
-        max_connections=config.max_connections,
-        max_per_ip=config.max_connections_per_ip,
-        per_ip_overrides=per_ip_overrides,
-        max_creation_rate=config.max_connection_creation_rate,
-        by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
-    )
-
-
-def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
-    most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
-    return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)
 
 
 def _by_address(most_by_host: Mapping[str, int]) -> dict[str, int]:

@@ -4,8 +4,9 @@ They are blocked in every thread, and one thread does nothing but wait for them:
 signal that comes during a long start is noted when it comes.
 
     SIGTERM, SIGINT   the first: stop in order, when the start is through; a second one: stop at once
-    SIGHUP            stop in order, as Kafka does, and never more than that: terminals send it twice. A broker that
-                      was started with SIGHUP ignored (nohup) goes on ignoring it
+    SIGHUP            renew the certificates of listeners with TLS. Where there are none: stop in order, as Kafka does,
+                      and never more than that: terminals send it twice. A broker that was started with SIGHUP ignored
+                      (nohup) goes on ignoring it
 
 The same signal again within SAME_REQUEST_S is no second one: `timeout` and some supervisors signal the process and
 then its whole group, and the kernel makes one of two that come at once.
@@ -38,6 +39,8 @@ class StopSignals:
         self._first: tuple[int, float] | None = None
         self._requested = threading.Event()
         self._is_over = threading.Event()
+        self.on_hang_up: Callable[[], bool] = lambda: False
+        """What SIGHUP asks for, if it does not ask for a stop; set once there is a broker."""
         self.received: str | None = None
         """The name of the signal that asked first, None if the broker itself did."""
 
@@ -63,6 +66,8 @@ class StopSignals:
 
     def note(self, number: int, now_s: float) -> None:
         """Count a signal that came at `now_s` (monotonic)."""
+        if number == signal.SIGHUP and self.on_hang_up():
+            return
         if self.received is None and not self._requested.is_set():
             self.received = signal.Signals(number).name
         if number in _INSISTING and not self._is_over.is_set():

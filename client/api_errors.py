@@ -152,6 +152,7 @@ from kavka.client.errors import (
     ClientError,
     DisconnectedError,
     NetworkError,
+    SslAuthenticationError,
     UnsupportedVersionError,
     UsedAfterForkError,
 )
@@ -345,6 +346,7 @@ __all__ = [
     "ShareSessionLimitReachedError",
     "ShareSessionNotFoundError",
     "SnapshotNotFoundError",
+    "SslAuthenticationError",
     "StaleBrokerEpochError",
     "StaleMemberEpochError",
     "StreamsInvalidTopologyEpochError",

@@ -6,10 +6,14 @@ class ClientCounts:
 
     __slots__ = (
         "answers",
+        "authentications",
         "bad_answers",
         "connections",
         "disconnects",
+        "failed_authentications",
         "failed_connects",
+        "failed_reauthentications",
+        "reauthentications",
         "received_bytes",
         "requests",
         "sent_bytes",
@@ -23,6 +27,12 @@ class ClientCounts:
         """Attempts that came to nothing, failed lookups of names among them."""
         self.disconnects = 0
         """Open connections that ended, whoever closed them."""
+        self.authentications = 0
+        """Connections that were made secure, by TLS or SASL; of those without there is none."""
+        self.failed_authentications = 0
+        self.reauthentications = 0
+        """Sessions that went on over an open connection (KIP-368)."""
+        self.failed_reauthentications = 0
         self.requests = 0
         self.answers = 0
         self.timeouts = 0

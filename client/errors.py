@@ -3,7 +3,7 @@
 What a broker answered with an error code is no failure of the client's: it comes as the answer it is.
 """
 
-from kavka.client.kafka_error import FatalError, InvalidMetadataError, KafkaError
+from kavka.client.kafka_error import AuthenticationError, FatalError, InvalidMetadataError, KafkaError
 from kavka.protocol.errors import ErrorCode
 
 
@@ -25,6 +25,10 @@ class AnswerTimeoutError(DisconnectedError):
 
 class BadAnswerError(DisconnectedError):
     """What came is no answer to what was asked: a lying length, a wrong correlation id, a cut message."""
+
+
+class SslAuthenticationError(AuthenticationError):
+    """The TLS handshake failed: a certificate is not believed, or there is no version in common."""
 
 
 class UnsupportedVersionError(ClientError, FatalError, code=ErrorCode.UNSUPPORTED_VERSION):

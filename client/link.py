@@ -14,7 +14,7 @@ from kavka.client.counts import ClientCounts
 from kavka.client.node import Node, NodeKey
 from kavka.client.reconnecting import Reconnecting
 from kavka.client.resolver import Address
-from kavka.client.security_port import Channel, Exchange, Securing
+from kavka.client.security_port import Channel, Exchange, SecuredChannel, Securing
 from kavka.client.settings import ClientSettings
 from kavka.protocol.buffer_pool import BufferPool
 from kavka.protocol.framing import Arena
@@ -23,20 +23,23 @@ from kavka.protocol.schema import Buffer
 READ_AT_ONCE_BYTES: Final = 1024 * 1024
 """A node that sends without end is left after this, for others to have their turn."""
 IOV_MAX: Final = 64
+REAUTHENTICATED_AFTER: Final = (0.85, 0.95)
+"""From which to which share of a session's time a connection is authenticated anew, as Kafka's client does it."""
 
 
 class Stage(enum.Enum):
     """How far a link is.
 
     IDLE: nothing goes on; `ready` begins, once the back-off is over. RESOLVING: the host's name is looked up.
-    CONNECTING: the socket's own connecting. NEGOTIATING: the broker is asked for its versions. AUTHENTICATING: the
-    client says who it is, where it has to. OPEN: requests go out.
+    CONNECTING: the socket's own connecting. SECURING: both sides agree on keys, where there is TLS. NEGOTIATING: the
+    broker is asked for its versions. AUTHENTICATING: the client says who it is, where it has to. OPEN: requests go out.
     Whatever goes wrong in any of them leads to IDLE.
     """
 
     IDLE = "idle"
     RESOLVING = "resolving"
     CONNECTING = "connecting"
+    SECURING = "securing"
     NEGOTIATING = "negotiating"
     AUTHENTICATING = "authenticating"
     OPEN = "open"
@@ -54,15 +57,20 @@ class Link:
 
     __slots__ = (
         "_connection",
+        "_secured",
         "_socket",
         "addresses",
         "exchange",
         "ids",
+        "is_held",
+        "is_stale",
         "is_throttled",
         "node",
+        "reauthenticate_ms",
         "reconnecting",
         "setup_deadline_ms",
         "stage",
+        "step",
         "throttled_until_ms",
         "unanswered",
         "used_ms",
@@ -88,8 +96,18 @@ class Link:
         self.is_throttled = False
         self.throttled_until_ms = 0.0
         self.exchange: Exchange | None = None
-        """While AUTHENTICATING."""
+        """While AUTHENTICATING, and while an open connection does it again."""
+        self.step: Call | None = None
+        """The exchange's request that is on its way."""
+        self.reauthenticate_ms = float("inf")
+        """When the session nears its end (KIP-368)."""
+        self.is_stale = False
+        """Whether it does: the client has to say who it is before anything else is sent."""
+        self.is_held = False
+        """Whether reading ended before there was nothing more, where the socket may not tell of the rest."""
         self._socket: Channel | None = None
+        self._secured: SecuredChannel | None = None
+        """What stands before the socket, and is `_socket` then."""
         self._connection: Connection | None = None
 
     @property
@@ -113,7 +131,11 @@ class Link:
         """Whether a request may be sent now."""
         connection = self._connection
         return (
-            connection is not None and self.stage is Stage.OPEN and not self.is_throttled and connection.takes_another
+            connection is not None
+            and self.stage is Stage.OPEN
+            and not self.is_throttled
+            and not self.is_stale
+            and connection.takes_another
         )
 
     @property
@@ -159,22 +181,37 @@ class Link:
         code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, os.strerror(code))
-        if security is not None:
-            self._socket = security.secured(self.socket, self.node)
+        self._secured = None if security is None else security.secured(self.socket, self.node)
+        if self._secured is not None:
+            self._socket = self._secured
+            self.stage = Stage.SECURING
 
-    def authenticated(self, security: Securing | None, answer: Any) -> bool:
+    def handshake(self) -> int:
+        """Go on with it: what event of the socket's has to be waited for, 0 once it is over, or where there is none.
+
+        Raises OSError, or the AuthenticationError of a peer that is not the one it should be.
+        """
+        return 0 if self._secured is None else self._secured.handshake()
+
+    def authenticated(self, security: Securing | None, answer: Any, now_ms: float, deadline_ms: float) -> bool:
         """One step of the exchange, by the last step's answer. Whether it is over. Raises AuthenticationError."""
-        if security is None:
-            return True
         if self.exchange is None:
-            self.stage = Stage.AUTHENTICATING
-            self.exchange = security.authentication(self.node)
+            self.exchange = None if security is None else security.authentication(self.node)
+            if self.exchange is None:
+                return True
+            if self.stage is not Stage.OPEN:
+                self.stage = Stage.AUTHENTICATING
         try:
             request = self.exchange.send(answer)
-        except StopIteration:
-            self.exchange = None
+        except StopIteration as end:
+            self.exchange = self.step = None
+            self.is_stale = False
+            # Not all of a client's connections at once, and before the broker's clock and the network say it is late.
+            share = random.uniform(*REAUTHENTICATED_AFTER)
+            self.reauthenticate_ms = now_ms + end.value * share if end.value else float("inf")
             return True
-        self.connection.request(Call(request, _nobody, deadline_ms=self.setup_deadline_ms))
+        self.step = Call(request, _nobody, deadline_ms=deadline_ms)
+        self.connection.request(self.step)
         return False
 
     def write(self, counts: ClientCounts) -> None:
@@ -197,6 +234,7 @@ class Link:
         """
         left = READ_AT_ONCE_BYTES
         reader = self.connection.reader
+        self.is_held = False
         while left > 0:
             space = arena.space() if reader.buffer is None else reader.own_space()
             try:
@@ -218,15 +256,18 @@ class Link:
                 raise reader.failure
             if size < len(space):
                 return
+        self.is_held = self._secured is not None
 
     def close(self) -> Connection | None:
         """Close the socket, if there is one; the connection that ended with it."""
         ended = self._connection
         if self._socket is not None:
             self._socket.close()
-        self._socket = None
+        self._socket = self._secured = None
         self._connection = None
-        self.exchange = None
+        self.exchange = self.step = None
+        self.reauthenticate_ms = float("inf")
+        self.is_stale = self.is_held = False
         self.unanswered = None
         self.is_throttled = False
         self.throttled_until_ms = 0.0
@@ -264,7 +305,7 @@ def _rank(link: Link | None, now_ms: float) -> tuple[int, float] | None:
         return 2, 0.0
     if link.takes_another:
         return 0, link.connection.in_flight
-    if link.stage is Stage.OPEN:
+    if link.stage is Stage.OPEN and not link.is_stale:
         # Full.
         return None
     if link.stage is not Stage.IDLE:

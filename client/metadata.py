@@ -11,7 +11,7 @@ from kavka.client.backoff import ExponentialBackoff
 from kavka.client.bootstrap import Bootstrap
 from kavka.client.cluster import Cluster
 from kavka.client.errors import ClientClosedError
-from kavka.client.kafka_error import FatalError, KafkaError
+from kavka.client.kafka_error import AuthenticationError, FatalError, KafkaError
 from kavka.client.metadata_update import LeaderAndEpoch, is_alike, next_cluster, with_leaders
 from kavka.client.node import Node
 from kavka.client.topic_partition import TopicPartition
@@ -69,6 +69,8 @@ class Metadata:
         self.cluster: Cluster = Cluster()
         self.listeners: Final[list[Callable[[Cluster], None]]] = []
         """Called on the owner with each new snapshot; filled before the client begins."""
+        self.failure_listeners: Final[list[Callable[[], None]]] = []
+        """Called on the owner when they will not come for good; filled before the client begins."""
         self._changed: Final = threading.Condition(threading.Lock())
         self._wanted: dict[str, float] = {}
         self._new: set[str] = set()
@@ -176,6 +178,22 @@ class Metadata:
                 fatal, self._fatal = self._fatal, None
             if fatal is not None:
                 raise fatal
+
+    @property
+    def refusal(self) -> AuthenticationError | None:
+        """Why brokers do not let the client in, until one does or somebody was told. Any thread."""
+        fatal = self._fatal
+        return fatal if isinstance(fatal, AuthenticationError) else None
+
+    def take_refusal(self) -> AuthenticationError | None:
+        """As `refusal`, and whoever asks tells those who have to know. Any thread."""
+        if self._fatal is None:
+            return None
+        with self._changed:
+            refusal = self.refusal
+            if refusal is not None:
+                self._fatal = None
+            return refusal
 
     def age_s(self) -> float:
         """How long ago all that is wanted was last described; NaN before the first time. Any thread."""
@@ -296,6 +314,8 @@ class Metadata:
             with self._changed:
                 self._fatal = error
                 self._changed.notify_all()
+            for listener in self.failure_listeners:
+                listener()
         self._again(now_ms)
 
     def _again(self, now_ms: float) -> None:

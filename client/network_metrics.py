@@ -30,6 +30,13 @@ class NetworkMetrics:
         total(lambda: counts.requests, total="request-total", rate="request-rate")
         total(lambda: counts.answers, total="response-total", rate="response-rate")
         total(lambda: counts.requests + counts.answers, total="network-io-total", rate="network-io-rate")
+        for kind, read in (
+            ("successful-authentication", lambda: counts.authentications),
+            ("failed-authentication", lambda: counts.failed_authentications),
+            ("successful-reauthentication", lambda: counts.reauthentications),
+            ("failed-reauthentication", lambda: counts.failed_reauthentications),
+        ):
+            total(read, total=f"{kind}-total", rate=f"{kind}-rate")
         self._latency: Final = metrics.measure(average="request-latency-avg", maximum="request-latency-max")
         self._size: Final = metrics.measure(average="request-size-avg", maximum="request-size-max")
 

@@ -11,6 +11,7 @@ from kavka.client.counts import ClientCounts
 from kavka.client.lent_network import LentNetworkClient
 from kavka.client.metadata import Metadata, MetadataSettings
 from kavka.client.network_metrics import NetworkMetrics, add_times
+from kavka.client.security_port import Securing
 from kavka.client.selecting import TimedSelector
 from kavka.client.settings import ClientSettings
 from kavka.config.clients.every_client import CommonSettings
@@ -39,7 +40,8 @@ def open_network(
 ) -> Opened:
     """`receive_buffer_bytes` counts in place of the setting.
 
-    Raises ConfigError for bootstrap servers that are none, OSError when no descriptors are left.
+    Raises ConfigError for bootstrap servers that are none, and for TLS and SASL that cannot be; OSError when no
+    descriptors are left; SaslAuthenticationError when there is no token to log in with, which is waited for.
     """
     nodes = bootstrap_nodes(settings.bootstrap_servers)
 
@@ -62,6 +64,28 @@ def open_network(
         now_ms=now_ms,
     )
     counts = ClientCounts()
+    metrics = _metrics(settings, metadata, now_ms)
+    selector = TimedSelector()
+    add_times(metrics, selector)
+    security = _security(settings)
+    try:
+        network = LentNetworkClient(
+            _client_settings(settings, max_in_flight, max_answer_bytes, receive_buffer_bytes),
+            metadata=metadata,
+            counts=counts,
+            on_answer=NetworkMetrics(metrics, counts).answered,
+            security=security,
+            selector=selector,
+            now_ms=now_ms,
+        )
+    except OSError:
+        if security is not None:
+            security.close()
+        raise
+    return Opened(network, metadata, metrics)
+
+
+def _metrics(settings: CommonSettings, metadata: Metadata, now_ms: Callable[[], float]) -> Metrics:
     metrics = Metrics(
         settings.DOMAIN,
         settings.client_id,
@@ -72,17 +96,16 @@ def open_network(
     if settings.DOMAIN == "producer":
         # Kafka's other clients do not tell.
         metrics.gauge("metadata-age", metadata.age_s)
-    selector = TimedSelector()
-    add_times(metrics, selector)
-    network = LentNetworkClient(
-        _client_settings(settings, max_in_flight, max_answer_bytes, receive_buffer_bytes),
-        metadata=metadata,
-        counts=counts,
-        on_answer=NetworkMetrics(metrics, counts).answered,
-        selector=selector,
-        now_ms=now_ms,
-    )
-    return Opened(network, metadata, metrics)
+    return metrics
+
+
+def _security(settings: CommonSettings) -> Securing | None:
+    if settings.security_protocol == "PLAINTEXT":
+        return None
+    from kavka.client.security.opening import SecuredByThread, open_security  # cryptography, for those who want it
+
+    security = open_security(settings, settings.client_id)
+    return SecuredByThread(security, security.close)
 
 
 def _client_settings(

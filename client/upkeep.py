@@ -1,4 +1,5 @@
-"""What open connections need as time goes by: to be left alone while throttled, to be closed when nobody uses them."""
+"""What open connections need as time goes by: to be left alone while throttled, to have new
+sessions in time, to be closed when nobody uses them."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -66,6 +67,10 @@ class Upkeep:
         link.used_ms = now_ms
         self.next_ms = min(self.next_ms, now_ms + self._max_idle_ms)
 
+    def authenticated(self, link: Link) -> None:
+        """From now on its session may come to its end."""
+        self.next_ms = min(self.next_ms, link.reauthenticate_ms)
+
     def heed(self, link: Link, call: Call, answer: Any, now_ms: float) -> None:
         """A broker that answers at once, and asks to be left alone for a while, is left alone (KIP-219)."""
         throttle_ms = getattr(answer, "throttle_time_ms", 0)
@@ -75,7 +80,10 @@ class Upkeep:
             self.next_ms = min(self.next_ms, link.throttled_until_ms)
 
     def idle(self, links: Iterable[Link], now_ms: float) -> list[Link]:
-        """The connections over which nothing has been asked for too long; those that were throttled go on."""
+        """The connections over which nothing has been asked for too long; those that were throttled go on.
+
+        One whose session nears its end is stale, and is authenticated anew before it is used again.
+        """
         idle: list[Link] = []
         self.next_ms = INFINITY
         for link in links:
@@ -84,6 +92,9 @@ class Upkeep:
             if link.is_throttled:
                 link.is_throttled = now_ms < link.throttled_until_ms
                 self.next_ms = min(self.next_ms, link.throttled_until_ms if link.is_throttled else INFINITY)
+            link.is_stale = now_ms >= link.reauthenticate_ms
+            if not link.is_stale:
+                self.next_ms = min(self.next_ms, link.reauthenticate_ms)
             if link.connection.in_flight or link.unanswered is not None:
                 link.used_ms = now_ms
             idle_ms = link.used_ms + self._max_idle_ms

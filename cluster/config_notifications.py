@@ -189,6 +189,11 @@ class ConfigNotificationListener:
         with self._lock:
             self._reread(entity_paths)
 
+    def refresh_kinds(self, kinds: Sequence[str]) -> None:
+        """The same, of all entities of these kinds; `users` brings the client ids of users with it."""
+        with self._lock:
+            self._reread(self._entities(kinds))
+
     def _on_watch(self, event: WatchEvent) -> None:
         self._wake.release()
 

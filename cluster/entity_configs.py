@@ -6,7 +6,7 @@ Every write leaves a sequential node in `/config/changes`; `config_notifications
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from kavka.cluster.registry.base import (
@@ -65,6 +65,35 @@ def read_configs(
         if config:
             configs[name] = config
     return configs
+
+
+def read_named_configs(
+    registry: Registry, folders: Sequence[str], names: Sequence[str | None]
+) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
+    """What is set for entities below `folders`, by their names: of ("users", "clients") those of users' client ids.
+
+    `names` has for each folder the one that is wanted, or None for all. One that cannot be read is logged and left out.
+    """
+    found: list[tuple[str, ...]] = [()]
+    for place, (folder, name) in enumerate(zip(folders, names, strict=True)):
+        if name is not None:
+            found = [(*path, name) for path in found]
+            continue
+        parents = [EntityConfig.path(_entity_path(folders[:place], path, folder)) for path in found]
+        below = registry.children_of_many(parents)
+        found = [(*path, each) for path, children in zip(found, below, strict=True) for each in children or ()]
+    paths = [_entity_path(folders, path) for path in found]
+    nodes = get_readable(registry, [EntityConfig.path(path) for path in paths])
+    for names_found, entity_path, node in zip(found, paths, nodes, strict=True):
+        try:
+            if node is not None:
+                yield names_found, EntityConfig.decode(entity_path, node[0])
+        except ZnodeError as error:
+            log.error("the configuration is left out: %s", error)
+
+
+def _entity_path(folders: Sequence[str], names: Sequence[str], *more: str) -> str:
+    return "/".join([part for pair in zip(folders, names, strict=True) for part in pair] + list(more))
 
 
 def unreadable_configs(registry: Registry, kind: str) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """What DescribeConfigs says of brokers, topics and groups: every key with its value, its source and its synonyms.
 
-Values are written as Kafka writes them; secrets have none. Of a setting's synonyms those are listed that have a value,
-the strongest first; those before the first of the setting's own name are left out, as Kafka does (ConfigHelper).
+Values are written as Kafka writes them; secrets have none, and what a config provider gave is shown as its reference.
+Of a setting's synonyms those are listed that have a value, the strongest first; those before the first of the setting's
+own name are left out, as Kafka does (ConfigHelper).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kavka.config.listener_prefix import base_row, row_of, split_prefix
 from kavka.config.setting import Setting
 from kavka.config.topic_config import TopicConfig
 from kavka.config.topic_settings import TopicSettings
-from kavka.config.values import Source, render
+from kavka.config.values import Referred, Source, as_given, render
 
 _UNKNOWN_TYPE: Final = 0
 
@@ -57,7 +58,7 @@ def describe_cluster_defaults(config: BrokerConfig) -> list[ConfigEntry]:
     for name, text in texts.items():
         entry = _broker_entry(config, name, row_of(name, BrokerConfig.ALL_ROWS))
         synonyms = tuple(s for s in entry.synonyms if s.source is Source.DYNAMIC_DEFAULT_BROKER)
-        value = None if entry.is_sensitive else text
+        value = None if entry.is_sensitive else as_given(text)
         entries.append(entry._replace(value=value, source=Source.DYNAMIC_DEFAULT_BROKER, synonyms=synonyms))
     return entries
 
@@ -134,7 +135,7 @@ def _given(config: BrokerConfig, names: tuple[str, ...], is_sensitive: bool) -> 
     for source, texts in config.layers:
         for name in names:
             if name in texts:
-                yield ConfigSynonym(name, None if is_sensitive else texts[name], source)
+                yield ConfigSynonym(name, None if is_sensitive else as_given(texts[name]), source)
     for name in names:
         row = BrokerConfig.ALL_ROWS.get(name)
         if row is not None and row.default is not None:
@@ -142,9 +143,11 @@ def _given(config: BrokerConfig, names: tuple[str, ...], is_sensitive: bool) -> 
 
 
 def _broker_value(config: BrokerConfig, name: str, row: Setting) -> str | None:
+    text = next((texts[name] for _, texts in config.layers if name in texts), None)
+    if isinstance(text, Referred):
+        return text.reference
     if row.ignored is None and name == row.name:
         return render(row.type, config.value(name))
-    text = next((texts[name] for _, texts in config.layers if name in texts), None)
     if text is None:
         return row.default_text
     try:

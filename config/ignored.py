@@ -34,7 +34,7 @@ PLUGIN: Final = "it names a Java class, which Kavka cannot load"
 METRICS: Final = "metrics are served for Prometheus (metrics.port), not by JMX"
 JVM: Final = "it tunes the Java runtime's own TLS; Kavka uses OpenSSL"
 ZK_TLS: Final = "Kavka connects to ZooKeeper without Java's TLS stores"
-SASL_JAVA: Final = "Kavka has no Kerberos, and brokers log in without Java's login threads"
+SASL_JAVA: Final = "brokers do not log in at others by Kerberos"
 COORDINATOR: Final = "coordinators run on the I/O threads and serve both protocols"
 PURGATORY: Final = "a finished operation leaves the purgatory at once"
 FORMAT: Final = "messages are stored in the newest format, as Kafka does from version 3.0 on"
@@ -148,9 +148,7 @@ ROWS: Final = (
         importance=MEDIUM,
     ),
     _row(PLUGIN, "sasl.client.callback.handler.class", CLASS, None, importance=MEDIUM),
-    _row(PLUGIN, "sasl.login.callback.handler.class", CLASS, None, importance=MEDIUM),
     _row(PLUGIN, "sasl.login.class", CLASS, None, importance=MEDIUM),
-    _row(PLUGIN, "sasl.server.callback.handler.class", CLASS, None, importance=MEDIUM),
     _row(PLUGIN, "ssl.engine.factory.class", CLASS, None, scope=PER_BROKER),
     _row(PLUGIN, "kafka.metrics.reporters", LIST, ()),
     _row(PLUGIN, "metric.reporters", LIST, (), scope=CLUSTER_WIDE),
@@ -181,19 +179,9 @@ ROWS: Final = (
     _row(ZK_TLS, "zookeeper.ssl.truststore.type", STRING, None, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.min.time.before.relogin", LONG, 60000, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.service.name", STRING, None, scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, scope=PER_BROKER, importance=MEDIUM),
     _row(SASL_JAVA, "sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.login.connect.timeout.ms", INT, None),
-    _row(SASL_JAVA, "sasl.login.read.timeout.ms", INT, None),
-    _row(SASL_JAVA, "sasl.login.refresh.buffer.seconds", SHORT, 300, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.login.refresh.min.period.seconds", SHORT, 60, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.login.refresh.window.factor", DOUBLE, 0.8, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.login.refresh.window.jitter", DOUBLE, 0.05, scope=PER_BROKER, importance=MEDIUM),
-    _row(SASL_JAVA, "sasl.login.retry.backoff.max.ms", LONG, 10000),
-    _row(SASL_JAVA, "sasl.login.retry.backoff.ms", LONG, 100),
-    _row(SASL_JAVA, "sasl.oauthbearer.token.endpoint.url", STRING, None, importance=MEDIUM),
     _row(COORDINATOR, "group.coordinator.new.enable", BOOLEAN, False, importance=MEDIUM, internal=True),
     _row(COORDINATOR, "group.coordinator.threads", INT, 1, importance=MEDIUM),
     _row(COORDINATOR, "group.coordinator.append.linger.ms", INT, 10, importance=MEDIUM),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kavka.config.checks import OneOf, between
+from kavka.config.checks import OneOf, at_least, between
 from kavka.config.setting import Settings, setting
 from kavka.config.values import BOOLEAN, INT, MEDIUM, PASSWORD, STRING, Password
 
@@ -42,6 +42,14 @@ class KavkaSettings(Settings):
         0,
         "Where faults are asked for over HTTP, on 127.0.0.1 alone, with kavka.faults.enable; 0: any free port.",
         check=between(0, 65535),
+    )
+    kavka_authentication_timeout_ms: int = setting(
+        "kavka.authentication.timeout.ms",
+        INT,
+        30_000,
+        "How long a client of a listener with TLS or SASL may take to authenticate, before it is closed.",
+        check=at_least(100),
+        importance=MEDIUM,
     )
     kavka_zookeeper_digest: Password | None = setting(
         "kavka.zookeeper.digest",

@@ -15,6 +15,8 @@ PREFIX: Final = "listener.name."
 LIMITS_OF_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _OWN: Final = (*LIMITS_OF_LISTENER, "connections.max.reauth.ms")
 _OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size")
+"""Of any mechanism, also of one that Kavka does not know."""
+_MECHANISMS: Final = ("plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "gssapi")
 
 
 def split_prefix(name: str) -> tuple[str, str] | None:
@@ -33,7 +35,8 @@ def base_row(rest: str, rows: Mapping[str, Setting]) -> Setting | None:
         mechanism = rest.removesuffix("." + name)
         if mechanism != rest and "." not in mechanism:
             return rows.get(name)
-    return None
+    mechanism, _, name = rest.partition(".")
+    return rows.get(name) if mechanism in _MECHANISMS and name.startswith("sasl.") else None
 
 
 def row_of(name: str, rows: Mapping[str, Setting]) -> Setting | None:

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from kavka.config.errors import ConfigError
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL: Final = "SASL_"
+"""With this begin those whose clients authenticate by SASL."""
 _ENDPOINT: Final = re.compile(r"(.+)://(?:\[([0-9a-zA-Z%._:-]+)\]|([0-9a-zA-Z%._:-]*)):(-?[0-9]{1,10})", re.ASCII)
 _PORT_MAX: Final = 65535
 

@@ -7,69 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "client quotas": (
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "quota.consumer.default",
-        "quota.producer.default",
-        "quota.window.num",
-        "quota.window.size.seconds",
-    ),
-    "authorisation": ("authorizer.class.name",),
-    "TLS": (
-        "ssl.allow.dn.changes",
-        "ssl.allow.san.changes",
-        "ssl.cipher.suites",
-        "ssl.client.auth",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.principal.mapping.rules",
-        "ssl.protocol",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    ),
-    "SASL": (
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
-        "sasl.enabled.mechanisms",
-        "sasl.jaas.config",
-        "sasl.mechanism.inter.broker.protocol",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.server.max.receive.size",
-    ),
-    "delegation tokens": (
-        "delegation.token.expiry.check.interval.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.master.key",
-        "delegation.token.max.lifetime.ms",
-        "delegation.token.secret.key",
-    ),
-    "dynamic passwords": (
-        "password.encoder.cipher.algorithm",
-        "password.encoder.iterations",
-        "password.encoder.key.length",
-        "password.encoder.keyfactory.algorithm",
-        "password.encoder.old.secret",
-        "password.encoder.secret",
-    ),
-}
+_NAMES: Final[dict[str, tuple[str, ...]]] = {}
 
 NOT_YET: Final = {name: awaited for awaited, names in _NAMES.items() for name in names}
 """Name -> what it waits for."""

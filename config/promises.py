@@ -9,16 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kavka.config.authorizer import (
+    ACL_AUTHORIZER,
+    ALLOW_EVERYONE,
+    AUTHORIZERS,
+    STANDARD_AUTHORIZER,
+    SUPER_USERS,
+    allows_unmentioned,
+    super_users,
+)
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import split_prefix
+from kavka.config.listeners import SASL
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
 KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
-_NO_AUTHORISER: Final = "this version has no authoriser, every client may do everything"
+_NO_AUTHORIZER: Final = "without authorizer.class.name every client may do everything"
 _NO_CLASSES: Final = "it names a Java class, which Kavka cannot load, so that nothing would be checked"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -32,13 +43,11 @@ def _is_true(text: str) -> bool:
 
 
 PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
-    "authorizer.class.name": (_is_given, f"must be empty: {_NO_AUTHORISER}"),
-    "super.users": (_is_given, f"must not be set: {_NO_AUTHORISER}"),
-    "allow.everyone.if.no.acl.found": (lambda text: not _is_true(text), f"must be true: {_NO_AUTHORISER}"),
-    "security.inter.broker.protocol": (
-        lambda text: text.upper() != PLAINTEXT,
-        "must be PLAINTEXT: this version has neither TLS nor SASL",
+    "authorizer.class.name": (
+        lambda text: text not in ("", *AUTHORIZERS),
+        f"must be {ACL_AUTHORIZER}, its alias {STANDARD_AUTHORIZER}, or empty: {_NO_CLASSES}",
     ),
+    "authorizer.zookeeper.url": (_is_given, "must not be set: ACLs are kept where the cluster's state is"),
     "zookeeper.ssl.client.enable": (_is_true, "must be false: this version talks to ZooKeeper without TLS"),
     "principal.builder.class": (lambda text: text not in ("", KAFKAS_PRINCIPALS), f"must not be set: {_NO_CLASSES}"),
     "alter.config.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
@@ -51,9 +60,6 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
 }
 """Name -> (whether a text promises something, what is expected instead). Names may have a listener's prefix."""
 
-AUTHORISERS_OWN: Final = ("super.users", "allow.everyone.if.no.acl.found")
-"""Settings of Kafka's authoriser itself: no rows, but known."""
-
 
 def check_promises(config: BrokerValues) -> None:
     """Raises ConfigError for the first setting whose promise would not be kept."""
@@ -62,13 +68,24 @@ def check_promises(config: BrokerValues) -> None:
         promise = PROMISES.get(name if prefixed is None else prefixed[1])
         if promise is not None and promise[0](original.text.strip()):
             raise ConfigError(name, original.text, promise[1])
+    _check_authorizer(config)
     for listener in config.listeners:
-        if listener.security_protocol != PLAINTEXT:
-            expected = (
-                f"listener {listener.name} has the security protocol {listener.security_protocol}, "
-                "but this version serves PLAINTEXT only"
-            )
+        if listener.security_protocol.endswith(SSL) and not any(
+            config.listener_value(listener.name, name) for name in ("ssl.keystore.location", "ssl.keystore.key")
+        ):
+            expected = f"listener {listener.name} needs a key: ssl.keystore.location, or ssl.keystore.key as PEM"
             raise ConfigError("listeners", config.value("listeners"), expected)
+    if any(listener.security_protocol.startswith(SASL) for listener in config.listeners):
+        # Nobody else needs to load it.
+        from kavka.config.sasl_settings import check_sasl
+
+        check_sasl(config)
+    between = config.listener_security_protocol_map.get(config.inter_broker_listener_name, PLAINTEXT)
+    if config.zookeeper_connect and between != PLAINTEXT:
+        # As above.
+        from kavka.config.clients.towards_brokers import secure_towards
+
+        secure_towards(config, config.inter_broker_listener_name)
     if config.zookeeper_set_acl and not config.zookeeper_connect:
         expected = (
             "must be false without zookeeper.connect: the cluster's state is in a file, which has no such protection"
@@ -77,3 +94,14 @@ def check_promises(config: BrokerValues) -> None:
     if config.zookeeper_set_acl and config.kavka_zookeeper_digest is None:
         expected = "needs a login at ZooKeeper, kavka.zookeeper.digest=user:password, which the nodes then belong to"
         raise ConfigError("zookeeper.set.acl", "true", expected)
+
+
+def _check_authorizer(config: BrokerValues) -> None:
+    principals, is_open = super_users(config), allows_unmentioned(config)
+    if config.authorizer_class_name.strip():
+        return
+    # Kafka takes these without an authorizer, and nobody sets them who wants everybody to be one.
+    if principals:
+        raise ConfigError(SUPER_USERS, ";".join(sorted(principals)), f"must not be set: {_NO_AUTHORIZER}")
+    if ALLOW_EVERYONE in config.originals and not is_open:
+        raise ConfigError(ALLOW_EVERYONE, config.originals[ALLOW_EVERYONE].text, f"must be true: {_NO_AUTHORIZER}")

@@ -32,7 +32,8 @@ def parse_properties(data: bytes, names: re.Pattern[str] | None = None) -> dict[
         try:
             name = _unescape(line[:name_end])
             if names is not None and names.fullmatch(name) is None:
-                raise ValueError(f"expected name=value, found {line[:60]!r}")
+                # Not the line: it may be a part of a key, or a password.
+                raise ValueError(f"expected name=value, found {line[:1]!r}")
             properties[name] = _unescape(rest)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None

@@ -25,7 +25,7 @@ class QuotaSettings(Settings):
 
 
 class RateSettings(Settings):
-    """Rates that are set at run time alone (KIP-73, KIP-113), and the default quotas of before Kafka 3.0"""
+    """Rates that are set at run time alone (KIP-73, KIP-113)."""
 
     leader_replication_throttled_rate: int = setting(
         "leader.replication.throttled.rate",
@@ -55,21 +55,5 @@ class RateSettings(Settings):
         check=NOT_NEGATIVE,
         scope=CLUSTER_WIDE,
         importance=MEDIUM,
-        internal=True,
-    )
-    quota_producer_default: int = setting(
-        "quota.producer.default",
-        LONG,
-        LONG_MAX,
-        "Bytes a second that a producer without a quota of its own may send.",
-        check=POSITIVE,
-        internal=True,
-    )
-    quota_consumer_default: int = setting(
-        "quota.consumer.default",
-        LONG,
-        LONG_MAX,
-        "Bytes a second that a consumer without a quota of its own may fetch.",
-        check=POSITIVE,
         internal=True,
     )

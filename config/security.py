@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from kavka.config.checks import POSITIVE, OneOf, at_least
 from kavka.config.setting import Settings, setting
-from kavka.config.values import BOOLEAN, INT, LIST, LONG, MEDIUM, PASSWORD, PER_BROKER, STRING, Password
+from kavka.config.values import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    MEDIUM,
+    PASSWORD,
+    PER_BROKER,
+    SHORT,
+    STRING,
+    Password,
+)
 
 
 class SecuritySettings(Settings):
@@ -45,6 +58,21 @@ class SecuritySettings(Settings):
         PASSWORD,
         None,
         "Login modules with users and passwords; usually set with the prefix listener.name.NAME.MECHANISM.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_server_callback_handler_class: str | None = setting(
+        "sasl.server.callback.handler.class",
+        CLASS,
+        None,
+        "Of OAUTHBEARER: Kafka's class that takes unsigned tokens, or the one that checks their signatures.",
+        importance=MEDIUM,
+    )
+    sasl_kerberos_principal_to_local_rules: tuple[str, ...] = setting(
+        "sasl.kerberos.principal.to.local.rules",
+        LIST,
+        ("DEFAULT",),
+        "How a Kerberos principal becomes a user's name; DEFAULT: its first part, in the own realm.",
         scope=PER_BROKER,
         importance=MEDIUM,
     )
@@ -262,4 +290,63 @@ class SecuritySettings(Settings):
     )
     password_encoder_keyfactory_algorithm: str | None = setting(
         "password.encoder.keyfactory.algorithm", STRING, None, "The function that derives the key."
+    )
+    sasl_login_callback_handler_class: str | None = setting(
+        "sasl.login.callback.handler.class",
+        CLASS,
+        None,
+        "Where a broker's own tokens come from: Kafka's OAuthBearerLoginCallbackHandler, or "
+        "OAuthBearerUnsecuredLoginCallbackHandler. Unset: sasl.oauthbearer.token.endpoint.url, else the JAAS text.",
+        importance=MEDIUM,
+    )
+    sasl_login_connect_timeout_ms: int | None = setting(
+        "sasl.login.connect.timeout.ms", INT, None, "How long connecting to the token's endpoint may take."
+    )
+    sasl_login_read_timeout_ms: int | None = setting(
+        "sasl.login.read.timeout.ms", INT, None, "How long its answer may take."
+    )
+    sasl_login_refresh_buffer_seconds: int = setting(
+        "sasl.login.refresh.buffer.seconds",
+        SHORT,
+        300,
+        "How long before its end a broker's own token is replaced at the latest.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_login_refresh_min_period_seconds: int = setting(
+        "sasl.login.refresh.min.period.seconds",
+        SHORT,
+        60,
+        "How long to wait at least before it is replaced.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_login_refresh_window_factor: float = setting(
+        "sasl.login.refresh.window.factor",
+        DOUBLE,
+        0.8,
+        "After which share of its lifetime it is replaced.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_login_refresh_window_jitter: float = setting(
+        "sasl.login.refresh.window.jitter",
+        DOUBLE,
+        0.05,
+        "Up to which share of its lifetime is added to that by chance.",
+        scope=PER_BROKER,
+        importance=MEDIUM,
+    )
+    sasl_login_retry_backoff_max_ms: int = setting(
+        "sasl.login.retry.backoff.max.ms", LONG, 10_000, "The longest pause before a token is asked for again."
+    )
+    sasl_login_retry_backoff_ms: int = setting(
+        "sasl.login.retry.backoff.ms", LONG, 100, "The first such pause; twice as long after each further failure."
+    )
+    sasl_oauthbearer_token_endpoint_url: str | None = setting(
+        "sasl.oauthbearer.token.endpoint.url",
+        STRING,
+        None,
+        "Where a broker's own tokens are fetched, by the clientId and clientSecret of its JAAS text; or a file.",
+        importance=MEDIUM,
     )

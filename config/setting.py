@@ -18,7 +18,19 @@ from kavka.config.checks import Check
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.errors import ConfigError
 from kavka.config.not_yet import NOT_YET
-from kavka.config.values import HIDDEN, LOW, READ_ONLY, Importance, Scope, Type, ValueText, parse, render
+from kavka.config.values import (
+    HIDDEN,
+    LOW,
+    READ_ONLY,
+    Importance,
+    Referred,
+    Scope,
+    Type,
+    ValueText,
+    as_given,
+    parse,
+    render,
+)
 
 
 class Setting:
@@ -100,10 +112,15 @@ class Setting:
         try:
             value = parse(self.type, text)
         except ValueError as error:
-            raise ConfigError(name or self.name, HIDDEN if self.is_sensitive else text, str(error)) from None
+            raise ConfigError(name or self.name, self._shown(text), str(error)) from None
         if self.check is not None and (problem := self.check.problem(value)) is not None:
+            if isinstance(text, Referred):
+                problem = (text.reference, problem[1])
             raise ConfigError(name or self.name, *problem)
         return value
+
+    def _shown(self, text: ValueText) -> ValueText:
+        return HIDDEN if self.is_sensitive or text is None else as_given(text)
 
 
 def setting(

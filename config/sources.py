@@ -13,11 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kavka.config.authorizer import AUTHORIZERS_OWN
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import PREFIX, base_row, split_prefix, without_effect
-from kavka.config.promises import AUTHORISERS_OWN, PROMISES
+from kavka.config.promises import PROMISES
 from kavka.config.properties import parse_properties
+from kavka.config.providers import PROVIDERS, Providers, is_about_providers
 
 LEAST_LIKENESS: Final = 0.8
 """Of a mistyped name to the one it is taken for, from 0 to 1."""
@@ -45,7 +47,7 @@ def load_config(path: Path | str | None, overrides: Iterable[str], environ: Mapp
     rows = BrokerConfig.ALL_ROWS
     useless = [(name, reason) for name in sorted(given) if (reason := without_effect(name, rows)) is not None]
     unknown = [name for name in sorted(given) if not is_known(name)]
-    return Loaded(BrokerConfig(given), unknown, useless)
+    return Loaded(BrokerConfig(Providers(given, environ).resolve(given)), unknown, useless)
 
 
 def is_known(name: str) -> bool:
@@ -53,7 +55,8 @@ def is_known(name: str) -> bool:
     rows = BrokerConfig.ALL_ROWS
     return (
         name in rows
-        or name in AUTHORISERS_OWN
+        or name in AUTHORIZERS_OWN
+        or is_about_providers(name)
         or (prefixed is not None and (prefixed[1] in PROMISES or base_row(prefixed[1], rows) is not None))
     )
 
@@ -73,7 +76,7 @@ def nearest(name: str) -> str | None:
 
     prefixed = split_prefix(name)
     if prefixed is None:
-        close = get_close_matches(name, [*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN], 1, LEAST_LIKENESS)
+        close = get_close_matches(name, [*BrokerConfig.ALL_ROWS, *AUTHORIZERS_OWN], 1, LEAST_LIKENESS)
         return close[0] if close else None
     known = [each for each in BrokerConfig.ALL_ROWS if base_row(each, BrokerConfig.ALL_ROWS) is not None]
     close = get_close_matches(prefixed[1], known, 1, LEAST_LIKENESS)
@@ -82,7 +85,7 @@ def nearest(name: str) -> str | None:
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings among the environment's variables, also those that only look like one (they are warned of)."""
-    by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORISERS_OWN)}
+    by_lower = {name.lower(): name for name in (*BrokerConfig.ALL_ROWS, *AUTHORIZERS_OWN, PROVIDERS)}
     first_words = {name.partition(".")[0] for name in by_lower if "." in name} | {PREFIX.partition(".")[0]}
     found: dict[str, str] = {}
     for prefix, variable, text in sorted(_prefixed(environ), key=lambda each: -len(each[0])):

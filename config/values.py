@@ -88,6 +88,22 @@ class Password:
         return hash(self.value)
 
 
+class Referred(str):
+    """A setting's text that a config provider gave. `reference` was given for it, and is what others may see."""
+
+    reference: str
+
+    def __new__(cls, text: str, reference: str) -> Referred:
+        referred = super().__new__(cls, text)
+        referred.reference = reference
+        return referred
+
+
+def as_given(text: str) -> str:
+    """A setting's text as it was given, not what a provider had for it."""
+    return text.reference if isinstance(text, Referred) else text
+
+
 def parse(kind: Type, text: ValueText) -> Any:
     """The value of `text`; a text of None is null. Raises ValueError with what was expected."""
     if text is None:

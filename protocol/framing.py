@@ -19,6 +19,8 @@ BUFFERS_KEPT_BYTES: Final = 8 * 1024 * 1024
 ARENA_LOW_BYTES: Final = 16 * 1024
 SMALL_FRAME_BYTES: Final = 16 * 1024
 GROWTH: Final = 4
+TLS_HELLO: Final = b"\x16\x03"
+HTTP_METHODS: Final = frozenset({b"GET ", b"HEAD", b"POST", b"PUT ", b"PRI ", b"OPTI", b"DELE", b"CONN", b"HTTP"})
 FIRST_BUFFER_BYTES: Final = 64 * 1024
 
 
@@ -155,7 +157,16 @@ class FrameReader:
     def _fail(self, size: int) -> None:
         self.buffer = None
         beyond = f", more than the {self.max_size_bytes} allowed" if size > 0 else ""
-        self.failure = DecodeError(f"a frame of {size} bytes{beyond}")
+        spoken = what_speaks(SIZE.pack(size))
+        told = "" if spoken is None else f": the other side speaks {spoken}, which nobody understands here"
+        self.failure = DecodeError(f"a frame of {size} bytes{beyond}{told}")
+
+
+def what_speaks(first_bytes: bytes) -> str | None:
+    """What protocol a stream is of that begins so, among those that come by mistake; None for none of them."""
+    if first_bytes[:2] == TLS_HELLO:
+        return "TLS"
+    return "HTTP" if first_bytes in HTTP_METHODS else None
 
 
 def apart(frames: Sequence[memoryview]) -> list[memoryview]:

@@ -17,13 +17,35 @@ from typing import TYPE_CHECKING
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.cluster.promise import Promise
-from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-@handles(LeaderAndIsrRequest, versions="5-7", in_clusters=True)
+def _refused(request: LeaderAndIsrRequest, code: ErrorCode, _message: str | None) -> LeaderAndIsrResponse:
+    return LeaderAndIsrResponse(
+        error_code=code,
+        topics=[
+            LeaderAndIsrTopicError(
+                topic_id=each.topic_id,
+                partition_errors=[
+                    LeaderAndIsrPartitionError(partition_index=partition.partition_index, error_code=code)
+                    for partition in each.partition_states
+                ],
+            )
+            for each in request.topic_states
+        ],
+    )
+
+
+@handles(LeaderAndIsrRequest, versions="5-7", error_answer=_refused, in_clusters=True)
 def leader_and_isr(
     request: LeaderAndIsrRequest, context: Context, services: "Services"
 ) -> LeaderAndIsrResponse | Promise[LeaderAndIsrResponse]:

@@ -16,13 +16,27 @@ from typing import TYPE_CHECKING
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.cluster.promise import Promise
-from kavka.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-@handles(StopReplicaRequest, versions="3-4", in_clusters=True)
+def _refused(request: StopReplicaRequest, code: ErrorCode, _message: str | None) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        error_code=code,
+        partition_errors=[
+            StopReplicaPartitionError(
+                topic_name=each.topic_name, partition_index=partition.partition_index, error_code=code
+            )
+            for each in request.topic_states
+            for partition in each.partition_states
+        ],
+    )
+
+
+@handles(StopReplicaRequest, versions="3-4", error_answer=_refused, in_clusters=True)
 def stop_replica(
     request: StopReplicaRequest, context: Context, services: "Services"
 ) -> StopReplicaResponse | Promise[StopReplicaResponse]:

@@ -45,6 +45,10 @@ class BouncingBroker:
         """See Broker."""
         return self._broker.endpoints_text()
 
+    def hang_up(self) -> bool:
+        """See Broker."""
+        return self._broker.hang_up()
+
     def start(self) -> None:
         """Serve, and open the door. Raises StartError."""
         self._broker.start()

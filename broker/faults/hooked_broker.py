@@ -35,6 +35,8 @@ class HookedBroker:
     Threads: made, started and stopped by who starts and stops the broker; requests come on its I/O threads.
     """
 
+    session_kind = WatchedSession
+
     def __init__(
         self, standing: StandingFaults, services: "Services", files: "Files", door: "Door | None" = None
     ) -> None:
@@ -52,10 +54,6 @@ class HookedBroker:
     def handlers(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
         """The same handlers, each with the faults before it. None is small: I/O threads run all of them."""
         return {key: self._hooked(handler) for key, handler in handlers.items()}
-
-    def new_session(self) -> WatchedSession:
-        """A new connection's."""
-        return WatchedSession()
 
     def started(self) -> None:
         """It serves: faults can reach it."""

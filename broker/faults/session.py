@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 from kavka.broker.requests.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kavka.broker.faults.fault import Fault
     from kavka.broker.requests.prepared import Prepared
+    from kavka.broker.requests.session import Gate
+    from kavka.broker.security.acl import Authorizer
 
 
 class WatchedSession(Session):
@@ -15,8 +19,11 @@ class WatchedSession(Session):
 
     __slots__ = ("_muted_by", "_muted_until_s")
 
-    def __init__(self) -> None:
-        super().__init__({})
+    def __init__(
+        self, prepared: "Mapping[int, Prepared]", authorizer: "Authorizer | None" = None, gate: "Gate | None" = None
+    ) -> None:
+        """`prepared` is not used."""
+        super().__init__({}, authorizer, gate)
         self._muted_by: Fault | None = None
         self._muted_until_s = 0.0
 

@@ -132,9 +132,16 @@ def _refusals(partitions: list[tuple[str, int]], context: Context, services: "Se
     """The partitions that cannot take part in any transaction of this client's."""
     refused: Codes = {}
     snapshot = services.metadata.current
-    for name, index in partitions:
+    denied: set[str] = set()
+    if from_client:
         # Internal topics are the coordinators' own: AddOffsetsToTxn and TxnOffsetCommit add them.
-        if from_client and (is_internal(name) or not context.allows(Operation.WRITE, topic(name))):
+        denied = {
+            name
+            for name in dict.fromkeys(name for name, _ in partitions)
+            if is_internal(name) or not context.allows(Operation.WRITE, topic(name))
+        }
+    for name, index in partitions:
+        if name in denied:
             refused[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif snapshot.partition(name, index) is None:
             refused[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

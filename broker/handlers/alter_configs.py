@@ -6,7 +6,7 @@ Behaviour
 - Answered when this broker has taken the settings in; each resource goes its own way.
 - Refused: unknown settings and wrong values of topics and groups (INVALID_CONFIG); read-only broker settings, wrong
   values of brokers, null values, a resource named twice, loggers (INVALID_REQUEST).
-- Not done: `alter.config.policy.class.name`; dynamic passwords, which nothing encrypts yet.
+- Not done: `alter.config.policy.class.name`.
 
 Versions
 - v2 is the first flexible one; otherwise all are alike.
@@ -19,6 +19,7 @@ from kavka.broker.settings.config_alteration import (
     ResourceOutcome,
     alter_config,
     alter_each,
+    check_resource,
     entries_of,
     refuse_all,
 )
@@ -46,15 +47,20 @@ def alter_configs(
     return alter_each(
         request.resources,
         context,
+        lambda each: _check(each, services),
         lambda each: _replace(each, services, validate_only=request.validate_only),
         _response,
     )
 
 
-def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> Promise[None]:
+def _check(each: AlterConfigsResource, services: "Services") -> None:
     nulls = [setting.name for setting in each.configs if setting.value is None]
     if nulls:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    check_resource(each, services)
+
+
+def _replace(each: AlterConfigsResource, services: "Services", *, validate_only: bool) -> Promise[None]:
     new = {setting.name: setting.value or "" for setting in each.configs}
     kind, name = each.resource_type, each.resource_name
     return alter_config(kind, name, lambda _: dict(new), services, validate_only=validate_only)

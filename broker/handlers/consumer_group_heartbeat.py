@@ -6,7 +6,8 @@ Behaviour
 - Answered at once: nobody waits for others to join. UNSUPPORTED_VERSION if the protocol is switched off by
   `group.coordinator.rebalance.protocols`, or the cluster has not agreed on it (`group.version`).
 - Topics that are named must be visible to the client, or the whole request is refused.
-- Not done: topics that a regular expression matches aren't checked against the client's rights.
+- A regular expression matches only topics that all who are subscribed to it in the group may describe.
+- Not done: nothing.
 
 Versions
 - v1: subscription by regular expression (RE2's syntax), member ids made by the client (KIP-1082).
@@ -14,7 +15,7 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.coordination.clients import client_of
+from kavka.broker.coordination.clients import subscriber_of
 from kavka.broker.coordination.groups import require_consumer_protocol
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.prepared_group import CONSUMER_GROUP_HEARTBEAT_KEY, prepare_for_group
@@ -48,7 +49,7 @@ def consumer_group_heartbeat(
         context.require(Operation.DESCRIBE, topic(name))
     prepare_for_group(CONSUMER_GROUP_HEARTBEAT_KEY, request.group_id, context, services)
     promise: Promise[ConsumerGroupHeartbeatResponse] = Promise(effects_complete=True)
-    client = client_of(context)
+    client = subscriber_of(context)
 
     services.groups.run(
         request.group_id,

@@ -5,7 +5,7 @@ Behaviour
   Records that are there stay where they are.
 - The answer comes when the new partitions have leaders, or after the timeout (REQUEST_TIMED_OUT; always for a timeout
   of 0 or less, as in Kafka). A topic named twice is INVALID_REQUEST.
-- Not done: the controller mutation quota.
+- Who changes more partitions than the controller mutation quota allows is refused, or before v3 paused (KIP-599).
 
 Versions
 - v2 is the first flexible one. v3: THROTTLING_QUOTA_EXCEEDED.
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.handling import Context, counting, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.cluster.controller.requests import NewPartitions
 from kavka.cluster.promise import Promise
@@ -30,6 +30,8 @@ from kavka.protocol.messages.create_partitions import (
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+STRICT_SINCE: Final = 3
+"""From here on who has changed too many partitions is refused (KIP-599); before, only paused."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -55,7 +57,7 @@ def create_partitions(
             outcomes[each.name] = error
     if not wanted:
         return _answer(request, outcomes)
-    growing = services.controller.create_partitions(wanted, request.validate_only)
+    growing = services.controller.create_partitions(wanted, request.validate_only, counting(context, STRICT_SINCE))
     timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
     def respond(grown: dict[str, BrokerError | None]) -> CreatePartitionsResponse:

@@ -6,7 +6,8 @@ Behaviour
   waits in vain: it turns success into REQUEST_TIMED_OUT, as Kafka's does.
 - Counts of -1 mean `num.partitions` and `default.replication.factor`; a manual assignment excludes both counts.
 - A name given twice is INVALID_REQUEST for all of its entries. The other topics of the request go their own way.
-- Not done: `create.topic.policy.class.name`, the controller mutation quota.
+- Who changes more partitions than the controller mutation quota allows is refused, or before v6 paused (KIP-599).
+- Not done: `create.topic.policy.class.name`.
 
 Versions
 - v1: validate only, error messages. v4: counts may be -1 (KIP-464). v5: the answer has partitions, replication factor
@@ -17,8 +18,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.metadata.topic_creation import may_create
-from kavka.broker.requests.handling import Context, handles
+from kavka.broker.metadata.topic_creation import creatable
+from kavka.broker.requests.handling import Context, counting, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.broker.settings.config_answers import topic_entries
 from kavka.cluster.controller.requests import NewTopic, TopicResult
@@ -36,6 +37,12 @@ from kavka.protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+KRAFT_METADATA_TOPIC: Final = "__cluster_metadata"
+"""Nobody may create it, as in Kafka: in its other kind of cluster it is no topic like others."""
+FOUND_TWICE: Final = BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+NOT_AUTHORIZED: Final = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+STRICT_SINCE: Final = 6
+"""From here on who has changed too many partitions is refused (KIP-599); before, only paused."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -52,7 +59,7 @@ def create_topics(
     wanted, refused = _sort_out(request, context)
     if not wanted:
         return _answer(request, refused)
-    creation = services.controller.create_topics(wanted, request.validate_only)
+    creation = services.controller.create_topics(wanted, request.validate_only, counting(context, STRICT_SINCE))
 
     def respond(results: list[TopicResult]) -> CreateTopicsResponse:
         created = {result.name: _result(result, request, context, services) for result in results}
@@ -69,17 +76,29 @@ def create_topics(
 def _sort_out(request: CreateTopicsRequest, context: Context) -> tuple[list[NewTopic], dict[str, CreatableTopicResult]]:
     """The topics for the controller, and the results of those that never get there."""
     names = Counter(each.name for each in request.topics)
+    allowed = creatable(names.keys() - {KRAFT_METADATA_TOPIC}, context)
     wanted, refused = [], {}
     for each in request.topics:
         try:
-            if names[each.name] > 1:
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
-            if not may_create(context, each.name):
-                raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-            wanted.append(_new_topic(each))
+            if each.name == KRAFT_METADATA_TOPIC:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {each.name} is prohibited.")
+            if names[each.name] == 1 and each.name in allowed:
+                wanted.append(_new_topic(each))
+                continue
         except BrokerError as error:
             refused[each.name] = _failed(each.name, error)
+            continue
+        is_twice = names[each.name] > 1
+        refused[each.name] = result = _failed(each.name, FOUND_TWICE if is_twice else NOT_AUTHORIZED)
+        # Kafka says so of these, and of none that it has tried to create.
+        result.topic_config_error_code = _config_error(each.name, context)
     return wanted, refused
+
+
+def _config_error(name: str, context: Context) -> ErrorCode:
+    """TOPIC_AUTHORIZATION_FAILED unless the client may be told of the topic's configuration."""
+    is_told = context.allows(Operation.DESCRIBE_CONFIGS, topic(name), quiet=True)
+    return ErrorCode.NONE if is_told else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _new_topic(each: CreatableTopic) -> NewTopic:
@@ -109,8 +128,8 @@ def _result(
     answer = CreatableTopicResult(
         name=result.name, topic_id=result.topic_id, error_code=ErrorCode.NONE, error_message=None, configs=[]
     )
-    if not context.allows(Operation.DESCRIBE_CONFIGS, topic(result.name)):
-        answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    answer.topic_config_error_code = _config_error(result.name, context)
+    if answer.topic_config_error_code != ErrorCode.NONE:
         return answer
     answer.num_partitions = result.partitions
     answer.replication_factor = result.replication_factor

@@ -30,13 +30,12 @@ def delete_groups(
     request: DeleteGroupsRequest, context: Context, services: "Services"
 ) -> Promise[DeleteGroupsResponse]:
     asked = list(dict.fromkeys(request.groups_names))
-    allowed = [each for each in asked if context.allows(Operation.DELETE, group(each))]
-    denied = [
-        _result(each, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for each in asked
-        if not context.allows(Operation.DELETE, group(each))
-    ]
-    deleted = [_delete(each, services) for each in allowed]
+    deleted, denied = [], []
+    for each in asked:
+        if context.allows(Operation.DELETE, group(each)):
+            deleted.append(_delete(each, services))
+        else:
+            denied.append(_result(each, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     return gather(deleted, lambda results: DeleteGroupsResponse(results=results + denied), effects_complete=True)
 
 

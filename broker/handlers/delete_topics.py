@@ -4,18 +4,18 @@ Behaviour
 - The controller deletes the topics; the answer comes when they are gone from the metadata, or after the request's
   timeout, which leaves the deletion going on (REQUEST_TIMED_OUT; always for a timeout of 0 or less, as in Kafka).
 - With `delete.topic.enable=false` nothing is deleted: TOPIC_DELETION_DISABLED, before v3 INVALID_REQUEST.
-- Not done: the controller mutation quota.
+- Who changes more partitions than the controller mutation quota allows is refused, or before v5 paused (KIP-599).
 
 Versions
 - v1: throttle time. v5: error messages. v6: topics by id (KIP-516); name and id together are INVALID_REQUEST. A topic
-  by id that the client may not describe is TOPIC_AUTHORIZATION_FAILED without its name.
+  by id is answered with its name, unless the client may not describe it: then TOPIC_AUTHORIZATION_FAILED without one.
 """
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot
-from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.handling import Context, counting, handles
 from kavka.broker.security.acl import Operation, topic
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -29,6 +29,8 @@ from kavka.protocol.messages.delete_topics import (
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+STRICT_SINCE: Final = 5
+"""From here on who has changed too many partitions is refused (KIP-599); before, only paused."""
 LEAST_WAIT_MS: Final = 5_000
 """How long a request whose timeout is 0 may wait to learn about its errors."""
 
@@ -50,7 +52,7 @@ def delete_topics(
     wanted, refused = _sort_out(request, context, services.metadata.current)
     if not wanted:
         return DeleteTopicsResponse(responses=refused)
-    deletion = services.controller.delete_topics(list(wanted))
+    deletion = services.controller.delete_topics(list(wanted), counting(context, STRICT_SINCE))
     timed_out = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
     def respond(outcomes: dict[str, BrokerError | None]) -> DeleteTopicsResponse:
@@ -72,41 +74,40 @@ def _sort_out(
         asked = request.topics
     if any(each.name is not None and each.topic_id != ZERO_TOPIC_ID for each in asked):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
-    named = [(each, _name_of(each, snapshot)) for each in asked]
-    times = Counter(name for _, name in named if name is not None)
+    named = [(each, _name_of(each, context, snapshot)) for each in asked]
+    # Of topics whose names it may be told: what stands twice would tell which id is whose.
+    times = Counter(name for _, name in named if isinstance(name, str))
     wanted: dict[str, DeleteTopicState] = {}
     refused = []
     for each, name in named:
+        if isinstance(name, BrokerError):
+            refused.append(_result(each, name))
+            continue
+        shown = DeleteTopicState(name=name, topic_id=each.topic_id)
         try:
-            wanted[_deletable(each, name, times, context, snapshot)] = DeleteTopicState(
-                name=name, topic_id=snapshot.topic_id(name or "")
-            )
+            if times[name] > 1:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            context.require(Operation.DELETE, topic(name))
+            if snapshot.topic(name) is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            wanted[name] = DeleteTopicState(name=name, topic_id=snapshot.topic_id(name))
         except BrokerError as error:
-            refused.append(_result(each, error))
+            refused.append(_result(shown, error))
     return wanted, refused
 
 
-def _name_of(each: DeleteTopicState, snapshot: MetadataSnapshot) -> str | None:
+def _name_of(each: DeleteTopicState, context: Context, snapshot: MetadataSnapshot) -> str | BrokerError:
+    """The topic's name, if the client may be told it; else why not."""
     if each.name is not None:
         return each.name
-    return snapshot.names_by_id.get(each.topic_id)
-
-
-def _deletable(
-    each: DeleteTopicState, name: str | None, times: Counter[str], context: Context, snapshot: MetadataSnapshot
-) -> str:
-    """The topic's name, if the client may delete it; else BrokerError."""
-    if each.name is None and each.topic_id == ZERO_TOPIC_ID:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    if name is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if times[name] > 1:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-    context.require(Operation.DESCRIBE, topic(name))
-    context.require(Operation.DELETE, topic(name))
-    if snapshot.topic(name) is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return name
+    if each.topic_id == ZERO_TOPIC_ID:
+        return BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    known = snapshot.names_by_id.get(each.topic_id)
+    if known is None:
+        return BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.allows(Operation.DESCRIBE, topic(known)):
+        return BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return known
 
 
 def _result(each: DeleteTopicState, error: BrokerError | None) -> DeletableTopicResult:

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import Operation
 from kavka.broker.settings import logger_levels
-from kavka.broker.settings.config_answers import BROKER_LOGGER, entries_of, own_broker_id, require_on
+from kavka.broker.settings.config_answers import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    entries_of,
+    own_broker_id,
+    require_on,
+)
 from kavka.config.describe import ConfigEntry
 from kavka.config.values import Source, Type
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -33,6 +42,8 @@ from kavka.protocol.messages.describe_configs import (
 if TYPE_CHECKING:
     from kavka.broker.services import Services
 
+DESCRIBED_TYPES: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
+"""With any other, the whole request is refused."""
 DYNAMIC_BROKER_LOGGER: Final = 6
 """Where a logger's level comes from (ConfigSource)."""
 
@@ -46,6 +57,8 @@ def _refused(request: DescribeConfigsRequest, code: ErrorCode, message: str | No
 def describe_configs(
     request: DescribeConfigsRequest, context: Context, services: "Services"
 ) -> DescribeConfigsResponse:
+    if unknown := {each.resource_type for each in request.resources} - DESCRIBED_TYPES:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {min(unknown)}")
     results = []
     for each in request.resources:
         try:

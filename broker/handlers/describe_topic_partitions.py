@@ -19,7 +19,7 @@ from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, TopicMetadata
 from kavka.broker.metadata.topic_views import ClusterView, name_error, reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.slices import in_slices
-from kavka.broker.security.acl import Operation, topic
+from kavka.broker.security.acl import Operation, ResourceType, topic
 from kavka.cluster.promise import Promise
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -57,15 +57,18 @@ def describe_topic_partitions(
     if cursor is not None and not all_topics and cursor.topic_name not in names:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "the cursor's topic is none of those asked for")
     start = cursor.topic_name if cursor is not None else ""
+    may_list = context.allowed_names(Operation.DESCRIBE, ResourceType.TOPIC)
     denied = []
     visible = []
     for name in in_slices(names):
         if name < start:
             continue
-        if context.allows(Operation.DESCRIBE, topic(name)):
+        if may_list(name) if all_topics else context.allows(Operation.DESCRIBE, topic(name)):
             visible.append(name)
         elif not all_topics:
-            denied.append(_failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
+            refused = _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+            refused.is_internal = False
+            denied.append(refused)
     limit = min(request.response_partition_limit, services.config.current.max_request_partition_size_limit)
     page = _Page(ClusterView(snapshot, context.listener_name, reached_endpoint(context)), context, max(limit, 1))
     for name in in_slices(visible):

@@ -34,7 +34,12 @@ Outcomes = Mapping[tuple[str, int], BrokerError | None]
 
 
 def _refused(request: ElectLeadersRequest, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
-    return _answer(dict.fromkeys(_named(request) or (), BrokerError(code, message)), code)
+    answer = _answer(dict.fromkeys(_named(request) or (), BrokerError(code, message)), code)
+    if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        # Kafka has no words for it.
+        for result in [each for topic in answer.replica_election_results for each in topic.partition_result]:
+            result.error_message = None
+    return answer
 
 
 @handles(ElectLeadersRequest, versions="0-2", error_answer=_refused)

@@ -61,6 +61,7 @@ FETCH_KEY: Final = 1
 TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 10
 RACKS_SINCE: Final = 11
+UNLIMITED: Final = 2**31 - 1
 
 
 @handles(FetchRequest, versions="0-18")
@@ -76,12 +77,12 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         return answer
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
-    if run.limits.is_follower:
+    if run.limits.is_follower and not run.is_denied:
         run.note_progress(request.replica_state.replica_epoch if context.api_version >= 15 else -1)
     # More than it may get it need not wait for.
     min_bytes = min(request.min_bytes, run.limits.max_bytes)
     watched = run.watched
-    if watched is not None:
+    if watched is not None and not run.is_denied:
         _prepare(request, context, services, watched, run.limits)
     if (
         found >= min_bytes
@@ -143,6 +144,7 @@ class _Fetch:
         "_services",
         "_session_epoch",
         "_version",
+        "is_denied",
         "limits",
         "readings",
         "session",
@@ -154,15 +156,22 @@ class _Fetch:
         self._services = services
         self._version = version = context.api_version
         replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
+        charge = context.charge
         self.limits = ReadLimits(
             # Before v3 a request can't say how much it wants altogether: the broker's own limit counts alone.
-            min(request.max_bytes, services.config.current.fetch_max_bytes),
+            min(
+                request.max_bytes,
+                services.config.current.fetch_max_bytes,
+                UNLIMITED if charge is None or replica_id >= 0 else charge.most_fetched_bytes(),
+            ),
             version=version,
             replica_id=replica_id,
             isolation_level=request.isolation_level,
         )
+        self.is_denied = False
+        """Whether it is a follower's, of a client that must not fetch as one: every partition is refused then."""
         if self.limits.is_follower:
-            context.require(Operation.CLUSTER_ACTION, CLUSTER)
+            self.is_denied = not context.allows(Operation.CLUSTER_ACTION, CLUSTER)
             self.limits.throttle = services.replicas.leader_throttle
         elif replica_id == CONSUMER and version >= RACKS_SINCE and services.config.current.replica_selector_class:
             self._read_near(request.rack_id)
@@ -179,6 +188,8 @@ class _Fetch:
         self.watched: FollowerFetchSession | None = None
         if self.session is not None and self.session.is_watched:
             self.watched = cast("FollowerFetchSession", self.session)
+            if self.is_denied:
+                asked = self.watched.all_partitions()
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]
         if self.watched is not None:
@@ -215,6 +226,15 @@ class _Fetch:
 
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
+        charge = self._context.charge
+        if charge is not None:
+            from kavka.broker.quotas.fetch_sizes import throttled_answer
+
+            found = zip(self._keys, self.readings, strict=True)
+            if (
+                throttled := throttled_answer(charge, self.limits, found, self.session, self._session_epoch)
+            ) is not None:
+                return throttled
         endpoints: dict[int, NodeEndpoint] = {}
         cells = self._services.metrics.mine()
         answers: list[tuple[Key, PartitionData, int]] = []
@@ -316,9 +336,15 @@ class _Fetch:
     def _reading(self, key: Key, asked: FetchPartition) -> Reading:
         name, topic_id, index = key
         context = self._context
+        if self.is_denied:
+            return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not name:
             return Reading(None, asked, ErrorCode.UNKNOWN_TOPIC_ID)
-        if context.session.authorizer is not None and not context.allows(Operation.READ, topic(name)):
+        if (
+            context.session.authorizer is not None
+            and not self.limits.is_follower
+            and not context.allows(Operation.READ, topic(name))
+        ):
             return Reading(None, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = self._services.replicas.partitions.get((name, index))
         if partition is None or partition.log is None:

@@ -5,7 +5,8 @@ Behaviour
   name hashes to, at its endpoint on the client's listener.
 - An internal topic that does not exist yet is created. The answer waits up to CREATION_WAIT_MS for that, then says
   COORDINATOR_NOT_AVAILABLE, which clients retry.
-- Not done: share groups (KIP-932).
+- Share groups (KIP-932) have no coordinator here: who may ask is told INVALID_REQUEST, as by Kafka 3.9.
+- Not done: share groups.
 
 Versions
 - v1: transactional ids too. v4: several keys in one request (KIP-699). v6: keys of share groups, refused as
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.topic_views import reached_endpoint
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import Operation, group, transactional_id
+from kavka.broker.security.acl import CLUSTER, Operation, Resource, group, transactional_id
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
+SHARE: Final = 2
 NO_NODE: Final = -1
 CREATION_WAIT_MS: Final = 10_000
 FIRST_BATCHED: Final = 4
+SHARES_SINCE: Final = 6
 
 
 def _refused(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
@@ -47,11 +50,11 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context, services
         return once_known(services, lambda: find_coordinator(request, context, services))
     keys = request.coordinator_keys if context.api_version >= FIRST_BATCHED else [request.key]
     coordination = _coordination(request.key_type, services)
-    allowed = {key: _is_allowed(key, request.key_type, context) for key in keys}
-    if coordination is None or coordination.creation.exists or not any(allowed.values()):
-        return _answer(keys, allowed, coordination, context, services)
+    denied = _denied(keys, request.key_type, context)
+    if coordination is None or coordination.creation.exists or denied.keys() >= set(keys):
+        return _answer(keys, denied, coordination, context, services)
     created = services.purgatory.within(CREATION_WAIT_MS, coordination.create_topic(), lambda: None)
-    return created.then(lambda _: _answer(keys, allowed, coordination, context, services))
+    return created.then(lambda _: _answer(keys, denied, coordination, context, services))
 
 
 def _coordination(key_type: int, services: "Services") -> "AnyCoordination | None":
@@ -60,14 +63,29 @@ def _coordination(key_type: int, services: "Services") -> "AnyCoordination | Non
     return services.transactions if key_type == TRANSACTION else None
 
 
-def _is_allowed(key: str, key_type: int, context: Context) -> bool:
-    resource = transactional_id(key) if key_type == TRANSACTION else group(key)
-    return context.allows(Operation.DESCRIBE, resource)
+def _denied(keys: list[str], key_type: int, context: Context) -> dict[str, BrokerError]:
+    """The keys whose coordinator the client must not be told."""
+    if key_type == SHARE and context.api_version >= SHARES_SINCE:
+        return _refusals(dict.fromkeys(keys, CLUSTER), Operation.CLUSTER_ACTION, context)
+    if key_type not in (GROUP, TRANSACTION):
+        return {}
+    resource = group if key_type == GROUP else transactional_id
+    return _refusals({key: resource(key) for key in keys}, Operation.DESCRIBE, context)
+
+
+def _refusals(resources: dict[str, Resource], operation: Operation, context: Context) -> dict[str, BrokerError]:
+    refused = {}
+    for key, resource in resources.items():
+        try:
+            context.require(operation, resource)
+        except BrokerError as error:
+            refused[key] = error
+    return refused
 
 
 def _answer(
     keys: list[str],
-    allowed: dict[str, bool],
+    denied: dict[str, BrokerError],
     coordination: "AnyCoordination | None",
     context: Context,
     services: "Services",
@@ -75,7 +93,9 @@ def _answer(
     answers = []
     for key in keys:
         try:
-            answers.append(_coordinator(key, allowed[key], coordination, context, services))
+            if key in denied:
+                raise denied[key]
+            answers.append(_coordinator(key, coordination, context, services))
         except BrokerError as error:
             answers.append(_failed(key, error))
     if context.api_version >= FIRST_BATCHED:
@@ -102,16 +122,11 @@ def _failed(key: str, error: BrokerError) -> Coordinator:
 
 
 def _coordinator(
-    key: str, is_allowed: bool, coordination: "AnyCoordination | None", context: Context, services: "Services"
+    key: str, coordination: "AnyCoordination | None", context: Context, services: "Services"
 ) -> Coordinator:
     """Raises BrokerError: what is wrong with that key."""
     if coordination is None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "there is no coordinator for keys of that type")
-    if not is_allowed:
-        is_group = coordination is services.groups
-        raise BrokerError(
-            ErrorCode.GROUP_AUTHORIZATION_FAILED if is_group else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        )
     snapshot = services.metadata.current
     partition = snapshot.partition(coordination.topic.name, coordination.partition_of(key))
     endpoint = None

@@ -1,6 +1,7 @@
 """InitProducerId v0-5.
 
 Behaviour
+- Who may write to any topic at all may be idempotent (KIP-679), as may who has the cluster's right of that name.
 - An idempotent producer (no transactional id) gets a new producer id with epoch 0, from this broker's block; also one
   that brings an id of its own, whose sequence it could not save (KIP-360).
 - A transactional producer gets the id's producer id with an epoch of its own, which fences those before it. A
@@ -16,7 +17,7 @@ Versions
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import CLUSTER, Operation, transactional_id
+from kavka.broker.security.acl import CLUSTER, Operation, ResourceType, transactional_id
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -39,8 +40,10 @@ def init_producer_id(
         context.require(Operation.WRITE, transactional_id(request.transactional_id))
         if not request.transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
-    else:
-        context.require(Operation.IDEMPOTENT_WRITE, CLUSTER)
+    elif not context.allows(Operation.IDEMPOTENT_WRITE, CLUSTER, quiet=True) and not context.allows_on_any(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not at all")
     if request.transactional_id is not None:

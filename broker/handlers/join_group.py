@@ -35,7 +35,8 @@ def _refused(request: JoinGroupRequest, code: ErrorCode, _message: str | None) -
         generation_id=NO_GENERATION,
         protocol_name="",
         leader="",
-        member_id=request.member_id,
+        # Who must not know of the group is not told of the member either, as by Kafka.
+        member_id="" if code is ErrorCode.GROUP_AUTHORIZATION_FAILED else request.member_id,
         members=[],
     )
 

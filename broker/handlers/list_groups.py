@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import CLUSTER, Operation, group
+from kavka.broker.security.acl import CLUSTER, Operation, ResourceType
 from kavka.cluster.promise import Promise, gather
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -49,6 +49,7 @@ def _response(answers: list[ShardAnswer], context: Context) -> ListGroupsRespons
             groups += answer
         elif answer.code is not ErrorCode.NOT_COORDINATOR:
             return ListGroupsResponse(error_code=answer.code, groups=[])
-    if not context.allows(Operation.DESCRIBE, CLUSTER):
-        groups = [each for each in groups if context.allows(Operation.DESCRIBE, group(each.group_id))]
+    if not context.allows(Operation.DESCRIBE, CLUSTER, quiet=True):
+        may_describe = context.allowed_names(Operation.DESCRIBE, ResourceType.GROUP)
+        groups = [each for each in groups if may_describe(each.group_id)]
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)

@@ -28,7 +28,30 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-@handles(ListPartitionReassignmentsRequest, versions="0")
+def _refused(
+    request: ListPartitionReassignmentsRequest, code: ErrorCode, message: str | None
+) -> ListPartitionReassignmentsResponse:
+    """With the partitions that were asked for, of which nothing is said: so does Kafka."""
+    return ListPartitionReassignmentsResponse(
+        throttle_time_ms=0,
+        error_code=code,
+        error_message=message or code.message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=index, replicas=[], adding_replicas=[], removing_replicas=[]
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+@handles(ListPartitionReassignmentsRequest, versions="0", error_answer=_refused)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context, services: "Services"
 ) -> Promise[ListPartitionReassignmentsResponse]:

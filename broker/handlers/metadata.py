@@ -19,16 +19,17 @@ Versions
 - v12: topics by id. v13: an error code for the whole answer.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kavka.broker.metadata.first_metadata import once_known
 from kavka.broker.metadata.metadata_cache import ZERO_TOPIC_ID, MetadataSnapshot, TopicMetadata
-from kavka.broker.metadata.topic_creation import auto_create, may_create
+from kavka.broker.metadata.topic_creation import auto_create, creatable
 from kavka.broker.metadata.topic_views import NO_OPERATIONS, ClusterView, name_error, reached_endpoint
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.requests.sliced_encoding import encode_in_slices
 from kavka.broker.requests.slices import in_slices
-from kavka.broker.security.acl import CLUSTER, Operation, topic
+from kavka.broker.security.acl import CLUSTER, Operation, ResourceType, topic
 from kavka.cluster.topic_names import is_internal
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.metadata import (
@@ -67,18 +68,21 @@ def metadata(request: MetadataRequest, context: Context, services: "Services") -
         return _all_topics(request, context, services)
     if context.api_version < 12 and any(each.name is None or each.topic_id != ZERO_TOPIC_ID for each in asked):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "topics can be asked for by id from version 12 on only")
-    missing = _to_create(request, asked, context, services)
+    rights = _rights_to(asked, request, context, services)
+    missing = _to_create(request, asked, rights, services)
     if not missing:
-        return _Answer(request, context, services).of_topics(asked, {})
+        return _Answer(request, context, services, rights).of_topics(asked, {})
 
     def not_created(error: BaseException | None = None) -> dict[str, ErrorCode]:
         if error is not None and not isinstance(error, BrokerError):
             raise error
         return dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
 
+    if context.charge is not None:
+        context.charge.created(len(missing) * services.config.current.num_partitions)
     creation = auto_create(missing, services).then(_errors_of, not_created)
     return services.purgatory.within(CREATION_WAIT_MS, creation, not_created).then(
-        lambda errors: _Answer(request, context, services).of_topics(asked, errors)
+        lambda errors: _Answer(request, context, services, rights).of_topics(asked, errors)
     )
 
 
@@ -104,21 +108,47 @@ def _all_topics(request: MetadataRequest, context: Context, services: "Services"
     return encoded
 
 
+class _Rights(NamedTuple):
+    """What the client must not do with topics that it names."""
+
+    hidden: Collection[str] = frozenset()
+    """It is not told whether they exist."""
+    not_creatable: Collection[str] = frozenset()
+    """They don't exist, and would be created."""
+
+
+ALL_RIGHTS: Final = _Rights()
+
+
+def _rights_to(
+    asked: list[MetadataRequestTopic], request: MetadataRequest, context: Context, services: "Services"
+) -> _Rights:
+    if context.session.authorizer is None:
+        return ALL_RIGHTS
+    named = _named(asked)
+    hidden = {name for name in in_slices(named) if not context.allows(Operation.DESCRIBE, topic(name))}
+    if not _creates(request, services):
+        return _Rights(hidden)
+    absent = named - hidden - services.metadata.current.topics.keys()
+    return _Rights(hidden, absent.difference(creatable(absent, context)))
+
+
 def _to_create(
-    request: MetadataRequest, asked: list[MetadataRequestTopic], context: Context, services: "Services"
+    request: MetadataRequest, asked: list[MetadataRequestTopic], rights: _Rights, services: "Services"
 ) -> list[str]:
     """The topics that are asked for by name, do not exist, and are to be created."""
-    if not (services.config.current.auto_create_topics_enable and request.allow_auto_topic_creation):
+    if not _creates(request, services):
         return []
-    known = services.metadata.current.topics
-    absent = {each.name for each in asked if each.name is not None and each.topic_id == ZERO_TOPIC_ID} - known.keys()
-    return [
-        name
-        for name in sorted(absent)
-        if name_error(name) is ErrorCode.NONE
-        and context.allows(Operation.DESCRIBE, topic(name))
-        and may_create(context, name)
-    ]
+    absent = _named(asked) - services.metadata.current.topics.keys()
+    return sorted(name for name in absent.difference(*rights) if name_error(name) is ErrorCode.NONE)
+
+
+def _named(asked: list[MetadataRequestTopic]) -> set[str]:
+    return {each.name or "" for each in asked if each.topic_id == ZERO_TOPIC_ID}
+
+
+def _creates(request: MetadataRequest, services: "Services") -> bool:
+    return services.config.current.auto_create_topics_enable and request.allow_auto_topic_creation
 
 
 def _errors_of(results: "list[TopicResult]") -> dict[str, ErrorCode]:
@@ -134,9 +164,12 @@ def _errors_of(results: "list[TopicResult]") -> dict[str, ErrorCode]:
 class _Answer:
     """Builds the answer to one request from the snapshot that stands when it is made."""
 
-    __slots__ = ("_context", "_request", "_services", "_view", "snapshot")
+    __slots__ = ("_context", "_request", "_rights", "_services", "_view", "snapshot")
 
-    def __init__(self, request: MetadataRequest, context: Context, services: "Services") -> None:
+    def __init__(
+        self, request: MetadataRequest, context: Context, services: "Services", rights: _Rights = ALL_RIGHTS
+    ) -> None:
+        self._rights = rights
         self._request = request
         self._context = context
         self._services = services
@@ -151,11 +184,8 @@ class _Answer:
 
     def of_all_topics(self) -> bytes:
         """All topics that the client may describe, encoded."""
-        visible = [
-            each
-            for each in in_slices(self.snapshot.topics.values())
-            if self._context.allows(Operation.DESCRIBE, topic(each.name))
-        ]
+        may_describe = self._context.allowed_names(Operation.DESCRIBE, ResourceType.TOPIC)
+        visible = [each for each in in_slices(self.snapshot.topics.values()) if may_describe(each.name)]
         version = self._context.api_version
         return encode_in_slices(
             self._response([]), "topics", visible, self._topic, version, flexible=version >= FIRST_FLEXIBLE
@@ -184,22 +214,21 @@ class _Answer:
         return self._topic(known)
 
     def _by_name(self, name: str, creation: dict[str, ErrorCode]) -> MetadataResponseTopic:
-        if not self._context.allows(Operation.DESCRIBE, topic(name)):
+        if name in self._rights.hidden:
+            # Whether it is an internal one would be looked up.
+            refused = _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+            refused.is_internal = False
+            return refused
+        if name in self._rights.not_creatable:
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         known = self.snapshot.topic(name) if name not in creation else None
         if known is not None:
             return self._topic(known)
         error = creation.get(name) or name_error(name)
-        if error is ErrorCode.NONE and self._denied_creation(name):
-            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         failed = _failed(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
         if self._request.include_topic_authorized_operations:
             failed.topic_authorized_operations = self._context.authorized_operations(topic(name))
         return failed
-
-    def _denied_creation(self, name: str) -> bool:
-        wanted = self._services.config.current.auto_create_topics_enable and self._request.allow_auto_topic_creation
-        return wanted and not may_create(self._context, name)
 
     def _topic(self, known: TopicMetadata) -> MetadataResponseTopic:
         partitions = []

@@ -49,6 +49,7 @@ from kavka.storage.verification_guards import NOT_VERIFIED
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
 TOPIC_IDS_SINCE: Final = 13
+VALID_ACKS: Final = (-1, 0, 1)
 
 Answer: TypeAlias = ProduceResponse | Promise[ProduceResponse | None] | None
 """None for acks=0, which has none."""
@@ -73,13 +74,11 @@ def _answer_all(request: ProduceRequest, code: ErrorCode, message: str | None) -
 
 @handles(ProduceRequest, versions="0-13", error_answer=_answer_all)
 def produce(request: ProduceRequest, context: Context, services: Services) -> Answer:
-    acks = request.acks
-    if acks not in (-1, 0, 1):
-        raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
+    if any([is_transactional(data.records) for asked in request.topic_data for data in asked.partition_data]):
+        # It is the batches that make a transaction; the id alone is not looked at, as in Kafka.
+        if request.transactional_id is None:
+            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         context.require(Operation.WRITE, transactional_id(request.transactional_id))
-    elif any([is_transactional(data.records) for asked in request.topic_data for data in asked.partition_data]):
-        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     run = _Produce(context, services, request)
     response = ProduceResponse(responses=[run.append_topic(asked) for asked in request.topic_data])
     if run.verification is not None and run.verification.unverified:
@@ -166,6 +165,12 @@ class _Produce:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
         if self.failure is None and self.appended and self._version >= OLDEST_VERSION:
             prepare_produce(request, self._context, self.appended[0], self._services)
+            charge = self._context.charge
+            if charge is not None and charge.is_for_produce:
+                # Not needed where there are no quotas.
+                from kavka.broker.requests.charged_produce import charge_produces
+
+                charge_produces(self._context, charge)
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""
@@ -178,6 +183,8 @@ class _Produce:
         context = self._context
         if context.session.authorizer is not None and not context.allows(Operation.WRITE, topic(name)):
             return self._refuse_topic(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if self._acks not in VALID_ACKS:
+            return self._refuse_acks(name, asked)
         is_closed = is_internal(name) and context.client_id != ADMIN_CLIENT_ID
         partitions = self._services.replicas.partitions
         answers: list[PartitionProduceResponse] = []
@@ -277,6 +284,14 @@ class _Produce:
         self.failure = BrokerError(code)
         answers = [_refused(data.index, code, None) for data in asked.partition_data]
         return TopicProduceResponse(name=asked.name, topic_id=asked.topic_id, partition_responses=answers)
+
+    def _refuse_acks(self, name: str, asked: TopicProduceData) -> TopicProduceResponse:
+        refused = self._refuse_topic(asked, ErrorCode.INVALID_REQUIRED_ACKS)
+        known = self._services.metadata.current
+        for answer in refused.partition_responses:
+            if known.partition(name, answer.index) is None:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return refused
 
     def _refuse(
         self, data: PartitionProduceData, failure: BrokerError, partition: Partition | None = None

@@ -33,6 +33,6 @@ def _refused(request: WriteTxnMarkersRequest, code: ErrorCode, _message: str | N
 def write_txn_markers(
     request: WriteTxnMarkersRequest, context: Context, services: "Services"
 ) -> Promise[WriteTxnMarkersResponse]:
-    if not context.allows(Operation.ALTER, CLUSTER):
+    if not context.allows(Operation.ALTER, CLUSTER, quiet=True):
         context.require(Operation.CLUSTER_ACTION, CLUSTER)
     return services.transactions.marker_writer.write(request)

@@ -7,10 +7,11 @@ from kavka.broker.interbroker.controller_channel import ControllerChannel
 from kavka.broker.interbroker.elected_controller import ElectedController
 from kavka.broker.interbroker.gauges import register_inter_broker_gauges
 from kavka.broker.interbroker.inter_broker import InterBroker
+from kavka.broker.interbroker.link_security import LinkSecurity
 from kavka.broker.interbroker.network_channels import NetworkChannels
 from kavka.broker.interbroker.own_orders import OwnOrders
 from kavka.broker.interbroker.settings import inter_broker_settings
-from kavka.broker.interbroker.transaction_requests import TransactionRequests
+from kavka.broker.interbroker.transaction_requests import LANES, TransactionRequests
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.replication import Replication, monotonic_ms
 from kavka.broker.replication.following import Following
@@ -57,7 +58,8 @@ class ClusterLinks:
         timer: "Timer",
         on_death: Callable[[BaseException], None],
     ) -> None:
-        """`services` must have settings by now, metadata before `start`. Raises OSError: no descriptors are left."""
+        """`services` must have settings by now, metadata before `start`. Raises OSError: no descriptors are left;
+        ConfigError: connections to others cannot be as secure as they have to be."""
         config = services.config.current
         self._services: Final = services
         self._own_epoch: Final[Callable[[], int]] = lambda: epochs.epoch
@@ -65,7 +67,10 @@ class ClusterLinks:
         self._on_death: Final = on_death
         self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
         self._control_listener: Final = control_listener(config)
-        self._inter_broker: Final = InterBroker(inter_broker_settings(config, services.broker_id), on_death)
+        self._security: Final = LinkSecurity(lambda: services.config.current, self._control_listener, LANES)
+        self._inter_broker: Final = InterBroker(
+            inter_broker_settings(config, services.broker_id), on_death, security=self._security.of_links()
+        )
         self._isr_changes: Final = AlterPartitionManager(
             services.broker_id,
             self._own_epoch,
@@ -80,7 +85,7 @@ class ClusterLinks:
             propose=self._isr_changes.propose,
             count=services.metrics.count,
         )
-        self.following: Final = Following(services, lambda: epochs.latest_epoch, on_death)
+        self.following: Final = Following(services, lambda: epochs.latest_epoch, on_death, self._security.of_fetcher)
         self.transactions: Final = TransactionRequests(
             self._inter_broker, self.broker_node, scheduler.soon, timeout_ms=config.request_timeout_ms
         )
@@ -157,6 +162,7 @@ class ClusterLinks:
         self.transactions.close()
         self.controller.close()
         self._inter_broker.stop()
+        self._security.close()
 
     def controller_node(self) -> Node | None:
         """Where the controller is asked, as far as this broker knows."""

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from kavka.client import ClientSettings, NetworkClient
 from kavka.client.counts import ClientCounts
+from kavka.client.security_port import Securing
 from kavka.config.thread_names import thread_name
 
 log = logging.getLogger(__name__)
@@ -36,8 +37,10 @@ class InterBroker:
         settings: ClientSettings,
         on_death: Callable[[BaseException], None],
         now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
+        security: Securing | None = None,
     ) -> None:
         self._settings: Final = settings
+        self._security: Final = security
         self._on_death: Final = on_death
         self.now_ms: Final = now_ms
         """The clock of all senders."""
@@ -51,7 +54,9 @@ class InterBroker:
 
     def start(self) -> None:
         """Start the thread. Raises OSError: no descriptors are left."""
-        client = self._client = NetworkClient(self._settings, counts=self.counts, now_ms=self.now_ms)
+        client = self._client = NetworkClient(
+            self._settings, counts=self.counts, security=self._security, now_ms=self.now_ms
+        )
         self._thread = threading.Thread(target=self._run, args=(client,), name=thread_name("inter-broker"), daemon=True)
         self._thread.start()
 

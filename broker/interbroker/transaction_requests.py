@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 OF_BROKERS: Final = (4, 5)
 """AddPartitionsToTxn: the versions in which brokers send it."""
+MARKERS: Final = "markers"
+TRANSACTIONS: Final = "transactions"
+LANES: Final = frozenset({MARKERS, TRANSACTIONS})
+"""Of connections to brokers, whoever controls them."""
 UNANSWERED: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
 
 Execute = Callable[[Callable[[], None]], None]
@@ -52,8 +56,8 @@ class TransactionRequests:
         """`broker_node(id)`: where a broker is reached. `execute` runs a piece of work that may append, soon."""
         self._broker_node: Final = broker_node
         self._execute: Final = execute
-        self._marker_requests: Final = BrokerRequests(inter_broker, lane="markers", timeout_ms=timeout_ms)
-        self._added_requests: Final = BrokerRequests(inter_broker, lane="transactions", timeout_ms=timeout_ms)
+        self._marker_requests: Final = BrokerRequests(inter_broker, lane=MARKERS, timeout_ms=timeout_ms)
+        self._added_requests: Final = BrokerRequests(inter_broker, lane=TRANSACTIONS, timeout_ms=timeout_ms)
         self._markers: Final = BatchedRequests[WritableTxnMarker](self._send_markers)
         self._added: Final = BatchedRequests[AddPartitionsToTxnTransaction](self._send_added)
 

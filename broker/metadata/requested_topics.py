@@ -45,8 +45,9 @@ def readable_topics(
     """
     accepted = []
     for each in topics:
+        code = _refusal(each.name, context)
         known = snapshot.topic(each.name)
-        if known is not None and context.allows(Operation.READ, topic(each.name)):
+        if code is ErrorCode.NONE and known is not None:
             missing = [
                 part.partition_index for part in each.partitions if known.partition(part.partition_index) is None
             ]
@@ -57,7 +58,8 @@ def readable_topics(
             if each.partitions:
                 accepted.append(each)
         else:
-            refuse(each, [part.partition_index for part in each.partitions], _reason(each.name, context))
+            indexes = [part.partition_index for part in each.partitions]
+            refuse(each, indexes, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return accepted
 
 
@@ -75,9 +77,8 @@ def merge_answers(refused: list[T], answered: list[T]) -> list[T]:
     return refused
 
 
-def _reason(name: str, context: "Context") -> ErrorCode:
+def _refusal(name: str, context: "Context") -> ErrorCode:
+    """What is said before a topic is looked up; NONE: nothing."""
     if not name:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not context.allows(Operation.READ, topic(name)):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if context.allows(Operation.READ, topic(name)) else ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,6 +1,6 @@
 """Creating topics on a client's behalf: what Metadata with auto creation and CreateTopics share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.internal_topics import BY_NAME, new_topic
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 
-def may_create(context: Context, name: str) -> bool:
-    """Whether the client may create that topic: any topic of the cluster, or this one."""
-    return context.allows(Operation.CREATE, CLUSTER) or context.allows(Operation.CREATE, topic(name))
+def creatable(names: Collection[str], context: Context) -> Collection[str]:
+    """Those of the topics that the client may create: as any topic of the cluster, or each by itself."""
+    if not names or context.allows(Operation.CREATE, CLUSTER, quiet=True):
+        return names
+    return {name for name in names if context.allows(Operation.CREATE, topic(name))}
 
 
 def auto_create(names: Sequence[str], services: "Services") -> Promise[list[TopicResult]]:

@@ -3,7 +3,7 @@
 Not here: the idle shares of threads, which are counted (`exposition.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.gauges import register_coordination_gauges
@@ -14,6 +14,7 @@ from kavka.broker.metrics.registry import Labels, Metrics
 
 if TYPE_CHECKING:
     from kavka.broker.partitions.partition import Partition
+    from kavka.broker.security.listener_transports import ListenerTransports
     from kavka.broker.services import Services
     from kavka.storage.partition_log import PartitionLog
 
@@ -31,12 +32,23 @@ def register_gauges(
     *,
     request_queue_size: Callable[[], int],
     connection_count: Callable[[], int],
+    transports: "Sequence[ListenerTransports]",
 ) -> None:
     """Register everything that can be read from a broker's services. Called once, when they are there."""
     metrics.gauge(
         "kafka_network_requestchannel_requestqueuesize", "Requests that wait for an I/O thread.", request_queue_size
     )
     metrics.gauge("kafka_server_socket_server_metrics_connection_count", "Open connections.", connection_count)
+    metrics.gauge(
+        "kavka_tls_certificate_seconds_to_expiry",
+        "Until the first certificate of a listener with TLS expires.",
+        lambda: [reading for each in transports for reading in each.seconds_to_expiry()],
+    )
+    metrics.gauge(
+        "kafka_server_socket_server_metrics_connections",
+        "Open connections with TLS.",
+        lambda: [reading for each in transports for reading in each.connections()],
+    )
     metrics.gauge(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "Operations that wait: long polls, acks=all, topic creation.",

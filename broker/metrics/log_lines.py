@@ -17,6 +17,8 @@ from typing import Final, TextIO
 from kavka.broker.metrics.bounded_warnings import FloodGate
 
 ROOT: Final = "kavka"
+AUDIT: Final = "kafka.authorizer.logger"
+"""What clients are refused, by Kafka's name. It has a level of its own, for DEBUG tells of every request."""
 TRACE: Final = 5
 LEVELS: Final = {
     "TRACE": TRACE,
@@ -54,7 +56,7 @@ class LineFormatter(logging.Formatter):
             f"msg={_quoted(text.rstrip(':, '))}",
         ]
         if pairs:
-            parts.append(_escaped(pairs))
+            parts.append(escaped(pairs))
         fields = getattr(record, "fields", None)
         if isinstance(fields, Mapping):
             parts.extend(f"{name}={_value(str(value))}" for name, value in fields.items())
@@ -82,12 +84,13 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(LineFormatter())
     handler.addFilter(FloodGate())
-    logger = logging.getLogger(ROOT)
-    logger.setLevel(number)
-    for old in list(logger.handlers):
-        logger.removeHandler(old)
-    logger.addHandler(handler)
-    logger.propagate = False
+    for name, lowest in ((ROOT, number), (AUDIT, max(number, logging.INFO))):
+        logger = logging.getLogger(name)
+        logger.setLevel(lowest)
+        for old in list(logger.handlers):
+            logger.removeHandler(old)
+        logger.addHandler(handler)
+        logger.propagate = False
 
 
 def _split_pairs(message: str) -> tuple[str, str]:
@@ -110,11 +113,12 @@ def _value(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = _escaped(text.replace("\\", "\\\\").replace('"', '\\"'))
-    return f'"{escaped}"'
+    plain = escaped(text.replace("\\", "\\\\").replace('"', '\\"'))
+    return f'"{plain}"'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text with its control characters escaped, so that it is one line."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

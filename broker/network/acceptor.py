@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.network.addresses import plain_address
+from kavka.broker.network.limits import FULL_WAIT_S
 from kavka.config.thread_names import thread_name
 
 if TYPE_CHECKING:
+    from kavka.broker.network.delayed_closes import DelayedCloses
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.network.network_thread import NetworkThread
     from kavka.broker.network.settings import NetworkSettings
@@ -46,12 +48,16 @@ class Acceptor:
         network_threads: Callable[[], "Sequence[NetworkThread]"],
         on_refused: Callable[[str, str], None],
         on_death: Callable[[BaseException], None],
+        on_excess: Callable[[], object] = lambda: None,
     ) -> None:
+        """`on_excess()` is called when there are more connections than there may be, as this listener is protected."""
         self.listener_name: Final = listener_name
         self._limits = limits
         self._network_threads = network_threads
         self._on_refused = on_refused
         self._on_death = on_death
+        self._on_excess = on_excess
+        self._delayed: DelayedCloses | None = None
         self._backlog = backlog
         try:
             self._socket = _bind(host, port)
@@ -94,6 +100,8 @@ class Acceptor:
         if self._thread.is_alive():
             self._thread.join()
         self._socket.close()
+        if self._delayed is not None:
+            self._delayed.close_all()
         for file_descriptor in (self._wake_receive, self._wake_send, self._spare):
             if file_descriptor >= 0:
                 os.close(file_descriptor)
@@ -104,14 +112,27 @@ class Acceptor:
             poll.register(self._socket, select.POLLIN)
             poll.register(self._wake_receive, select.POLLIN)
             while not self._stopping:
-                wait_s = self._limits.wait_s(self.listener_name)
-                if wait_s:
-                    self._pause(wait_s)
-                elif poll.poll() and not self._stopping and self._limits.take_place(self.listener_name):
+                due_ms = None if self._delayed is None else self._delayed.close_due()
+                if poll.poll(due_ms) and not self._stopping and self._has_place():
                     self._accept()
         except BaseException as failure:
             self._on_death(failure)
             raise
+
+    def _has_place(self) -> bool:
+        """Wait until the client that waits may be accepted, and take its place; False if there is none any more."""
+        wait_s = self._limits.arrive(self.listener_name)
+        while not self._stopping:
+            if wait_s:
+                self._pause(wait_s)
+                wait_s = 0
+            elif self._limits.take_place(self.listener_name):
+                if self._limits.excess:
+                    self._on_excess()
+                return True
+            else:
+                self._pause(FULL_WAIT_S)
+        return False
 
     def _accept(self) -> None:
         """Accept the client that waits, for which a place has been taken."""
@@ -126,6 +147,10 @@ class Acceptor:
             # Else the client was gone before it was accepted.
             return
         peer_host = plain_address(address[0])
+        delay_ms = self._limits.throttle_ms(self.listener_name, peer_host)
+        if delay_ms:
+            self._close_later(client, delay_ms)
+            return
         if not self._limits.admit(self.listener_name, peer_host):
             client.close()
             self._on_refused(peer_host, "too many connections from this address")
@@ -141,6 +166,13 @@ class Acceptor:
             return
         self._dealt += 1
         thread.adopt(client, peer_host, self.listener_name)
+
+    def _close_later(self, client: socket.socket, delay_ms: int) -> None:
+        if self._delayed is None:
+            from kavka.broker.network.delayed_closes import DelayedCloses
+
+            self._delayed = DelayedCloses()
+        self._delayed.add(client, delay_ms)
 
     def _refuse_one(self) -> None:
         """Out of file descriptors: accept one client with the spare one, to close it."""

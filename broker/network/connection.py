@@ -18,6 +18,7 @@ from kavka.broker.network.sending import send_parts
 from kavka.protocol.framing import FrameReader, apart
 
 if TYPE_CHECKING:
+    from kavka.broker.network.peer_certificate import PeerCertificate
     from kavka.broker.waiting.purgatory import DelayedOperation
     from kavka.protocol.buffer_pool import BufferPool
 
@@ -46,25 +47,23 @@ class Owner(Protocol):
 
     def answered(self, slots: list[Any], /) -> None:
         """The answers of these requests were written, or handed to the thread to be written. Any thread."""
-        ...
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run on the thread, soon."""
-        ...
+
+    def call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> Any:
+        """Run on the thread after that time. That thread alone."""
 
     def defer(
         self, connection: "Connection", work: Callable[[], None], at_end: Callable[[], None] | None = None, /
     ) -> None:
         """See `RequestQueue.defer`."""
-        ...
 
     def wake(self, connection: "Connection", /) -> None:
         """See `RequestQueue.wake`. Any thread."""
-        ...
 
     def go_on(self, connection: "Connection", /) -> None:
         """See `RequestQueue.go_on`. Any thread."""
-        ...
 
     def watch_writable(self, connection: "Connection") -> None: ...
 
@@ -72,11 +71,26 @@ class Owner(Protocol):
 
     def finish(self, connection: "Connection") -> None: ...
 
+    def pause(self, connection: "Connection") -> None: ...
+
     def resume(self, connection: "Connection") -> None: ...
 
 
 class ClientSession(Protocol):
     """What those who run a connection's requests keep of its client."""
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether it is known who the client is, as far as the listener asks for it."""
+        ...
+
+    def handshaken(self, peer: "PeerCertificate | None") -> None:
+        """TLS is there, and the client showed this, if anything. The owning network thread, before any request."""
+        ...
+
+    def longest_frame_bytes(self, usual_bytes: int) -> int:
+        """How long its first requests may be, where `usual_bytes` is what the broker takes. At the beginning."""
+        ...
 
     def end(self) -> None:
         """Keep nothing any more for requests to come: the connection is closed. The owning network thread."""
@@ -108,6 +122,8 @@ class Connection:
         "listener_name",
         "local_host",
         "local_port",
+        "muting",
+        "on_readable",
         "parked",
         "peer_host",
         "peer_port",
@@ -116,6 +132,7 @@ class Connection:
         "reading",
         "received_bytes",
         "running",
+        "security_protocol",
         "session",
         "socket",
         "taken_bytes",
@@ -132,11 +149,13 @@ class Connection:
         listener_name: str,
         max_request_size_bytes: int,
         session: ClientSession,
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self.id: Final = connection_id
         self.socket = client_socket
         self.thread = thread
         self.listener_name = listener_name
+        self.security_protocol: Final = security_protocol
         peer: Any = client_socket.getpeername()
         local: Any = client_socket.getsockname()
         self.peer_host, self.peer_port = plain_address(peer[0]), int(peer[1])
@@ -144,6 +163,8 @@ class Connection:
         self.session: Any = session
         """What it is to those who run its requests is unknown here."""
         self.reader = FrameReader(max_request_size_bytes, thread.buffers)
+        self.on_readable: Callable[[Any], None] = thread.close_connection
+        """What the loop calls when the socket has something; set by the owning network thread at the beginning."""
         self.reading = True
         self.pending: deque[Received] = deque()
         self.received_bytes = 0
@@ -154,6 +175,8 @@ class Connection:
         self.answers = AnswerQueue()
         self.write_lock = threading.Lock()
         self.parked: dict[DelayedOperation, None] = {}
+        self.muting: Callable[[], None] | None = None
+        """Set while it is neither read nor run, with `running` held: what to do when it is closed. See `muting.py`."""
         self.charged_size_bytes = 0
         self.last_active_ns = 0
         self.half_closed = False
@@ -164,6 +187,17 @@ class Connection:
         """The client takes no answers any more; only the owning network thread sets it."""
         self.closing = False
         self.closed = False
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there is something to read that the socket will not tell of."""
+        return False
+
+    @property
+    def is_authenticated(self) -> bool:
+        """See `ClientSession`."""
+        session: ClientSession = self.session
+        return session.is_authenticated
 
     @property
     def congested(self) -> bool:
@@ -182,6 +216,8 @@ class Connection:
     @property
     def may_read_on(self) -> bool:
         """Whether most of what was read has been worked off, so that reading, where it has paused, may go on."""
+        if self.muting is not None:
+            return False
         if self.ended or self.parked:
             return not self.pending
         return (
@@ -292,6 +328,8 @@ class Connection:
             self.closed = True
             self.answers.drop()
             self.socket.close()
+        if self.muting is not None:
+            self.muting()
         for operation in list(self.parked):
             operation.cancel()
         self.parked.clear()

@@ -70,7 +70,7 @@ def is_owed_nothing(connection: "Connection") -> bool:
         # What runs goes on, and nobody takes its answer.
         return not connection.pending
     # In this order: nobody begins to run it when nothing is pending.
-    if connection.pending or connection.running.locked():
+    if connection.pending or (connection.running.locked() and connection.muting is None):
         return False
     answers = connection.answers
     while True:

@@ -1,10 +1,20 @@
-"""How many connections there may be: in all, on one listener, from one address, and new ones a second (KIP-612)."""
+"""How many connections there may be, in all, by listener and by client address; and how fast new ones may come.
+
+As Kafka's `ConnectionQuotas`. A connection that comes too soon is counted, and its listener waits for so long before it
+accepts it; where there are too many it waits for room. The listener between brokers is protected, where there are
+others: it has no part in the broker's limits, and one too many there costs another listener the connection that has
+been idle for the longest time.
+"""
 
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kavka.broker.quotas.meters import Meter
+    from kavka.config.broker_config import BrokerConfig
 
 UNLIMITED: Final = 2**31 - 1
 FULL_WAIT_S: Final = 0.05
@@ -21,10 +31,27 @@ class ListenerLimits(NamedTuple):
 NO_LIMITS: Final = ListenerLimits()
 
 
+class AddressRates(Protocol):
+    """How many connections a second each address may open."""
+
+    def throttle_ms(self, address: str, /) -> int:
+        """A connection has come from there: 0 if it may stay, else after how long (ms) it is to be closed."""
+        ...
+
+
 class ConnectionSettings:
     """The limits as configured; replaced whole when they change."""
 
-    __slots__ = ("by_listener", "max_connections", "max_creation_rate", "max_per_ip", "per_ip_overrides")
+    __slots__ = (
+        "by_listener",
+        "max_connections",
+        "max_creation_rate",
+        "max_per_ip",
+        "per_ip_overrides",
+        "protected_listener",
+        "window_num",
+        "window_size_s",
+    )
 
     def __init__(
         self,
@@ -34,19 +61,26 @@ class ConnectionSettings:
         per_ip_overrides: Mapping[str, int] | None = None,
         max_creation_rate: int = UNLIMITED,
         by_listener: Mapping[str, ListenerLimits] | None = None,
+        protected_listener: str | None = None,
+        window_num: int = 11,
+        window_size_s: int = 1,
     ) -> None:
+        """`protected_listener`: that between brokers, where there are others. The window is that of the rates."""
         self.max_connections = max_connections
         self.max_per_ip = max_per_ip
         self.per_ip_overrides = dict(per_ip_overrides or {})
         self.max_creation_rate = max_creation_rate
         self.by_listener = dict(by_listener or {})
+        self.protected_listener = protected_listener
+        self.window_num = window_num
+        self.window_size_s = window_size_s
 
 
 class ConnectionLimits:
     """Counts connections and says which ones are one too many.
 
-    Threads: acceptors ask, network threads give back; `_lock` guards the counts. `settings` is replaced by one
-    assignment.
+    Threads: acceptors ask, network threads give back; `_lock` guards the counts and the rates. `settings` and what
+    `follow` is given are replaced by one assignment each.
     """
 
     def __init__(self, settings: ConnectionSettings, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -56,36 +90,57 @@ class ConnectionLimits:
         self._total = 0
         self._by_listener: Counter[str] = Counter()
         self._by_ip: Counter[str] = Counter()
-        self._began_s = now_s()
-        self._rate = _Rate(self._began_s)
-        self._listener_rates: dict[str, _Rate] = {}
+        self._rates: dict[str | None, Meter] = {}
+        """By listener; None: the broker's. Made when there is a limit first."""
+        self._address_rates: AddressRates | None = None
 
     @property
     def total(self) -> int:
         """How many connections there are."""
         return self._total
 
+    @property
+    def excess(self) -> int:
+        """By how many there are too many, where listeners may have to give some up."""
+        return max(0, self._total - self.settings.max_connections)
+
     def by_listener(self) -> dict[str, int]:
         """How many connections each listener has."""
         with self._lock:
             return dict(self._by_listener)
 
-    def wait_s(self, listener_name: str) -> float:
-        """How long an acceptor has to wait before it accepts: for room, or for a creation rate; 0 when it may."""
+    def follow(self, rates: AddressRates | None) -> None:
+        """Go by these rates of addresses."""
+        self._address_rates = rates
+
+    def arrive(self, listener_name: str) -> float:
+        """Count a connection that waits to be accepted: for how long (s) it has to, as too many have come of late."""
+        settings = self.settings
+        own = settings.by_listener.get(listener_name, NO_LIMITS).max_creation_rate
+        general = settings.max_creation_rate if listener_name != settings.protected_listener else UNLIMITED
+        if own >= UNLIMITED and general >= UNLIMITED:
+            return 0.0
         with self._lock:
-            return self._wait_s(listener_name)
+            now_ms = self._now_ms()
+            longest_ms = 0
+            for name, limit in ((None, general), (listener_name, own)):
+                if limit < UNLIMITED:
+                    longest_ms = max(longest_ms, self._rate(name, limit, now_ms).record(1, now_ms))
+            return min(longest_ms / 1000, float(settings.window_size_s))
 
     def take_place(self, listener_name: str) -> bool:
-        """Count a connection in that is about to be accepted; False when there is no room, or it comes too soon.
+        """Count a connection in that is about to be accepted; False when there is no room.
 
         Looking and counting are one step, as acceptors of several listeners see the last place at the same time. Who
         accepts nobody then gives the place back.
         """
+        settings = self.settings
+        own = settings.by_listener.get(listener_name, NO_LIMITS)
         with self._lock:
-            if self._wait_s(listener_name):
+            if self._by_listener[listener_name] >= own.max_connections or (
+                self._total >= settings.max_connections and listener_name != settings.protected_listener
+            ):
                 return False
-            self._rate.take()
-            self._rate_of(listener_name).take()
             self._by_listener[listener_name] += 1
             self._total += 1
             return True
@@ -108,6 +163,22 @@ class ConnectionLimits:
             self._by_ip[ip] += 1
             return True
 
+    def throttle_ms(self, listener_name: str, ip: str) -> int:
+        """Of a connection that has a place: 0 if its address has not opened too many of late (KIP-612).
+
+        Else its place is free, it does not count, and it is to be closed after so many ms.
+        """
+        rates = self._address_rates
+        delay_ms = 0 if rates is None else rates.throttle_ms(ip)
+        if delay_ms:
+            with self._lock:
+                self._leave(listener_name)
+                now_ms = self._now_ms()
+                general = None if listener_name != self.settings.protected_listener else listener_name
+                for name in {general, listener_name} & self._rates.keys():
+                    self._rates[name].add(-1, now_ms)
+        return delay_ms
+
     def released(self, listener_name: str, ip: str) -> None:
         """A connection that was admitted is closed: its place is free."""
         with self._lock:
@@ -120,45 +191,45 @@ class ConnectionLimits:
         self._total -= 1
         self._by_listener[listener_name] -= 1
 
-    def _wait_s(self, listener_name: str) -> float:
-        settings = self.settings
-        own = settings.by_listener.get(listener_name, NO_LIMITS)
-        if self._total >= settings.max_connections or self._by_listener[listener_name] >= own.max_connections:
-            return FULL_WAIT_S
-        if settings.max_creation_rate >= UNLIMITED and own.max_creation_rate >= UNLIMITED:
-            return 0.0
-        now_s = self._now_s()
-        return max(
-            self._rate.wait_s(settings.max_creation_rate, now_s),
-            self._rate_of(listener_name).wait_s(own.max_creation_rate, now_s),
-        )
+    def _rate(self, listener_name: str | None, limit: int, now_ms: int) -> "Meter":
+        meter = self._rates.get(listener_name)
+        if meter is None:
+            from kavka.broker.quotas.limits import Tags
+            from kavka.broker.quotas.meters import Meter
+            from kavka.broker.quotas.samples import Window
 
-    def _rate_of(self, listener_name: str) -> "_Rate":
-        return self._listener_rates.setdefault(listener_name, _Rate(self._began_s))
+            settings = self.settings
+            window = Window(settings.window_num, settings.window_size_s * 1000)
+            meter = self._rates[listener_name] = Meter(Tags("", ""), window, limit, now_ms)
+        if meter.limit != limit:
+            meter.limit = limit
+        return meter
+
+    def _now_ms(self) -> int:
+        return int(self._now_s() * 1000)
 
 
-class _Rate:
-    """Tokens of a creation rate: one a connection. Under its owner's lock."""
+def connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, int]) -> ConnectionSettings:
+    """The limits that a configuration has; `per_ip_overrides` by address, where it has them by host."""
+    return ConnectionSettings(
+        max_connections=config.max_connections,
+        max_per_ip=config.max_connections_per_ip,
+        per_ip_overrides=per_ip_overrides,
+        max_creation_rate=config.max_connection_creation_rate,
+        protected_listener=_protected(config),
+        window_num=config.quota_window_num,
+        window_size_s=config.quota_window_size_seconds,
+        by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
+    )
 
-    __slots__ = ("_refilled_s", "_tokens")
 
-    def __init__(self, now_s: float) -> None:
-        self._tokens = 0.0
-        self._refilled_s = now_s
+def _protected(config: "BrokerConfig") -> str | None:
+    """The listener between brokers, if clients have another one."""
+    if len(config.listeners) < 2:
+        return None
+    return config.inter_broker_listener_name
 
-    def wait_s(self, rate: int, now_s: float) -> float:
-        """How long until there is a token; 0 if there is one, or no limit."""
-        if rate >= UNLIMITED:
-            self._tokens = 1.0
-            self._refilled_s = now_s
-            return 0.0
-        # One second's worth may be used at once, as in Kafka's rate quota with its first window.
-        self._tokens = min(max(rate, 1), self._tokens + (now_s - self._refilled_s) * rate)
-        self._refilled_s = now_s
-        if self._tokens >= 1:
-            return 0.0
-        return min((1 - self._tokens) / rate, 1.0) if rate else 1.0
 
-    def take(self) -> None:
-        # Without a limit nobody fills it up, and there may be one later.
-        self._tokens = max(0.0, self._tokens - 1)
+def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
+    most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
+    return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)

@@ -45,6 +45,10 @@ class LoopThread:
             if not self._loop.is_closed():
                 raise
 
+    def call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> asyncio.TimerHandle:
+        """Run `function(*arguments)` on the loop after that time. The loop's thread alone."""
+        return self._loop.call_later(delay_s, function, *arguments)
+
     def call_and_wait(self, function: Callable[[], object]) -> None:
         """As `call`, and wait until it has run, and with it all that the loop was at; or until the thread has ended.
 

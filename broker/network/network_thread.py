@@ -5,8 +5,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.broker.network.authentication import Authentications
 from kavka.broker.network.connection import (
     MAX_PENDING_BYTES,
     MAX_UNANSWERED,
@@ -17,8 +19,10 @@ from kavka.broker.network.connection import (
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
 from kavka.broker.network.hang_ups import HangUps
+from kavka.broker.network.leaving import client_ended, client_reset, read_out
 from kavka.broker.network.loop_thread import LoopThread
 from kavka.broker.network.settings import NetworkSettings
+from kavka.broker.network.transports import PLAINTEXT, Transport, plaintext
 from kavka.protocol.buffer_pool import BufferPool
 from kavka.protocol.errors import DecodeError
 from kavka.protocol.framing import BUFFERS_KEPT_BYTES, Arena, apart
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from kavka.broker.metrics.registry import Metrics, ThreadCells
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.network.request_queue import RequestQueue
+    from kavka.broker.network.tls_reading import TlsReading
 
 READ_BUDGET_BYTES: Final = 1024 * 1024
 
@@ -54,12 +59,13 @@ class NetworkThread(LoopThread):
         settings: NetworkSettings,
         limits: "ConnectionLimits",
         run_inline: "RunInline",
-        new_session: Callable[[], ClientSession],
+        new_session: Callable[[str], ClientSession],
         metrics: "Metrics",
         on_answered: "Callable[[list[Any]], None]",
         on_rejected: Callable[[Connection, str], None],
         on_death: Callable[[BaseException], None],
         plane: str = "",
+        transport_of: Callable[[str], Transport] = plaintext,
     ) -> None:
         super().__init__(f"{plane}network-{index}", on_death)
         self.index: Final = index
@@ -77,17 +83,20 @@ class NetworkThread(LoopThread):
         self._on_rejected = on_rejected
         self._gate = threading.Lock()
         self._stopped = False
-        self._arena = Arena()
+        self.arena = Arena()
         self.buffers = BufferPool(BUFFERS_KEPT_BYTES)
         self.connections: dict[int, Connection] = {}
         try:
-            self._hang_ups = HangUps(self._client_ended, self._client_reset)
+            self._hang_ups = HangUps(client_ended, partial(client_reset, self))
         except OSError:
             # Nobody will stop a thread that was never made.
             self._loop.close()
             raise
-        self._departure = Departure(self._pause, self._close_or_log, self._call_later)
-        self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self._call_later)
+        self._departure = Departure(self.pause, self._close_or_log, self.call_later)
+        self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self.call_later)
+        self._authentications = Authentications(lambda: self.settings, self._close_or_log, self.call_later)
+        self._transport_of = transport_of
+        self._tls: TlsReading | None = None
         self._next_id = 0
 
     @property
@@ -141,7 +150,7 @@ class NetworkThread(LoopThread):
         if not connection.closed:
             self._drop_pending(connection)
             connection.running.release()
-            self._end(connection)
+            self.end(connection)
 
     def close_listener(self, name: str, host: str, port: int) -> None:
         """Close the connections that came to an address that is no more, each when it has its answers."""
@@ -151,7 +160,7 @@ class NetworkThread(LoopThread):
     def stop_reading(self) -> None:
         """Take no further requests from any connection: the broker stops."""
         for connection in self.connections.values():
-            self._pause(connection)
+            self.pause(connection)
             connection.closing = True
 
     def watch_writable(self, connection: Connection) -> None:
@@ -169,21 +178,20 @@ class NetworkThread(LoopThread):
             return
         if connection.congested or not connection.may_read_on or not self._queue.has_room_for(connection):
             return
-        if connection.reader.buffer is not None and not self._has_memory(connection):
+        if connection.reader.buffer is not None and not self.has_memory(connection):
             return
         connection.reading = True
-        self._loop.add_reader(connection.socket.fileno(), self._on_readable, connection)
+        self._loop.add_reader(connection.socket.fileno(), connection.on_readable, connection)
         if connection.is_reset:
-            self._read_out(connection)
-
-    def _call_later(self, delay_s: float, function: Callable[..., object], *arguments: Any) -> None:
-        self._loop.call_later(delay_s, function, *arguments)
+            read_out(connection)
+        elif connection.has_unread:
+            self.call(connection.on_readable, connection)
 
     def _drop_pending(self, connection: Connection) -> None:
         self._queue.release(connection.drop_pending())
 
     def _begin(self) -> None:
-        self._cells = self._metrics.enlist("network")
+        self.cells = self._metrics.enlist("network")
         self._loop.add_reader(self._hang_ups.fileno(), self._hang_ups.look)
         self._loop.call_soon(self._expiry.close_idle)
 
@@ -208,14 +216,17 @@ class NetworkThread(LoopThread):
 
     def _register(self, client: socket.socket, peer_host: str, listener_name: str) -> None:
         self._next_id += 1
+        session = self._new_session(listener_name)
+        transport = self._transport_of(listener_name)
         try:
-            connection = Connection(
+            connection = transport.new_connection(
                 client,
                 self,
                 connection_id=self._next_id,
                 listener_name=listener_name,
-                max_request_size_bytes=self.settings.max_request_size_bytes,
-                session=self._new_session(),
+                max_request_size_bytes=session.longest_frame_bytes(self.settings.max_request_size_bytes),
+                session=session,
+                security_protocol=transport.security_protocol,
             )
             self._hang_ups.watch(connection)
         except OSError:
@@ -224,8 +235,21 @@ class NetworkThread(LoopThread):
             self._limits.released(listener_name, peer_host)
             return
         connection.last_active_ns = time.monotonic_ns()
+        connection.on_readable = self._on_readable
+        if transport is not PLAINTEXT:
+            self._secure(connection, transport)
         self.connections[connection.id] = connection
-        self._loop.add_reader(client.fileno(), self._on_readable, connection)
+        self._loop.add_reader(client.fileno(), connection.on_readable, connection)
+
+    def _secure(self, connection: Connection, transport: Transport) -> None:
+        """A client that has to say who it is, and by TLS maybe, comes first to those who see to it."""
+        self._authentications.watch(connection)
+        if transport.handshakes is not None:
+            if self._tls is None:
+                from kavka.broker.network.tls_reading import TlsReading
+
+                self._tls = TlsReading(self, transport.handshakes, self._on_rejected, self._metrics.count)
+            connection.on_readable = self._tls.on_readable
 
     def _on_readable(self, connection: Connection) -> None:
         started_ns = time.monotonic_ns()
@@ -233,15 +257,15 @@ class NetworkThread(LoopThread):
             self._read(connection, started_ns)
         except DecodeError as failure:
             self._on_rejected(connection, str(failure))
-            self._end(connection)
+            self.end(connection)
         except OSError as failure:
             log.debug("connection broke peer=%s:%d error=%r", connection.peer_host, connection.peer_port, str(failure))
             connection.is_reset = True
-            self._end(connection)
+            self.end(connection)
         except Exception:
             log.exception("reading failed peer=%s:%d", connection.peer_host, connection.peer_port)
             self.close_connection(connection)
-        self._cells.busy_ns += time.monotonic_ns() - started_ns
+        self.cells.busy_ns += time.monotonic_ns() - started_ns
 
     def _read(self, connection: Connection, now_ns: int) -> None:
         """Receive until the socket is empty or the budget is spent, and hand on every whole frame."""
@@ -249,16 +273,16 @@ class NetworkThread(LoopThread):
         budget = READ_BUDGET_BYTES
         while budget > 0:
             own = reader.buffer is not None
-            space = reader.own_space() if own else self._arena.space()
+            space = reader.own_space() if own else self.arena.space()
             try:
                 size = connection.socket.recv_into(space)
             except BlockingIOError:
                 if connection.is_reset:
                     # The error was told to a writer: there is no end to be read.
-                    self._end(connection)
+                    self.end(connection)
                 return
             if size == 0:
-                self._end(connection)
+                self.end(connection)
                 return
             short = size < len(space)
             budget -= size
@@ -270,19 +294,19 @@ class NetworkThread(LoopThread):
             else:
                 frames = reader.arrived(space[:size])
                 if frames:
-                    self._arena.keep(size)
+                    self.arena.keep(size)
             connection.last_active_ns = now_ns
             if frames:
-                self._submit(connection, frames, now_ns)
+                self.submit(connection, frames, now_ns)
             if reader.failure is not None:
                 raise reader.failure
-            if reader.buffer is not None and not self._has_memory(connection):
+            if reader.buffer is not None and not self.has_memory(connection):
                 return
             if not connection.reading or short:
                 return
             now_ns = time.monotonic_ns()
 
-    def _has_memory(self, connection: Connection) -> bool:
+    def has_memory(self, connection: Connection) -> bool:
         """Whether the frame that has begun may be held; if not, reading is paused until it may.
 
         A large frame is let in when it can run as soon as it is whole. What runs before it may wait for minutes, and
@@ -300,17 +324,17 @@ class NetworkThread(LoopThread):
             return False
         if queue.charge(connection, size_bytes):
             return True
-        self._pause(connection)
+        self.pause(connection)
         queue.wait_for_memory(connection)
         return False
 
-    def _end(self, connection: Connection) -> None:
+    def end(self, connection: Connection) -> None:
         """Nothing more can be read. What came before is run and answered first, as in Kafka."""
         connection.ended = True
-        self._pause(connection)
+        self.pause(connection)
         self.resume(connection)
 
-    def _submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
+    def submit(self, connection: Connection, frames: "Sequence[memoryview]", now_ns: int) -> None:
         pending = connection.pending
         answers = connection.answers
         # Only a frame with a buffer of its own is charged, and such a frame comes alone.
@@ -324,7 +348,7 @@ class NetworkThread(LoopThread):
             pending.append((frame, now_ns, charged))
             connection.received_bytes += frame.nbytes
         if has_turn and is_at_rest and not charged and answers.backlog_size_bytes < MAX_UNSENT_BYTES:
-            self._run_inline(connection, now_ns, self._cells)
+            self._run_inline(connection, now_ns, self.cells)
             if not pending:
                 return
         elif has_turn or connection.running.acquire(False):
@@ -340,11 +364,12 @@ class NetworkThread(LoopThread):
             self._pause_for_now(connection)
 
     def _pause_for_now(self, connection: Connection) -> None:
-        self._pause(connection)
+        self.pause(connection)
         # What made it so may have gone between the look and the pause.
         self.call(self.resume, connection)
 
-    def _pause(self, connection: Connection) -> None:
+    def pause(self, connection: Connection) -> None:
+        """Read no more of a connection until `resume`."""
         if connection.reading:
             connection.reading = False
             self._loop.remove_reader(connection.socket.fileno())
@@ -360,7 +385,7 @@ class NetworkThread(LoopThread):
             log.exception("writing failed peer=%s:%d", connection.peer_host, connection.peer_port)
             self.close_connection(connection)
         connection.last_active_ns = now_ns = time.monotonic_ns()
-        self._cells.busy_ns += now_ns - started_ns
+        self.cells.busy_ns += now_ns - started_ns
 
     def _drain(self, connection: Connection) -> None:
         if connection.drain():
@@ -370,24 +395,3 @@ class NetworkThread(LoopThread):
                 self.watch_writable(connection)
             self._queue.wake(connection)
             self.resume(connection)
-
-    def _client_ended(self, connection: Connection) -> None:
-        """The client sends no more. What it sent runs, and then the end is read; it may have left for good, though."""
-        connection.half_closed = True
-        connection.hurry()
-
-    def _client_reset(self, connection: Connection) -> None:
-        """Nobody takes answers any more. What the client sent before runs, as in Kafka: acks=0 needs no answers."""
-        connection.is_reset = True
-        self._client_ended(connection)
-        if connection.congested:
-            self.close_connection(connection)
-        elif connection.reading:
-            self._read_out(connection)
-        else:
-            self.resume(connection)
-
-    def _read_out(self, connection: Connection) -> None:
-        """Read on until the end, or until reading pauses: the loop may watch a connection no more that was reset."""
-        while connection.reading and not connection.closed:
-            self._on_readable(connection)

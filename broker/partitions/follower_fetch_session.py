@@ -128,6 +128,11 @@ class FollowerFetchSession(FetchSession):
         """What is fresh, to be read now."""
         return [(entry.key, entry.asked) for entry in self.take_entries()]
 
+    def all_partitions(self) -> Asked:
+        """All that are in it, fresh or not."""
+        with self._lock:
+            return [(entry.key, entry.asked) for entry in self._watched.values()]
+
     def take_entries(self) -> list[WatchedPartition]:
         """The same, with what is remembered of it."""
         watched, by_id = self._watched, self.uses_topic_ids

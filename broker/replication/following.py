@@ -12,6 +12,7 @@ from kavka.broker.replication.gauges import REPLICATED_BYTES, register_following
 from kavka.broker.replication.network_leader import NetworkLeader
 from kavka.broker.replication.throttle import ReplicationThrottle
 from kavka.client import ClientSettings, NetworkClient, Node
+from kavka.client.security_port import Securing
 
 if TYPE_CHECKING:
     from kavka.broker.core_services import CoreServices
@@ -35,13 +36,19 @@ class Following:
     """
 
     def __init__(
-        self, services: "CoreServices", latest_epoch: Callable[[], int], on_death: Callable[[BaseException], None]
+        self,
+        services: "CoreServices",
+        latest_epoch: Callable[[], int],
+        on_death: Callable[[BaseException], None],
+        security: Callable[[], Securing | None] = lambda: None,
     ) -> None:
-        """`services` must have settings by now, and metadata before anybody is followed."""
+        """`services` must have settings by now, and metadata before anybody is followed. `security()` is for a
+        fetcher's connection."""
         config = services.config.current
         self._services: Final = services
         self._latest_epoch: Final = latest_epoch
         self._on_death: Final = on_death
+        self._security: Final = security
         throttle = partial(
             ReplicationThrottle,
             services.broker_id,
@@ -76,7 +83,7 @@ class Following:
         services = self._services
         config = services.config.current
         leader = NetworkLeader(
-            partial(NetworkClient, _client_settings(config, services.broker_id, number)),
+            lambda: NetworkClient(_client_settings(config, services.broker_id, number), security=self._security()),
             partial(self._node, source),
             broker_id=services.broker_id,
             broker_epoch=self._latest_epoch,

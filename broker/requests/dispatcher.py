@@ -80,8 +80,13 @@ class Dispatcher:
         self._on_rejected = on_rejected
         self._routes: dict[int, Route] = {}
 
-    def execute(self, context: Context) -> bool:
-        """Run one request; False when its connection has to wait for the answer before it runs the next."""
+    def execute(self, context: Context, *, is_let_in: bool = False) -> bool:
+        """Run one request; False when its connection has to wait for the answer before it runs the next.
+
+        Where the client is not known it is for the gate to say what becomes of it; `is_let_in`: it has said so.
+        """
+        if context.session.gate is not None and not is_let_in:
+            return context.session.gate.execute(context, self)
         frame = context.frame
         connection = context.connection
         assert frame is not None
@@ -96,17 +101,25 @@ class Dispatcher:
             if route is None:
                 return self._answer_unknown_api_versions(context)
             context.route = route
+            context.generation = self._services.generation
+            quotas = self._services.quotas
+            if quotas is not None and context.session.gate is None:
+                context.charge = quotas.charge(key, context.session.principal, header.client_id)
             request = route.decode(frame, header.body_offset)
         except DecodeError as failure:
-            return self._reject(context, str(failure))
+            return self.reject(context, str(failure))
         try:
             result = route.function(request, context, self._services)
         except CloseConnection as wish:
+            if context.charge is not None:
+                context.charge.ran(context.api_key, frame.nbytes, request, wish)
             self._queue.release(context.charged_size_bytes)
             connection.close_answered(str(wish), context)
             return False
         except Exception as failure:  # noqa: BLE001 - becomes the request's error answer
             return self._fail(context, route, request, failure)
+        if context.charge is not None:
+            context.charge.ran(context.api_key, frame.nbytes, request)
         context.frame = None
         if context.charged_size_bytes:
             self._queue.release(context.charged_size_bytes)
@@ -114,14 +127,16 @@ class Dispatcher:
         if result.__class__ is Promise:
             return self._await(context, route, request, result)
         self._put_answer(context, route, result)
-        return True
+        return context.charge is None or not context.charge.mute(connection)
 
     def _fail(self, context: Context, route: Route, request: Any, failure: Exception) -> bool:
+        if context.charge is not None and context.frame is not None:
+            context.charge.ran(context.api_key, context.frame.nbytes, request, failure)
         context.frame = None
         self._queue.release(context.charged_size_bytes)
         context.local_done_ns = time.monotonic_ns()
         if self._put_error(context, route, request, failure):
-            return True
+            return context.charge is None or not context.charge.mute(context.connection)
         context.connection.close_answered(_unanswerable(route, failure), context)
         return False
 
@@ -148,16 +163,19 @@ class Dispatcher:
                 connection.hold_up_large(context)
             if effects_complete:
                 self._queue.wake(connection)
-            else:
+            elif context.charge is None or not context.charge.mute(connection):
                 self._queue.go_on(connection)
             if not connection.reading:
                 connection.thread.call(connection.thread.resume, connection)
 
         promise.watch(answer)
-        return effects_complete
+        # Where others may run meanwhile they are not to, if there have been too many.
+        return effects_complete and (context.charge is None or not context.charge.mute(context.connection))
 
     def _put_answer(self, context: Context, route: Route, response: Any) -> None:
         """Encode and fill the slot; the caller flushes."""
+        if context.charge is not None:
+            response = context.charge.told(response, context.api_version)
         if response is None:
             context.answer = NO_ANSWER
             return
@@ -223,9 +241,15 @@ class Dispatcher:
         context.answer = route.head.framed(context.correlation_id, route.encode(response))
         return True
 
-    def _reject(self, context: Context, reason: str) -> bool:
+    def release(self, context: Context) -> None:
+        """Give back what holds the request's bytes: nobody reads them any more."""
         context.frame = None
-        self._queue.release(context.charged_size_bytes)
+        if context.charged_size_bytes:
+            self._queue.release(context.charged_size_bytes)
+
+    def reject(self, context: Context, reason: str) -> bool:
+        """Close the connection when the requests before this one are answered; always False."""
+        self.release(context)
         self._on_rejected(context.connection, reason)
         context.connection.close_answered(reason, context)
         return False

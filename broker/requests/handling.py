@@ -11,7 +11,8 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource
+from kavka.broker.network.addresses import java_address
+from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource, ResourceType, Rights
 from kavka.broker.services import Services as Services
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -19,6 +20,7 @@ from kavka.protocol.schema import Request, Response, schema_of
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
+    from kavka.broker.quotas.charging import Charge
     from kavka.broker.requests.session import Session
 
 AnyHandler = Callable[[Any, "Context", Services], Any]
@@ -26,10 +28,12 @@ ErrorAnswer = Callable[[Any, ErrorCode, str | None], Response | None]
 RequestT = TypeVar("RequestT", bound=Request)
 
 _DENIED: Final = {
-    2: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    3: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    4: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    5: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 
 
@@ -44,12 +48,14 @@ class Context:
         "answer",
         "api_key",
         "api_version",
+        "charge",
         "charged_size_bytes",
         "client_id",
         "completed_ns",
         "connection",
         "correlation_id",
         "frame",
+        "generation",
         "is_inline",
         "local_done_ns",
         "received_ns",
@@ -68,6 +74,10 @@ class Context:
         self.started_ns = 0
         self.local_done_ns = 0
         self.completed_ns = 0
+        self.charge: Charge | None = None
+        """What it costs its client; None where there is no quota."""
+        self.generation: object = None
+        """`services.generation` from before the request was looked at; None: nothing may be remembered of it."""
         self.is_inline = False
         """Whether a network thread runs it, all of whose connections wait meanwhile."""
 
@@ -84,8 +94,8 @@ class Context:
 
     @property
     def client_host(self) -> str:
-        """The client's address, without its port."""
-        return self.connection.peer_host
+        """The client's address as Java prints it, without its port."""
+        return java_address(self.connection.peer_host)
 
     @property
     def principal(self) -> str:
@@ -102,10 +112,34 @@ class Context:
         """The broker's port as this client reached it."""
         return self.connection.local_port
 
-    def allows(self, operation: Operation, resource: Resource) -> bool:
-        """Whether the client may perform `operation` on `resource`."""
-        authorizer = self.session.authorizer
-        return authorizer is None or authorizer.allows(self.principal, self.client_host, operation, resource)
+    @property
+    def rights(self) -> Rights | None:
+        """What the client may do; None: everything. Its session keeps them for as long as it is the same principal."""
+        session = self.session
+        if session.authorizer is None:
+            return None
+        rights = session.rights
+        if rights is None or rights.principal != session.principal:
+            rights = session.rights = session.authorizer.rights(session.principal, self.client_host)
+        return rights
+
+    def allows(self, operation: Operation, resource: Resource, *, quiet: bool = False) -> bool:
+        """Whether the client may perform `operation` on `resource`.
+
+        `quiet`: it is only probed, and a refusal keeps nothing from the client that it has asked for.
+        """
+        rights = self.rights
+        return rights is None or rights.allows(operation, resource, self.api_key, quiet=quiet)
+
+    def allows_on_any(self, operation: Operation, resource_type: ResourceType, *, quiet: bool = False) -> bool:
+        """Whether the client may perform `operation` on at least one resource of the type (KIP-679)."""
+        rights = self.rights
+        return rights is None or rights.allows_on_any(operation, resource_type, self.api_key, quiet=quiet)
+
+    def allowed_names(self, operation: Operation, resource_type: ResourceType) -> Callable[[str], bool]:
+        """A check by name, not audited, for who looks through many resources: quicker than `allows` for each."""
+        rights = self.rights
+        return _allows_every if rights is None else rights.unaudited(operation, resource_type)
 
     def require(self, operation: Operation, resource: Resource) -> None:
         """Raise BrokerError (the resource type's AUTHORIZATION_FAILED) unless the client may do this."""
@@ -113,12 +147,24 @@ class Context:
             raise BrokerError(_DENIED.get(resource.type, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
     def authorized_operations(self, resource: Resource) -> int:
-        """The operations that the client may perform on `resource`, one bit each (KIP-430)."""
+        """The operations that the client may perform on `resource`, one bit each, not audited (KIP-430)."""
         bits = 0
         for operation in SUPPORTED_OPERATIONS.get(resource.type, frozenset()):
-            if self.allows(operation, resource):
+            if self.allowed_names(operation, resource.type)(resource.name):
                 bits |= 1 << operation
         return bits
+
+
+def counting(context: Context, strict_since: int) -> Callable[[int], None] | None:
+    """What the controller is to tell of the partitions that it makes or deletes for a request (KIP-599).
+
+    From version `strict_since` on it refuses those that are too many. None: nobody counts.
+    """
+    return None if context.charge is None else context.charge.mutations(is_strict=context.api_version >= strict_since)
+
+
+def _allows_every(_name: str) -> bool:
+    return True
 
 
 class Handler:

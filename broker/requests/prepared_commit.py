@@ -103,6 +103,9 @@ class PreparedCommits(Prepared):
         if shape is None or frame.nbytes != shape.size_bytes or (not may_wait and self._services.logs.moves.moving):
             return None
         snapshot = self._services.metadata.current
+        if shape.generation is not self._services.generation:
+            self._shape = None
+            return None
         if shape.snapshot_token is not snapshot.token and not shape.still_holds(snapshot):
             self._shape = None
             return None
@@ -129,6 +132,7 @@ class CommitShape:
         "_services",
         "_topic_ids",
         "counter",
+        "generation",
         "offset_count",
         "size_bytes",
         "snapshot_token",
@@ -145,7 +149,10 @@ class CommitShape:
         counter: str,
         services: "Services",
         snapshot: "MetadataSnapshot",
+        generation: object,
     ) -> None:
+        """`generation`: of the rights by which it was admitted."""
+        self.generation = generation
         self.size_bytes = len(frame)
         self.snapshot_token = snapshot.token
         self.uses = 0
@@ -241,12 +248,14 @@ def prepare_commit(
     services: "Services",
     snapshot: "MetadataSnapshot",
 ) -> None:
-    """Have commits like this one, which stands, take the short way, unless each has to be authorised.
+    """Have commits like this one, which stands, take the short way, unless each has to be audited, or its time counted.
 
     `snapshot`: that in which its topics were found.
     """
-    session = context.session
-    if session.authorizer is not None:
+    session, charge = context.session, context.charge
+    if session.authorizer is not None and session.authorizer.audits_everything:
+        return
+    if charge is not None and charge.account.request is not None:
         return
     prepared = session.prepared.get(OFFSET_COMMIT_KEY)
     if not isinstance(prepared, PreparedCommits):
@@ -319,4 +328,5 @@ def _shape_of(
     except ValueError:
         return None
     head = ResponseHead(OFFSET_COMMIT_KEY, version)
-    return CommitShape(repeated, frame, positions, head, encode(response, version), COMMITS, services, snapshot)
+    answer = encode(response, version)
+    return CommitShape(repeated, frame, positions, head, answer, COMMITS, services, snapshot, context.generation)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.log_reading import ReadLimits
 from kavka.broker.requests.prepared import HEAD_SIZE_BYTES, Prepared, read_head
+from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.broker.waiting.awaited_fetch import AwaitedFetch
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS
 from kavka.protocol.codec import encode
@@ -46,7 +47,17 @@ Asked = list[tuple[bytes, FetchPartition]]
 class PreparedFetches(Prepared):
     """What one connection remembers of its follower's fetches: the session, and the bytes around what it names."""
 
-    __slots__ = ("_broker_epoch", "_front", "_key_version", "_limits", "_max_wait_ms", "_services", "_session", "_tail")
+    __slots__ = (
+        "_broker_epoch",
+        "_front",
+        "_generation",
+        "_key_version",
+        "_limits",
+        "_max_wait_ms",
+        "_services",
+        "_session",
+        "_tail",
+    )
 
     def __init__(
         self,
@@ -56,8 +67,11 @@ class PreparedFetches(Prepared):
         request: FetchRequest,
         front: bytes,
         tail: bytes,
+        generation: object,
     ) -> None:
+        """`generation`: of the rights by which the fetch was admitted."""
         self._services = services
+        self._generation = generation
         self._session: FollowerFetchSession | None = session
         self._limits = limits
         self._max_wait_ms = request.max_wait_ms
@@ -74,16 +88,17 @@ class PreparedFetches(Prepared):
         self._session = None
 
     def knows(self, session: "FollowerFetchSession", request: FetchRequest) -> bool:
-        """Whether the next fetch is expected to look as this one."""
+        """Whether the next fetch is expected to look as this one, and the same rights to count."""
         return (
             self._session is session
+            and self._generation is self._services.generation
             and self._max_wait_ms == request.max_wait_ms
             and self._broker_epoch == request.replica_state.replica_epoch
         )
 
     def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> AwaitedFetch | None:
         session = self._session
-        if session is None or frame.nbytes > MAX_SIZE_BYTES:
+        if session is None or frame.nbytes > MAX_SIZE_BYTES or self._generation is not self._services.generation:
             return None
         if not may_wait and session.read_count > FEW_PARTITIONS:
             return None
@@ -118,12 +133,16 @@ def prepare_fetch(
     if (
         frame is None
         or version < OLDEST_VERSION
-        or context.session.authorizer is not None
         or min(request.min_bytes, limits.max_bytes) != 1
         or request.max_wait_ms <= 0
         or request.rack_id
         or limits.wants_committed
         or limits.replica_id != session.replica_id
+    ):
+        return None
+    authorizer = context.session.authorizer
+    if authorizer is not None and (
+        authorizer.audits_everything or not context.allows(Operation.CLUSTER_ACTION, CLUSTER, quiet=True)
     ):
         return None
     known = context.session.prepared.get(FETCH_KEY)
@@ -139,7 +158,8 @@ def prepare_fetch(
         request.topics, request.forgotten_topics_data, request.session_id = topics, forgotten, was
     start = decode_request_header(frame).body_offset
     front = frame[HEAD_SIZE_BYTES:start].tobytes() + emptied[:SESSION_EPOCH_PLACE]
-    return PreparedFetches(services, session, limits, request, front, emptied[SESSION_EPOCH_PLACE + 5 :])
+    tail = emptied[SESSION_EPOCH_PLACE + 5 :]
+    return PreparedFetches(services, session, limits, request, front, tail, context.generation)
 
 
 def _asked(data: bytes, place: int, end: int) -> Asked | None:

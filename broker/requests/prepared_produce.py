@@ -18,29 +18,16 @@ too, which is told what has become of the batches before (`take_begun`).
     answer    head | prefix | base_offset i64, log_append_time_ms i64, log_start_offset i64 | suffix
 """
 
-import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.partitions.role import NO_EPOCH
 from kavka.broker.requests.leader_hints import name_leaders
-from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Prepared, read_head
-from kavka.broker.requests.topic_shape import (
-    FLEXIBLE_SINCE,
-    MARKS,
-    NO_RECORDS,
-    Batches,
-    NameLeaders,
-    TopicShape,
-    answer_with_marks,
-    encoded_answer,
-    topic_shape_of,
-    uncommitted,
-)
-from kavka.protocol.codec import encode
+from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Later, Prepared, read_head
+from kavka.broker.requests.produce_shape import ProduceShape, records_at, shape_end
+from kavka.broker.requests.topic_shape import NO_RECORDS, Batches, TopicShape, encoded_answer, topic_shape_of
 from kavka.protocol.errors import ErrorCode
-from kavka.protocol.headers import ResponseHead, decode_request_header
 from kavka.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from kavka.protocol.records.header import PRODUCER_POSITION, is_transactional, unpack_producer
 from kavka.storage.append_result import AppendResult, UnflushedError
@@ -55,8 +42,6 @@ if TYPE_CHECKING:
 
 OLDEST_VERSION: Final = 5
 """From here on answers have the three numbers side by side."""
-EMPTY_TAGS: Final = b"\0\0\0"
-"""No tagged fields of the partition, the topic and the request."""
 MAX_SHAPES: Final = 256
 """So many partitions some clients (librdkafka's) write to by requests for one each."""
 MAX_FRONT_BYTES: Final = 1024
@@ -75,76 +60,27 @@ Nor while those of a compressed batch are, however short it is: it may unpack to
 Begun = dict[int, tuple[int, AppendResult | UnflushedError]]
 """What has become of the leading batches of a request, by partition, and the leader epoch from before: all appended."""
 
-_SIZE = struct.Struct(">i").unpack_from
-
-
-class ProduceShape:
-    """One request's shape: where its records go, and the answer around the offsets. Immutable."""
-
-    __slots__ = (
-        "acks",
-        "answer_size_bytes",
-        "head",
-        "is_flexible",
-        "is_transactional",
-        "key_version",
-        "name_leaders",
-        "pack",
-        "partition",
-        "prefix",
-        "suffix",
-        "timeout_ms",
-        "version",
-    )
-
-    def __init__(self, request: ProduceRequest, version: int, partition: "Partition", name: NameLeaders) -> None:
-        self.name_leaders = name
-        self.key_version = version  # the key of Produce is 0, so both together are the version
-        self.version = version
-        self.acks = request.acks
-        self.timeout_ms = request.timeout_ms
-        self.is_transactional = request.transactional_id is not None
-        self.partition = partition
-        self.is_flexible = version >= FLEXIBLE_SINCE
-        answer = encoded_answer(partition, [answer_with_marks(partition.index)], version)
-        self.prefix, _, self.suffix = answer.partition(struct.pack(">qqq", *MARKS))
-        self.head = head = ResponseHead(PRODUCE_KEY, version)
-        self.pack = struct.Struct(f"{head.format}{len(self.prefix)}sqqq{len(self.suffix)}s").pack
-        self.answer_size_bytes = head.counted_size_bytes + len(answer)
-
-    def awaited_answer(
-        self,
-        correlation_id: int,
-        first_offset: int,
-        log_append_time_ms: int,
-        log_start_offset: int,
-        codes: Sequence[ErrorCode],
-    ) -> bytes:
-        """The whole answer to what was appended and has waited. `codes`: what has become of it, one."""
-        if not codes[0]:
-            return self.pack(
-                self.answer_size_bytes,
-                correlation_id,
-                self.prefix,
-                first_offset,
-                log_append_time_ms,
-                log_start_offset,
-                self.suffix,
-            )
-        partition = self.partition
-        refused = uncommitted(partition.index, first_offset, log_append_time_ms, log_start_offset, codes[0])
-        return self.head.framed(correlation_id, encoded_answer(partition, [refused], self.version, self.name_leaders))
-
 
 class PreparedProduces(Prepared):
     """The shapes of one connection's produce requests."""
 
-    __slots__ = ("_begun", "_lengths", "_name_leaders", "_services", "_shapes", "_topic_lengths", "_topic_shapes")
+    __slots__ = (
+        "_begun",
+        "_generation",
+        "_lengths",
+        "_name_leaders",
+        "_services",
+        "_shapes",
+        "_topic_lengths",
+        "_topic_shapes",
+    )
 
     closing_reason = "a produce with acks=0 failed, and no answer can say so"
 
     def __init__(self, services: "Services", listener_name: str) -> None:
         self._services = services
+        self._generation: object = None
+        """Of the rights by which all that is remembered was admitted."""
         self._name_leaders = partial(name_leaders, services, listener_name)
         self._lengths: tuple[int, ...] = ()
         self._shapes: dict[bytes, ProduceShape] = {}
@@ -158,11 +94,14 @@ class PreparedProduces(Prepared):
         version = context.api_version
         if frame is None or len(request.topic_data) != 1:
             return
+        if context.generation is not self._generation:
+            self.forget()
+            self._generation = context.generation
         partitions = request.topic_data[0].partition_data
         if frame.nbytes - sum([len(data.records or b"") for data in partitions]) > MAX_FRONT_BYTES:
             return
         if len(partitions) == 1:
-            end = _shape_end(request, frame, version)
+            end = shape_end(request, frame, version)
             if end:
                 self._make_room()
                 shape = ProduceShape(request, version, partition, self._name_leaders)
@@ -187,8 +126,10 @@ class PreparedProduces(Prepared):
         begun, self._begun = self._begun, None
         return begun[1] if begun is not None and begun[0] is frame else {}
 
-    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> "bytes | AwaitedAnswer | None":
+    def run(self, frame: memoryview, cells: "ThreadCells", may_wait: bool) -> bytes | Later | None:
         """Append; where nothing may wait, what has to be flushed, or be long and looked into, is left. See Prepared."""
+        if self._generation is not self._services.generation:
+            return None
         for end in self._lengths:
             shape = self._shapes.get(frame[HEAD_SIZE_BYTES:end].tobytes())
             if shape is not None:
@@ -198,7 +139,7 @@ class PreparedProduces(Prepared):
         key_version, correlation_id = read_head(frame)
         if key_version != shape.key_version:
             return None
-        records = _records_at(frame, end, shape.is_flexible)
+        records = records_at(frame, end, shape.is_flexible)
         partition = shape.partition
         log, role = partition.log, partition.role
         if log is None or not role.is_leader:
@@ -339,9 +280,9 @@ class PreparedProduces(Prepared):
 
 
 def prepare_produce(request: ProduceRequest, context: "Context", partition: "Partition", services: "Services") -> None:
-    """Have requests like this one, which was appended, take the short way, unless each has to be authorised."""
+    """Have requests like this one, which was appended, take the short way, unless each has to be audited."""
     session = context.session
-    if session.authorizer is not None:
+    if session.authorizer is not None and session.authorizer.audits_everything:
         return
     prepared = session.prepared.get(PRODUCE_KEY)
     if not isinstance(prepared, PreparedProduces):
@@ -354,47 +295,3 @@ def begun_of(context: "Context") -> Begun:
     """What has become of batches of this request: mostly there is nothing."""
     prepared = context.session.prepared[PRODUCE_KEY]
     return prepared.take_begun(context.frame) if isinstance(prepared, PreparedProduces) else {}
-
-
-def _shape_end(request: ProduceRequest, frame: memoryview, version: int) -> int:
-    """Where the shape ends and the size of the records begins; 0 if the request was not written the plain way.
-
-    Found from the front, by writing what stands before the records anew: whatever a client wrote differently (longer
-    numbers, tagged fields, bytes behind the end) would be read differently the short way.
-    """
-    data = request.topic_data[0].partition_data[0]
-    records, data.records = data.records, b""
-    try:
-        emptied = encode(request, version)
-    finally:
-        data.records = records
-    is_flexible = version >= FLEXIBLE_SINCE
-    front = emptied[: -len(EMPTY_TAGS) - 1] if is_flexible else emptied[:-4]
-    start = decode_request_header(frame).body_offset
-    end = start + len(front)
-    found = _records_at(frame, end, is_flexible)
-    if records is None or found is None or len(found) != len(records) or frame[start:end] != front:
-        return 0
-    return end
-
-
-def _records_at(frame: memoryview, position: int, is_flexible: bool) -> memoryview | None:
-    """The records behind their size at `position`, if nothing but empty tagged fields comes after them."""
-    length = frame.nbytes
-    if not is_flexible:
-        if length < position + 4:
-            return None
-        start = position + 4
-        end = start + _SIZE(frame, position)[0]
-        return frame[start:end] if end == length and end > start else None
-    size = shift = 0
-    while position < length and shift < 35:
-        byte = frame[position]
-        position += 1
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            end = position + size - 1
-            fits = end == length - len(EMPTY_TAGS) and size > 1 and frame[end:].tobytes() == EMPTY_TAGS
-            return frame[position:end] if fits else None
-        shift += 7
-    return None

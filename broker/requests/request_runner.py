@@ -94,9 +94,9 @@ class RequestRunner:
             except IndexError:
                 # The connection was closed meanwhile.
                 break
-            answer = prepared = None
-            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in session.prepared:
-                prepared = session.prepared[frame[1]]
+            answer, prepared, known = None, None, session.prepared  # read once: it may be shut meanwhile
+            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in known:
+                prepared = known[frame[1]]
                 answer = prepared.run(frame, cells, not is_inline)
             if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)

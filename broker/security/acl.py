@@ -1,5 +1,6 @@
 """Operations, resources, and the port that decides whether a principal may perform one on the other (KIP-11)."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -59,15 +60,7 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, frozenset[Operation]]] = {
             Operation.ALTER_CONFIGS,
         }
     ),
-    ResourceType.GROUP: frozenset(
-        {
-            Operation.READ,
-            Operation.DELETE,
-            Operation.DESCRIBE,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
-        }
-    ),
+    ResourceType.GROUP: frozenset({Operation.READ, Operation.DELETE, Operation.DESCRIBE}),
     ResourceType.CLUSTER: frozenset(
         {
             Operation.CREATE,
@@ -80,6 +73,8 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, frozenset[Operation]]] = {
         }
     ),
     ResourceType.TRANSACTIONAL_ID: frozenset({Operation.WRITE, Operation.DESCRIBE}),
+    ResourceType.DELEGATION_TOKEN: frozenset({Operation.DESCRIBE}),
+    ResourceType.USER: frozenset({Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS}),
 }
 """The operations that make sense on a resource: what `authorized_operations` bit fields can hold (KIP-430)."""
 
@@ -99,9 +94,34 @@ def transactional_id(name: str) -> Resource:
     return Resource(ResourceType.TRANSACTIONAL_ID, name)
 
 
-class Authorizer(Protocol):
-    """Decides; called from I/O threads, so it never blocks."""
+class Rights(Protocol):
+    """What one principal may do from one host. Threads: any; nothing here blocks.
 
-    def allows(self, principal: str, client_host: str, operation: Operation, resource: Resource) -> bool:
-        """Whether `principal`, connected from `client_host`, may perform `operation` on `resource`."""
-        ...
+    `api_key` is the request's for which it is asked, and goes into the audit log.
+    """
+
+    @property
+    def principal(self) -> str:
+        """Whose they are, as `User:NAME`."""
+
+    def allows(self, operation: Operation, resource: Resource, api_key: int, *, quiet: bool = False) -> bool:
+        """Whether the principal may do that. A refusal is audited, unless `quiet`: then it was only probed."""
+
+    def allows_on_any(
+        self, operation: Operation, resource_type: ResourceType, api_key: int, *, quiet: bool = False
+    ) -> bool:
+        """Whether the principal may do that on at least one resource of the type (KIP-679); audited as above."""
+
+    def unaudited(self, operation: Operation, resource_type: ResourceType) -> Callable[[str], bool]:
+        """A check by name for many resources, as the rights are now: to be asked for anew with each request."""
+
+
+class Authorizer(Protocol):
+    """Decides by what counts now. Threads: any; nothing here blocks."""
+
+    @property
+    def audits_everything(self) -> bool:
+        """Whether what is allowed is audited too, so that no request may be answered without being asked for."""
+
+    def rights(self, principal: str, host: str) -> Rights:
+        """Those of a client, which its connection keeps: they follow every change. `host`: as Java prints addresses."""

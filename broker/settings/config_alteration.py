@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from kavka.broker.security.acl import Operation
-from kavka.broker.settings.config_answers import BROKER, GROUP, TOPIC, own_broker_id, require_on
+from kavka.broker.settings.config_answers import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    own_broker_id,
+    require_on,
+)
 from kavka.broker.settings.dynamic_config import PendingChange
 from kavka.cluster.controller.requests import ConfigEntity
 from kavka.cluster.entity_configs import ConfigUpdate
@@ -29,6 +37,14 @@ if TYPE_CHECKING:
 
 MOST_FOR_LISTENERS: Final = 500
 """So many settings behind listeners' prefixes may be stored: their names are any client's choice."""
+
+DENIALS: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
 
 T = TypeVar("T")
 
@@ -54,12 +70,14 @@ class ResourceOutcome(NamedTuple):
 def alter_each(
     resources: Sequence[R],
     context: "Context",
+    check: Callable[[R], None],
     alter: Callable[[R], Promise[None]],
     respond: Callable[[list[ResourceOutcome]], T],
 ) -> Promise[T]:
     """Have `alter` run for each resource; a promise of `respond(outcomes)`, in order, once every one has come.
 
-    Those that are named twice, or that the client must not alter, are refused.
+    Refused are those that are named twice, then those of which `check` raises BrokerError, whoever asks, and then those
+    that the client must not alter.
     """
     times = Counter((each.resource_type, each.resource_name) for each in resources)
 
@@ -71,6 +89,7 @@ def alter_each(
         try:
             if times[each.resource_type, each.resource_name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+            check(each)
             require_on(context, Operation.ALTER_CONFIGS, each.resource_type, each.resource_name)
             altered = alter(each)
         except BrokerError as error:
@@ -79,6 +98,14 @@ def alter_each(
         return altered.then(lambda _: ResourceOutcome(each.resource_type, each.resource_name, None), failed)
 
     return gather([outcome_of(each) for each in resources], respond)
+
+
+def check_resource(each: NamedResource, services: "Services", *, with_loggers: bool = False) -> None:
+    """Raise BrokerError(INVALID_REQUEST) for another broker, and for what has no configuration to alter."""
+    if each.resource_type == BROKER:
+        own_broker_id(each.resource_name, services)
+    elif each.resource_type not in (TOPIC, GROUP, CLIENT_METRICS, *((BROKER_LOGGER,) if with_loggers else ())):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {each.resource_type}")
 
 
 def refuse_all(resources: Sequence[R], code: ErrorCode, message: str | None) -> list[ResourceOutcome]:
@@ -92,12 +119,19 @@ def entries_of(outcomes: Sequence[ResourceOutcome], entry: Callable[..., T]) -> 
     return [
         entry(
             error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message or error.code.message,
+            error_message=_words(error),
             resource_type=resource_type,
             resource_name=name,
         )
         for resource_type, name, error in outcomes
     ]
+
+
+def _words(error: BrokerError | None) -> str | None:
+    """Kafka has none for who lacks a right."""
+    if error is None or error.code in DENIALS:
+        return None
+    return error.message or error.code.message
 
 
 def alter_config(
@@ -159,9 +193,10 @@ def _checked_broker_change(
     """
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
-        new = new_settings(stored)
-        _refuse_secrets(new, stored)
+        given = new_settings(stored)
         try:
+            # What is stored, and shown in no error, from here on.
+            new = services.config.stored_settings.protect(given, stored)
             _refuse_too_many(new, stored)
             changed = services.config.check_broker_change(broker_id, new)
             _refuse_what_has_no_effect(new, stored)
@@ -172,17 +207,6 @@ def _checked_broker_change(
         return new
 
     return checked
-
-
-def _refuse_secrets(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
-    """Secrets would lie in the registry as clear text, which Kafka refuses too without password.encoder.secret."""
-    for name, text in new.items():
-        row = setting_row(BROKER, name)
-        if row is not None and row.is_sensitive and stored.get(name) != text:
-            raise BrokerError(
-                ErrorCode.INVALID_REQUEST,
-                f"{name} cannot be stored: dynamic passwords need an encoder secret, which this broker does not have",
-            )
 
 
 def _refuse_too_many(new: Mapping[str, str], stored: Mapping[str, str]) -> None:

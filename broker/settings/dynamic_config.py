@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from kavka.broker.settings.stored_settings import StoredSettings, without_values
 from kavka.broker.settings.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
@@ -71,6 +72,8 @@ class DynamicConfig:
 
     def __init__(self, static: BrokerConfig, broker_id: int) -> None:
         self.current = static
+        self.stored_settings: Final = StoredSettings(static)
+        """What reads and makes the texts that are stored."""
         self._broker_id = broker_id
         self._stored_defaults: Mapping[str, str] = NONE_SET
         self._stored_own: Mapping[str, str] = NONE_SET
@@ -103,12 +106,20 @@ class DynamicConfig:
         Raises ConfigError where the change is wrong (see the function), or the next start would be refused with it.
         """
         with self._lock:
-            defaults, own = self._stored_defaults, self._stored_own
-        if broker_id is None:
-            check_broker_change(self.current, new, layer(self.current, Source.DYNAMIC_BROKER))
-            return usable_snapshot(self.current, new, own)[0]
-        check_broker_change(self.current, layer(self.current, Source.DYNAMIC_DEFAULT_BROKER), new)
-        return usable_snapshot(self.current, defaults, new)[0]
+            stored_defaults, stored_own = self._stored_defaults, self._stored_own
+        before = stored_defaults if broker_id is None else stored_own
+        texts, unread = self.stored_settings.read(new)
+        for name, reason in unread:
+            if before.get(name) != new.get(name):
+                raise reason
+        try:
+            if broker_id is None:
+                check_broker_change(self.current, texts, layer(self.current, Source.DYNAMIC_BROKER))
+                return usable_snapshot(self.current, texts, self.stored_settings.read(stored_own)[0])[0]
+            check_broker_change(self.current, layer(self.current, Source.DYNAMIC_DEFAULT_BROKER), texts)
+            return usable_snapshot(self.current, self.stored_settings.read(stored_defaults)[0], texts)[0]
+        except ConfigError as error:
+            raise without_values(error, texts.values()) from None
 
     def prepare(self, change: "PendingChange", config: BrokerConfig) -> None:
         """See `PendingChange.prepare`."""
@@ -160,7 +171,10 @@ class DynamicConfig:
     def _apply_stored(self) -> None:
         """Make what is stored count. Lock held."""
         old = self.current
-        new, unused = usable_snapshot(old, self._stored_defaults, self._stored_own)
+        defaults, unread_defaults = self.stored_settings.read(self._stored_defaults)
+        own, unread = self.stored_settings.read(self._stored_own)
+        unread += [each for each in unread_defaults if each.name not in own]
+        new, unused = usable_snapshot(old, defaults, own, unread)
         for name, reason in unused:
             log.warning("stored dynamic setting is not used name=%s reason=%s", name, reason)
         changed = changed_settings(old, new)

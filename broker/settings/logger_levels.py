@@ -1,12 +1,13 @@
 """The levels of the broker's own loggers, as the BROKER_LOGGER resource shows and sets them (KIP-412).
 
-Levels have log4j's names. Only loggers below `kavka` are touched: the rest belongs to whoever embeds the broker.
+Levels have log4j's names. Only loggers below `kavka` are touched, and that of the audit: the rest belongs to whoever
+embeds the broker.
 """
 
 import logging
 from typing import Final
 
-from kavka.broker.metrics.log_lines import LEVELS, ROOT
+from kavka.broker.metrics.log_lines import AUDIT, LEVELS, ROOT
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 ROOT_SHOWN: Final = "root"
@@ -41,7 +42,7 @@ def set_level(shown: str, level: str | None) -> None:
 
 def _loggers() -> dict[str, str]:
     """Names as they are shown, and as logging knows them."""
-    own = [name for name in list(logging.root.manager.loggerDict) if name.startswith(ROOT + ".")]
+    own = [name for name in list(logging.root.manager.loggerDict) if name == AUDIT or name.startswith(ROOT + ".")]
     return {ROOT_SHOWN: ROOT} | {name: name for name in own}
 
 

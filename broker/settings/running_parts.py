@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kavka.broker.security.gates import Gates
     from kavka.broker.socket_server import SocketServer
     from kavka.broker.waiting.scheduler import Scheduler
     from kavka.config.broker_config import BrokerConfig
@@ -23,12 +24,14 @@ class RunningParts:
     def __init__(
         self,
         sockets: "SocketServer",
+        gates: "Gates",
         logs: "LogManager",
         cleaner: "LogCleaner",
         scheduler: "Scheduler",
         announce: "Callable[[BrokerConfig], None]",
     ) -> None:
         self._sockets: Final = sockets
+        self._gates: Final = gates
         self._logs: Final = logs
         self._cleaner: Final = cleaner
         self._scheduler: Final = scheduler
@@ -37,8 +40,10 @@ class RunningParts:
     def prepare(self, config: "BrokerConfig") -> None:
         """Open the addresses and start the threads that `config` adds, and change nothing else.
 
-        Raises OSError; what could be opened is there then, until `keep_only`.
+        Raises OSError; what could be opened is there then, until `keep_only`. Raises ConfigError before it opens any.
         """
+        # First: who connects to a new listener must find its gate.
+        self._gates.prepare(config)
         self._sockets.prepare(config)
         self._cleaner.prepare(config)
 
@@ -46,6 +51,7 @@ class RunningParts:
         """Close the addresses and end the threads that none of these has."""
         with ExitStack() as stack:
             stack.callback(self._cleaner.keep_only, configs)
+            stack.callback(self._gates.keep_only, configs)
             stack.callback(self._sockets.keep_only, configs)
 
     def changed(
@@ -64,6 +70,7 @@ class RunningParts:
             if names & ENDPOINTS:
                 stack.callback(self._announce, new)
             stack.callback(self._sockets.reconfigure, new, pending)
+            stack.callback(self._gates.keep_only, [new, *pending])
             stack.callback(self._scheduler.intervals_changed)
             if "background.threads" in names:
                 stack.callback(self._scheduler.resize, new.background_threads)

@@ -71,32 +71,34 @@ def snapshot(old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker:
 
 
 def usable_snapshot(
-    old: BrokerConfig, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
+    old: BrokerConfig,
+    cluster_defaults: Mapping[str, str],
+    per_broker: Mapping[str, str],
+    unread: Sequence[Unused] = (),
 ) -> tuple[BrokerConfig, list[Unused]]:
     """The snapshot that the stored settings make without those that cannot be used, and these.
 
-    Raises ConfigError where one of PROTECTING is among them, unless the broker's own hides it.
+    `unread`: what is stored besides, and could not even be read. Raises ConfigError where one of PROTECTING is among
+    them, unless the broker's own hides it.
     """
+    for each in unread:
+        if _protects(each.name):
+            raise _refusal(each.name, each.reason) from each.reason
     try:
-        return snapshot(old, cluster_defaults, per_broker), []
+        return snapshot(old, cluster_defaults, per_broker), list(unread)
     except ConfigError:
         # Found out below, one by one: the error names one setting at most, and not always the one that is wrong.
         stored_ones = _stored(cluster_defaults, per_broker)
         faults = {each: fault for each in stored_ones if (fault := _fault_of(each)) is not None}
         usable, misfits = _what_fits(old, [each for each in stored_ones if each not in faults])
     own = {stored.name for stored in usable if stored.is_own}
-    unused = []
+    unused = list(unread)
     for stored in (*faults, *misfits):
         reason = faults.get(stored) or _misfit(old, [*usable, stored])
         if reason is None:
             continue
         if _protects(stored.name) and (stored.is_own or stored.name not in own):
-            raise ConfigError(
-                None,
-                None,
-                f"{stored.name} was changed while the broker ran, and cannot be used now: {reason} "
-                f"(kavka storage settings --delete {stored.name} takes it back)",
-            ) from reason
+            raise _refusal(stored.name, reason) from reason
         unused.append(Unused(stored.name, reason))
     return _together(old, usable), unused
 
@@ -165,6 +167,15 @@ def _together(old: BrokerConfig, chosen: Sequence[Stored]) -> BrokerConfig:
     defaults = {stored.name: stored.text for stored in chosen if not stored.is_own}
     own = {stored.name: stored.text for stored in chosen if stored.is_own}
     return snapshot(old, defaults, own)
+
+
+def _refusal(name: str, reason: ConfigError) -> ConfigError:
+    return ConfigError(
+        None,
+        None,
+        f"{name} was changed while the broker ran, and cannot be used now: {reason} "
+        f"(kavka storage settings --delete {name} takes it back)",
+    )
 
 
 def _protects(name: str) -> bool:

@@ -64,6 +64,11 @@ class AwaitedAnswer:
         self._timeout_ms = timeout_ms
         self._purgatory = purgatory
 
+    def amend(self, change: "Callable[[bytes, Sequence[ErrorCode]], bytes]") -> None:
+        """Answer with `change(answer, codes)`. Before it is parked."""
+        make = self._make
+        self._make = lambda codes: change(make(codes), codes)
+
     def park(self, connection: "Connection", received_ns: int, started_ns: int, done_ns: int, is_inline: bool) -> bool:
         """Take the next place among the connection's answers, and wait. See `prepared.Later`."""
         self.connection = connection

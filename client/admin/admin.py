@@ -78,7 +78,7 @@ class Admin(
             request_timeout_ms=self._settings.request_timeout_ms,
             retries=self._settings.retries,
         )
-        machine = AdminMachine(coordinators)
+        machine = AdminMachine(coordinators, opened.metadata.take_refusal)
         name = f"kavka-admin-{self._settings.client_id}"
         thread = ClientThread(name, opened.network, machine, metadata=opened.metadata, now_ms=_now_ms)
         super().__init__(thread, machine, ports, self._settings.default_api_timeout_ms)

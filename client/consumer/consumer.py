@@ -148,7 +148,8 @@ class Consumer(ConsumerOffsets):
 
         Within it the group's rebalances go on, listeners and callbacks are called. Has to be called every
         `max.poll.interval.ms`, or the group gives the partitions to others. Raises WakeupError, InvalidOffsetError,
-        RecordDeserializationError, CorruptBatchReadError, AuthorizationError; ValueError when there is nothing to read.
+        RecordDeserializationError, CorruptBatchReadError, AuthorizationError, AuthenticationError; ValueError when
+        there is nothing to read.
         """
         core = self._core
         most = core.settings.max_poll_records

@@ -130,6 +130,7 @@ class ConsumerCore:
         self._woken = False
         self._seen: Cluster | None = None
         self.metadata.listeners.append(lambda _cluster: self.news.tell())
+        self.metadata.failure_listeners.append(self.news.tell)
 
     def _machine(self, settings: FetchSettings) -> ConsumerMachine:
         network, metadata, subscription, buffer = self.opened.network, self.metadata, self.subscription, self.buffer
@@ -188,7 +189,7 @@ class ConsumerCore:
             raise WakeupError("wakeup() ended this call")
 
     def waited(self, future: Future[Any], deadline_ms: float, *, wakes: bool = True) -> bool:
-        """Whether it is done by the deadline. Raises WakeupError, unless `wakes` is False."""
+        """Whether it is done by the deadline. Raises WakeupError and AuthenticationError, unless `wakes` is False."""
         future.add_done_callback(lambda _future: self.news.tell())
         while not future.done():
             left_ms = deadline_ms - self.now_ms()
@@ -197,6 +198,9 @@ class ConsumerCore:
             self.news.wait(left_ms)
             if wakes:
                 self.raise_wakeup()
+                refusal = self.metadata.take_refusal()
+                if refusal is not None:
+                    raise refusal
         return True
 
     def result_of(self, future: Future[T], deadline_ms: float, what: str) -> T:

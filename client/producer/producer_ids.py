@@ -54,6 +54,9 @@ class ProducerIds(Protocol):
     def batch_failed(self, error: KafkaError) -> None:
         """A batch was not delivered, or perhaps not."""
 
+    def refused(self, error: KafkaError) -> None:
+        """A broker does not let the client in."""
+
     def closing(self) -> None:
         """End what was begun, begin nothing."""
 
@@ -133,6 +136,9 @@ class IdempotentIds:
 
     def batch_failed(self, error: KafkaError) -> None:
         """The sequences know already."""
+
+    def refused(self, error: KafkaError) -> None:
+        """Whoever waits for metadata hears of it."""
 
     def closing(self) -> None:
         """Nothing is begun here that would have to be ended."""

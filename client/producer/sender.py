@@ -94,6 +94,9 @@ class Sender:
             # First: what was given up is resolved by the ids.
             self._expire(now_ms)
         if self._ids is not None:
+            refusal = self._metadata.refusal
+            if refusal is not None:
+                self._ids.refused(refusal)
             wait_ms = self._ids.work(now_ms)
         if now_ms >= self._next_want_ms:
             self._next_want_ms = now_ms + WANT_INTERVAL_MS

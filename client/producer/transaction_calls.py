@@ -59,6 +59,12 @@ class TransactionCalls:
                 self._raise_error()
                 raise TransactionStateError(f"a record needs an open transaction: {self._state.value}")
 
+    def refused(self, error: KafkaError) -> None:
+        """A broker does not let the client in: a call that is under way fails, as in Kafka's client."""
+        with self._lock:
+            if self._outstanding is not None and not self._outstanding[1].is_done:
+                self._state, self._error = State.FATAL_ERROR, error
+
     def _move(self, state: State, call: str, *expected: State) -> None:
         if self._state not in expected:
             raise TransactionStateError(f"{call}() is not possible now: {self._state.value}")

@@ -31,7 +31,7 @@ from kavka.cluster.controller.requests import (
     TopicResult,
 )
 from kavka.cluster.controller.term import Term
-from kavka.cluster.controller.topics import CheckConfig, TopicChanges
+from kavka.cluster.controller.topics import CheckConfig, CountPartitions, TopicChanges
 from kavka.cluster.entity_configs import ConfigUpdate, write_config
 from kavka.cluster.features import FinalizedFeatures
 from kavka.cluster.ports import BrokerChannels, ConfigHolder
@@ -117,19 +117,33 @@ class Controller:
         """Counts for metrics; zeros while another broker is the controller, but for what this one has done before."""
         return self._candidacy.stats()
 
-    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
-        """One result a topic, in order. Answers when the leaders here took over and the metadata is published."""
-        return self._once_told(self._candidacy.in_term(lambda term: self._topics.create(term, topics, validate_only)))
+    def create_topics(
+        self, topics: Sequence[NewTopic], validate_only: bool = False, count: CountPartitions | None = None
+    ) -> Promise[list[TopicResult]]:
+        """One result a topic, in order. Answers when the leaders here took over and the metadata is published.
 
-    def delete_topics(self, names: Sequence[str]) -> Promise[dict[str, BrokerError | None]]:
-        """Answers when the topics are gone from the metadata; replicas on dead brokers are deleted on their return."""
-        return self._once_told(self._candidacy.in_term(lambda term: self._topics.delete(term, names)))
+        `count(partitions)` is called before a topic is made, on the controller's thread, and may raise BrokerError.
+        """
+        return self._once_told(
+            self._candidacy.in_term(lambda term: self._topics.create(term, topics, validate_only, count))
+        )
+
+    def delete_topics(
+        self, names: Sequence[str], count: CountPartitions | None = None
+    ) -> Promise[dict[str, BrokerError | None]]:
+        """Answers when the topics are gone from the metadata; replicas on dead brokers are deleted on their return.
+
+        `count`: see `create_topics`.
+        """
+        return self._once_told(self._candidacy.in_term(lambda term: self._topics.delete(term, names, count)))
 
     def create_partitions(
-        self, growths: Sequence[NewPartitions], validate_only: bool = False
+        self, growths: Sequence[NewPartitions], validate_only: bool = False, count: CountPartitions | None = None
     ) -> Promise[dict[str, BrokerError | None]]:
         """Answers like `create_topics`."""
-        return self._once_told(self._candidacy.in_term(lambda term: self._topics.grow(term, growths, validate_only)))
+        return self._once_told(
+            self._candidacy.in_term(lambda term: self._topics.grow(term, growths, validate_only, count))
+        )
 
     def alter_configs(
         self, entity: ConfigEntity, update: Mapping[str, str] | ConfigUpdate, validate_only: bool = False

@@ -117,6 +117,10 @@ class ConfigEntity(NamedTuple):
         return ConfigEntity("groups", node_name(group_id))
 
     @staticmethod
+    def user(name: str) -> ConfigEntity:
+        return ConfigEntity("users", node_name(name))
+
+    @staticmethod
     def broker(broker_id: int | None) -> ConfigEntity:
         """One broker's dynamic settings, or with None the cluster-wide default (`<default>`)."""
         return ConfigEntity("brokers", DEFAULT_ENTITY if broker_id is None else str(broker_id))

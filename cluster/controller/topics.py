@@ -27,6 +27,8 @@ from kavka.config.errors import ConfigError
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 CheckConfig = Callable[[Mapping[str, str]], None]
+CountPartitions = Callable[[int], None]
+"""Told of partitions that are to be made or deleted, of one topic at a time; raises BrokerError if they must not."""
 
 MAX_PARTITIONS_PER_TOPIC = 100_000
 """Beyond this one request would hold the controller, and the files of this broker, for minutes."""
@@ -48,13 +50,17 @@ class TopicChanges:
         self._check_config = check_config
         self._random = random.Random(seed)
 
-    def create(self, term: Term, topics: Sequence[NewTopic], validate_only: bool) -> list[TopicResult]:
+    def create(
+        self, term: Term, topics: Sequence[NewTopic], validate_only: bool, count: CountPartitions | None = None
+    ) -> list[TopicResult]:
         """One result for each, in order; those without an error are served and published, unless only validated."""
         planned: dict[str, TopicAssignment] = {}
         results: list[TopicResult] = []
         for topic in topics:
             try:
                 assignment = self._plan(term, topic, planned)
+                if count is not None and not validate_only:
+                    count(len(assignment.replicas))
             except BrokerError as error:
                 results.append(TopicResult(topic.name, ZERO_ID, error))
                 continue
@@ -73,13 +79,18 @@ class TopicChanges:
         term.settle()
         return [self._outcome(term, result, refused) for result in results]
 
-    def grow(self, term: Term, growths: Sequence[NewPartitions], validate_only: bool) -> dict[str, BrokerError | None]:
+    def grow(
+        self, term: Term, growths: Sequence[NewPartitions], validate_only: bool, count: CountPartitions | None = None
+    ) -> dict[str, BrokerError | None]:
         """Each topic gets the partitions that it lacks, or an error."""
         results: dict[str, BrokerError | None] = {}
         grown: dict[str, TopicAssignment] = {}
         for growth in growths:
             try:
-                grown[growth.name] = self._plan_growth(term, growth)
+                planned = self._plan_growth(term, growth)
+                if count is not None and not validate_only:
+                    count(len(planned.replicas) - len(term.context.assignments[growth.name].replicas))
+                grown[growth.name] = planned
                 results[growth.name] = None
             except BrokerError as error:
                 results[growth.name] = error
@@ -100,7 +111,9 @@ class TopicChanges:
             results[name] = results[name] or _unled(term, [each for each in partitions if each[0] == name])
         return results
 
-    def delete(self, term: Term, names: Sequence[str]) -> dict[str, BrokerError | None]:
+    def delete(
+        self, term: Term, names: Sequence[str], count: CountPartitions | None = None
+    ) -> dict[str, BrokerError | None]:
         """Topics that exist go; see `topic_deletion` for when they are gone."""
         results: dict[str, BrokerError | None] = {}
         is_enabled = term.settings.current.delete_topic_enable
@@ -110,7 +123,7 @@ class TopicChanges:
             elif name not in term.context.assignments or name in term.context.deleting:
                 results[name] = _unknown_topic(name)
             else:
-                results[name] = None
+                results[name] = _refusal(count, len(term.context.assignments[name].replicas))
         going = [name for name, error in results.items() if error is None]
         term.store.request_deletion(going)
         term.deletions.begin(going)
@@ -240,6 +253,15 @@ class TopicChanges:
         if result.name in refused:
             return TopicResult(result.name, ZERO_ID, refused[result.name])
         return result._replace(error=_unled(term, term.context.partitions_of(result.name)))
+
+
+def _refusal(count: CountPartitions | None, partitions: int) -> BrokerError | None:
+    if count is not None:
+        try:
+            count(partitions)
+        except BrokerError as error:
+            return error
+    return None
 
 
 def _grown(stored: TopicAssignment, replicas: Mapping[int, tuple[int, ...]]) -> TopicAssignment:

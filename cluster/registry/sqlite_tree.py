@@ -5,13 +5,15 @@
 
 The file is in WAL mode with synchronous=FULL: one fsync makes a transaction durable. Locking is exclusive, which
 refuses a second process and keeps the WAL's index in plain memory instead of a mapping (a store to a mapped file on a
-full disk kills the process).
+full disk kills the process). Nobody but its owner may read it: users' credentials and passwords lie in it.
 
 Threads: one thread opens and uses it (SQLite checks that).
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +93,12 @@ class SqliteTree:
         self._now_ms = now_ms
         self._last_zxid = 0
         try:
+            _keep_private(path)
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=64)
+        except OSError as error:
+            raise RegistryUnavailableError(
+                f"the registry's file cannot be used ({error.strerror})", str(path)
+            ) from error
         except sqlite3.Error as error:
             raise explain(error, path) from error
         try:
@@ -263,6 +270,21 @@ def explain(error: sqlite3.Error, path: Path) -> RegistryError:
     if code in _OUT_OF_ORDER:
         return RegistryUnavailableError(f"the registry's file cannot be used ({error})", str(path))
     return RegistryCorruptError(f"the registry's file is damaged ({error}); restore it from a copy", str(path))
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file if there is none; what was made before by another version is closed to others, its log too.
+
+    SQLite gives its log the permissions of the file. Opens none that is there: to close it again would end the locks
+    that this process has on it. Raises OSError.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        for each in (path, path.with_name(f"{path.name}-wal")):
+            with contextlib.suppress(FileNotFoundError):
+                if each.stat().st_mode & 0o077:
+                    each.chmod(0o600)
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -37,7 +37,7 @@ MAX_TOGETHER: Final = 100
 MAX_TOGETHER_BYTES: Final = 256 << 10
 _OVERHEAD_BYTES: Final = 160
 """What a request, and each operation of a transaction, has beside its path and data; both schemes of ACLs fit in."""
-_SENSITIVE: Final = ("/config/users", "/delegation_token/tokens")
+_SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 _OPEN: Final = "/consumers"
 _OPEN_ACLS: Final[Sequence[ACL]] = OPEN_ACL_UNSAFE
 _SECRET_ACLS: Final[Sequence[ACL]] = CREATOR_ALL_ACL

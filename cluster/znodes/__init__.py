@@ -13,6 +13,8 @@
     /feature                                    FeatureLevels
     /config/KIND/NAME                           EntityConfig
     /config/changes/config_change_     (S)      ConfigChange
+    /kafka-acl/TYPE/NAME, /kafka-acl-extended/prefixed/TYPE/NAME    AclNode
+    /kafka-acl-changes/acl_changes_, /kafka-acl-extended-changes/acl_changes_  (S)  AclChange
     /isr_change_notification/isr_change_  (S)   IsrChange
     /log_dir_event_notification/log_dir_event_ (S)  LogDirEvent
     /latest_producer_id_block                   LatestProducerIdBlock

@@ -8,6 +8,8 @@ from typing import Any, Final
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 _MISSING: Final = object()
+_SECRETIVE: Final = ("/config/users", "/config/brokers", "/delegation_token")
+"""Below these lies what no log may show."""
 
 _decode = json.JSONDecoder().decode
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -41,7 +43,8 @@ class Fields:
             value = _decode(data.decode())
         except (ValueError, RecursionError) as error:
             # ValueError covers bad UTF-8, bad JSON and numbers of absurd length.
-            raise ZnodeError(path, f"not JSON ({type(error).__name__}), begins with {data[:40]!r}") from None
+            beginning = "" if path.startswith(_SECRETIVE) else f", begins with {data[:40]!r}"
+            raise ZnodeError(path, f"not JSON ({type(error).__name__}){beginning}") from None
         if not isinstance(value, dict):
             raise ZnodeError(path, f"a JSON object expected, not {type(value).__name__}")
         return cls(path, value)

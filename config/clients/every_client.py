@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kavka.config.checks import NOT_NEGATIVE, POSITIVE, OneOf, at_least
-from kavka.config.setting import Settings, setting
+from kavka.config.clients.secure import SecureSettings
+from kavka.config.setting import setting
 from kavka.config.values import HIGH, INT, LIST, LONG, MEDIUM, STRING
 
 
-class CommonSettings(Settings):
+class CommonSettings(SecureSettings):
     """Of every client."""
 
     DOMAIN: ClassVar[str]
@@ -102,14 +103,6 @@ class CommonSettings(Settings):
     )
     retry_backoff_max_ms: int = setting(
         "retry.backoff.max.ms", LONG, 1_000, "The longest such wait.", check=NOT_NEGATIVE
-    )
-    security_protocol: str = setting(
-        "security.protocol",
-        STRING,
-        "PLAINTEXT",
-        "How to talk to brokers. Only PLAINTEXT is here yet; any other is refused.",
-        check=OneOf("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", any_case=True),
-        importance=MEDIUM,
     )
     send_buffer_bytes: int = setting(
         "send.buffer.bytes",

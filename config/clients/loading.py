@@ -9,12 +9,15 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kavka.config.clients.every_client import CommonSettings
+from kavka.config.clients.secure import SecureSettings
+from kavka.config.clients.secure_checks import check_secure
 from kavka.config.clients.without_effect import why_without_effect
 from kavka.config.errors import ConfigError
-from kavka.config.setting import Setting
-from kavka.config.values import HIDDEN, INT_MAX, LONG_MAX, Type
+from kavka.config.setting import Setting, Settings
+from kavka.config.values import HIDDEN, INT_MAX, LONG_MAX, Password, Type
 
 S = TypeVar("S", bound=CommonSettings)
+R = TypeVar("R", bound=Settings)
 
 _LIMITS: Final = {Type.INT: INT_MAX, Type.LONG: LONG_MAX, Type.SHORT: 2**15 - 1}
 _ON_THE_WIRE: Final = frozenset(
@@ -40,9 +43,7 @@ class Given(NamedTuple):
         values = self.values
         if not values["client.id"]:
             values["client.id"] = client_id or f"{self.kind}-{next(_numbers[self.kind.partition('-')[0]])}"
-        settings = settings_class.__new__(settings_class)
-        for name, row in settings_class.ROWS.items():
-            settings.__dict__[row.attribute] = values[name]
+        settings = _made(settings_class, values)
         settings.__dict__["given"] = MappingProxyType(self.given)
         return settings
 
@@ -52,7 +53,8 @@ def load(
 ) -> Given:
     """Every row's value, with the checks that all clients have in common. None is the default.
 
-    Unknown names are logged, and kept in `given`: a serializer may know them. Raises ConfigError.
+    Unknown names are logged, and kept in `given`: a serializer may know them. Secrets are Passwords there. Raises
+    ConfigError.
     """
     given = dict(mapping or {})
     given.update((name.replace("_", "."), value) for name, value in keywords.items())
@@ -60,10 +62,12 @@ def load(
     rows = settings_class.ROWS
     values = {name: row.default for name, row in rows.items()}
     unknown = []
-    for name, value in given.items():
+    for name, value in list(given.items()):
         row = rows.get(name)
         if row is not None:
             values[name] = _typed(row, value)
+            if row.is_sensitive:
+                given[name] = values[name]
         elif (reason := why_without_effect(name)) is not None:
             log.info("without effect setting=%s reason=%r", name, reason)
         else:
@@ -74,11 +78,25 @@ def load(
     return Given(kind, values, given)
 
 
+def secure_settings(given: Mapping[str, Any]) -> SecureSettings:
+    """How to make connections secure, for who is no producer, consumer or administrator. Raises ConfigError."""
+    values = {name: row.default for name, row in SecureSettings.ROWS.items()}
+    values.update(
+        (name, _typed(SecureSettings.ROWS[name], value)) for name, value in given.items() if value is not None
+    )
+    check_secure(values)
+    return _made(SecureSettings, values)
+
+
+def _made(settings_class: type[R], values: Mapping[str, Any]) -> R:
+    settings = settings_class.__new__(settings_class)
+    for name, row in settings_class.ROWS.items():
+        settings.__dict__[row.attribute] = values[name]
+    return settings
+
+
 def _check_common(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    protocol = values["security.protocol"].upper()
-    if protocol != "PLAINTEXT":
-        raise ConfigError("security.protocol", protocol, "TLS and SASL are not here yet: only PLAINTEXT is")
-    values["security.protocol"] = protocol
+    check_secure(values)
     for name in _ON_THE_WIRE & values.keys():
         _check_length(name, values[name])
     values["metadata.recovery.strategy"] = values["metadata.recovery.strategy"].lower()
@@ -117,10 +135,16 @@ def _typed(row: Setting, value: Any) -> Any:
             raise ConfigError(row.name, value, f"Not a number of type {kind.name}")
     elif kind is Type.STRING and isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
+    elif kind is Type.DOUBLE and isinstance(value, int | float) and not isinstance(value, bool):
+        value = float(value)
     elif kind is Type.LIST:
         # A single class or object for a list of them.
         value = (value,)
-    elif not (kind is Type.CLASS or (kind is Type.BOOLEAN and isinstance(value, bool))):
+    elif not (
+        kind is Type.CLASS
+        or (kind is Type.BOOLEAN and isinstance(value, bool))
+        or (kind is Type.PASSWORD and isinstance(value, Password))
+    ):
         shown = HIDDEN if row.is_sensitive else value
         raise ConfigError(row.name, shown, f"Expected a value of type {kind.name}, or its text")
     if kind is Type.LIST:

@@ -1,6 +1,6 @@
 """What every kind of group answers, whichever protocol its members speak."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
@@ -20,6 +20,15 @@ class GroupType(Enum):
     CONSUMER = "consumer"
 
 
+class Viewer(NamedTuple):
+    """A client whose rights say which topics it may be told of."""
+
+    identity: Hashable
+    """Equal for clients that have the same rights."""
+    may_describe: Callable[[str], bool]
+    """By the topic's name. Never waits."""
+
+
 class Client(NamedTuple):
     """Who sent a request."""
 
@@ -27,6 +36,8 @@ class Client(NamedTuple):
     host: str
     """As the protocol shows it: "/127.0.0.1"."""
     api_version: int
+    viewer: Viewer | None = None
+    """None for one that may be told of every topic, or asks for what shows none."""
 
 
 class OffsetExpiry(NamedTuple):

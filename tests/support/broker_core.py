@@ -16,7 +16,8 @@ from kavka.broker.partitions.replica_manager import Followers, ReplicaManager
 from kavka.broker.requests.handling import load_handlers, shown_versions
 from kavka.broker.requests.prepared import Prepared
 from kavka.broker.requests.request_runner import InlineRequests
-from kavka.broker.requests.session import Session, Sessions
+from kavka.broker.requests.session import Gate, Session, Sessions
+from kavka.broker.security.acl import Authorizer
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
@@ -45,8 +46,8 @@ class ForgetfulSession(Session):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__({})
+    def __init__(self, prepared: Mapping[int, Prepared], *parts: Any) -> None:
+        super().__init__({}, *parts)
 
     def prepare(self, api_key: int, prepared: Prepared | None) -> None:
         pass
@@ -68,8 +69,13 @@ class BrokerCore:
         topics: Mapping[str, dict[str, str]] | None = None,
         broker_id: int = BROKER_ID,
         followers: Callable[[Services], Followers] | None = None,
+        gate_of: Callable[[str], Gate | None] = lambda listener_name: None,
+        authorizer: Callable[[Services], Authorizer] | None = None,
     ) -> None:
-        """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches."""
+        """`topics`: configurations by topic, for those that have one of their own. `followers`: makes who fetches.
+
+        `authorizer`: makes who decides, if anybody does.
+        """
         self.rig = ManagerRig([directory], *settings, files=files)
         self.rig.overrides.update(topics or {})
         self.broker_epoch = 1
@@ -92,15 +98,16 @@ class BrokerCore:
         services.purgatory = self.purgatory = Purgatory(Timer(lambda failure: None))
         services.fetch_sessions = FetchSessions(100)
         services.now_ms = lambda: NOW_MS
+        services.authorizer = None if authorizer is None else authorizer(services)
         self.services: Services = services
         services.local_broker = LocalBroker(services.replicas, services.metadata, lambda: self.broker_epoch)
         services.local_broker.registered()
         handlers = load_handlers(in_cluster=True)
         services.served_versions = shown_versions(handlers)
-        sessions = Sessions([key for key, handler in handlers.items() if handler.is_small], logs.moves.moving)
-        self.stage = Stage(
-            handlers=handlers, services=services, new_session=sessions.new if prepares else ForgetfulSession
-        )
+        small = [key for key, handler in handlers.items() if handler.is_small]
+        kind = Session if prepares else ForgetfulSession
+        sessions = Sessions(small, logs.moves.moving, services.authorizer, gate_of=gate_of, kind=kind)
+        self.stage = Stage(handlers=handlers, services=services, new_session=sessions.new)
         if inline:
             # However busy the machine is: which way a request goes must not hang on that.
             self.stage.thread._run_inline = InlineRequests(self.stage.queue, self.stage.dispatcher, slow_ns=1 << 62).run

@@ -15,7 +15,7 @@ from kavka.broker.partitions.producer_ids import ProducerIds
 from kavka.broker.partitions.role import PartitionRole
 from kavka.broker.requests.handling import Context, Handler, registered_handlers
 from kavka.broker.requests.session import Session
-from kavka.broker.security.acl import Operation, Resource
+from kavka.broker.security.acl import Operation, Resource, ResourceType
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.waiting.purgatory import Purgatory
@@ -103,13 +103,32 @@ class FakeConnection:
 
 
 class Denying:
-    """An authorizer that forbids some (operation, resource type, name) and allows the rest; a name of "*" is any."""
+    """An authorizer that forbids some (operation, name) and allows the rest; a name of "*" is any."""
+
+    audits_everything = False
+    principal = "User:ANONYMOUS"
 
     def __init__(self, *denied: tuple[Operation, str]) -> None:
         self._denied = denied
+        self.refused: list[tuple[Operation, Resource]] = []
+        """What was asked for and denied, but for what was only probed."""
 
-    def allows(self, principal: str, client_host: str, operation: Operation, resource: Resource) -> bool:
-        return not any(each == (operation, resource.name) or each == (operation, "*") for each in self._denied)
+    def rights(self, principal: str, host: str) -> Denying:
+        return self
+
+    def allows(self, operation: Operation, resource: Resource, api_key: int, *, quiet: bool = False) -> bool:
+        allowed = self.unaudited(operation, resource.type)(resource.name)
+        if not allowed and not quiet:
+            self.refused.append((operation, resource))
+        return allowed
+
+    def allows_on_any(
+        self, operation: Operation, resource_type: ResourceType, api_key: int, *, quiet: bool = False
+    ) -> bool:
+        return self.unaudited(operation, resource_type)("*")
+
+    def unaudited(self, operation: Operation, resource_type: ResourceType) -> Callable[[str], bool]:
+        return lambda name: not any(each in ((operation, name), (operation, "*")) for each in self._denied)
 
 
 class FakeLog:
@@ -306,6 +325,7 @@ class Broker:
         assert handler.min_version <= version <= handler.max_version
         connection: Any = FakeConnection(authorizer, local)
         context = Context(connection, memoryview(b""), 0, 0)
+        context.api_key = key
         context.api_version = version
         context.client_id = "a-client"
         received = decode(type(request), version, encode(request, version))

@@ -14,7 +14,7 @@ from typing import Any
 
 from kavka.coordinator.group.consumer.group import ConsumerGroup
 from kavka.coordinator.group.consumer.state import LoggedState
-from kavka.coordinator.group.group import Client
+from kavka.coordinator.group.group import Client, Viewer
 from kavka.coordinator.group.shard import GroupShard
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.consumer_group_heartbeat import (
@@ -47,11 +47,13 @@ class ConsumerStage(Stage[GroupShard]):
     def logged(self) -> LoggedState:
         return self.group().logged
 
-    def heartbeat(self, member_id: str, epoch: int, *, version: int = 1, **fields: Any) -> Asked:
+    def heartbeat(
+        self, member_id: str, epoch: int, *, version: int = 1, viewer: Viewer | None = None, **fields: Any
+    ) -> Asked:
         request = ConsumerGroupHeartbeatRequest(
             **{"group_id": GROUP, "member_id": member_id, "member_epoch": epoch, **fields}
         )
-        client = Client(f"client-{member_id}", "/127.0.0.1", version)
+        client = Client(f"client-{member_id}", "/127.0.0.1", version, viewer)
         return self.ask(lambda shard, reply: shard.consumer_heartbeat(request, client, reply))
 
     def joined(self, member_id: str, topics: Iterable[str] = (), **fields: Any) -> PlayedMember:
@@ -71,6 +73,7 @@ class ConsumerStage(Stage[GroupShard]):
 class PlayedMember:
     """A consumer as a client plays it: it does what it is told, and says what it owns.
 
+    `hidden`: topics that it may not describe; None for one whose rights nobody asks for.
     `epoch` is 0 when it is not in the group. `owns`: what it consumes from now, by topic name. `says_all`: an answer
     was lost, so the next heartbeat says everything, to be told everything, as clients do.
     """
@@ -85,7 +88,9 @@ class PlayedMember:
         instance_id: str | None = None,
         assignor: str | None = None,
         rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+        hidden: set[str] | None = None,
     ) -> None:
+        self.hidden = hidden
         self.stage = stage
         self.member_id = member_id
         self.topics = list(topics)
@@ -105,6 +110,11 @@ class PlayedMember:
             for topic_id, numbers in self.owned.items()
             for number in numbers
         }
+
+    @property
+    def viewer(self) -> Viewer | None:
+        hidden = self.hidden
+        return None if hidden is None else Viewer(f"User:{self.member_id}", lambda name: name not in hidden)
 
     def join(self, **fields: Any) -> ConsumerGroupHeartbeatResponse:
         """Join, or join anew with empty hands. Fails the test if it is refused."""
@@ -145,7 +155,7 @@ class PlayedMember:
                 "subscribed_topic_regex": self.regex,
                 "server_assignor": self.assignor,
             }
-        return self.stage.heartbeat(self.member_id, self.epoch, **{**said, **fields})
+        return self.stage.heartbeat(self.member_id, self.epoch, viewer=self.viewer, **{**said, **fields})
 
     def take(self, response: ConsumerGroupHeartbeatResponse, *, obeys: bool = True) -> None:
         """Remember what was answered, and do it unless it takes its time."""

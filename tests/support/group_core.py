@@ -5,6 +5,8 @@ from pathlib import Path
 
 from kavka.broker.coordination.coordinators import Coordinators
 from kavka.broker.coordination.workers import Workers
+from kavka.broker.security.acl import Authorizer
+from kavka.broker.services import Services
 from kavka.broker.waiting.timer import Timer
 from kavka.coordinator.runtime.shard_runner import ShardState
 from kavka.protocol.codec import encode
@@ -35,8 +37,9 @@ class GroupCore(BrokerCore):
         prepares: bool = True,
         files: Files | None = None,
         execute: Callable[[Callable[[], None]], None] = lambda work: work(),
+        authorizer: Callable[[Services], Authorizer] | None = None,
     ) -> None:
-        super().__init__(directory, *settings, inline=inline, prepares=prepares, files=files)
+        super().__init__(directory, *settings, inline=inline, prepares=prepares, files=files, authorizer=authorizer)
         self.create("visits", 3)
         self.create("other")
         self.create(OFFSETS)

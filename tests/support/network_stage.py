@@ -13,10 +13,12 @@ from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
+from kavka.broker.network.transports import PLAINTEXT, Transport
 from kavka.broker.requests.dispatcher import Dispatcher
 from kavka.broker.requests.handling import Context, Handler
 from kavka.broker.requests.io_thread import IoThread
 from kavka.broker.requests.session import Sessions
+from kavka.broker.services import Services
 from kavka.cluster.promise import Promise
 from kavka.protocol.codec import decode, encode
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -44,6 +46,8 @@ class FakeSocket:
         self.piece = piece
         self.broken = False
         self.reset = False
+        self.was_shut = False
+        self.options: list[tuple[int, int, int]] = []
         self.closed = False
         self.calls: list[tuple[int, int]] = []
         """Of each write: how many buffers, and its flags."""
@@ -59,6 +63,13 @@ class FakeSocket:
 
     def close(self) -> None:
         self.closed = True
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self.options.append((level, option, value))
+
+    def shutdown(self, how: int) -> None:
+        assert not self.closed
+        self.was_shut = True
 
     def recv_into(self, space: memoryview) -> int:
         assert not self.closed, "read after close"
@@ -218,7 +229,8 @@ class Stage:
         max_bytes: int = -1,
         handlers: Mapping[int, Handler] | None = None,
         services: Any = None,
-        new_session: Callable[[], ClientSession] | None = None,
+        new_session: Callable[[str], ClientSession] | None = None,
+        transport: Transport = PLAINTEXT,
     ) -> None:
         self.metrics = Metrics()
         self.cells = self.metrics.mine()
@@ -230,7 +242,10 @@ class Stage:
         self.ran: list[int] = []
         handler = Handler(HeartbeatRequest, (0, 4), 0, self._handle, None)
         self.dispatcher = Dispatcher(
-            {HEARTBEAT: handler, **(handlers or {})}, services, self.queue, lambda _, why: self.rejected.append(why)
+            {HEARTBEAT: handler, **(handlers or {})},
+            services or Services(),
+            self.queue,
+            lambda _, why: self.rejected.append(why),
         )
         self.deaths: list[BaseException] = []
         settings = NetworkSettings(
@@ -247,13 +262,14 @@ class Stage:
             self.answered.extend,
             lambda _, why: self.rejected.append(why),
             self.deaths.append,
+            transport_of=lambda _: transport,
         )
         self.thread._loop.close()
         self.loop = FakeLoop()
         self.thread._loop = cast(Any, self.loop)
         self.thread._hang_ups.close()
         self.thread._hang_ups = cast(Any, FakeHangUps())
-        self.thread._cells = self.cells
+        self.thread.cells = self.cells
         self.io_threads = [
             IoThread(index, self.queue, self.dispatcher, self.metrics, self.deaths.append) for index in range(2)
         ]

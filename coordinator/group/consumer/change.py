@@ -17,6 +17,8 @@ from kavka.coordinator.group.consumer.state import LoggedState
 if TYPE_CHECKING:
     from kavka.coordinator.group.consumer.assignors.assignor import Assignor
     from kavka.coordinator.group.consumer.topics import KnownTopics
+    from kavka.coordinator.group.consumer.viewers import Viewers
+    from kavka.coordinator.group.group import Viewer
     from kavka.coordinator.runtime.result import CoordinatorRecord
     from kavka.protocol.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -91,6 +93,18 @@ class Change:
         """Forget what regular expressions stood for to which nobody is subscribed any more."""
         for regex in [each for each in self.after.resolved if each not in self.after.regexes]:
             self.write(records.regex_tombstone(self.after.group_id, regex))
+
+    def hide_topics(self, member: Member, viewer: "Viewer | None", viewers: "Viewers") -> bool:
+        """Have a member's regular expression stand for nothing that it may not describe; whether that is less now."""
+        resolved = self.after.resolved.get(member.regex) if member.regex else None
+        hidden = viewers.hides(member, viewer, resolved.topics) if resolved is not None else None
+        if resolved is None or not hidden:
+            return False
+        topics = resolved.topics - hidden
+        self.write(
+            records.resolved_regex(self.after.group_id, member.regex, topics, resolved.version, resolved.timestamp_ms)
+        )
+        return True
 
     def leave_for_a_while(self, member: Member) -> None:
         """Remember that a static member has gone and means to come back: it keeps what it has."""

@@ -229,6 +229,7 @@ class Decisions:
 
     def forget(self, group: ConsumerGroup, member_id: str) -> None:
         """The member is gone, and its deadlines with it."""
+        group.viewers.forget(member_id)
         if group.deadlines.pop(member_id, None) is not None:
             self._timers.cancel(_key(group.group_id, member_id))
 

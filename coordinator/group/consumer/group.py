@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kavka.coordinator.group.consumer.deadlines import Deadlines
 from kavka.coordinator.group.consumer.member import Member
 from kavka.coordinator.group.consumer.state import LoggedState
+from kavka.coordinator.group.consumer.viewers import Viewers
 from kavka.coordinator.group.group import SMALL_GROUP_MEMBERS, GroupType, OffsetExpiry, PartitionCheck
 from kavka.coordinator.group.history import History
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -65,6 +66,7 @@ class ConsumerGroup:
         "regex_resolution",
         "seen",
         "type",
+        "viewers",
     )
 
     def __init__(self, group_id: str) -> None:
@@ -79,6 +81,7 @@ class ConsumerGroup:
         """The one that is under way."""
         self.regex_looked_at_ms: int | None = None
         """When the last one was begun (monotonic); None: not since the group was loaded."""
+        self.viewers = Viewers()
         self.is_dead = False
         self.seen = Watched(GroupState.EMPTY, 0)
         """State and epoch as the history last heard of them."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kavka.coordinator.group.consumer.change import Change
     from kavka.coordinator.group.consumer.decisions import Decisions
     from kavka.coordinator.group.consumer.resolutions import Resolutions
-    from kavka.coordinator.group.group import Client
+    from kavka.coordinator.group.group import Client, Viewer
 
 
 class Entered(NamedTuple):
@@ -69,9 +69,9 @@ class Heartbeats:
         self._decisions.check_room(change.after, request.member_id, request.instance_id)
         member_id = request.member_id or new_member_id()
         before = self._member(change, member_id, request)
-        after = self._step(change, before, wishes(before, request, client), request.topic_partitions)
+        after = self._step(change, before, wishes(before, request, client), request.topic_partitions, client.viewer)
         response = self._response(request, change, before, after)
-        afterwards = partial(self._afterwards, before, after, entered.replaced)
+        afterwards = partial(self._afterwards, before, after, entered.replaced, client.viewer)
         reason = _reason(change, before, after, entered.replaced)
         return self._decisions.decided(change, ((reply, response),), reason, afterwards, first=entered.first)
 
@@ -97,7 +97,12 @@ class Heartbeats:
         )
 
     def _step(
-        self, change: "Change", before: Member, wanted: Member, owned: Sequence[TopicPartitions] | None
+        self,
+        change: "Change",
+        before: Member,
+        wanted: Member,
+        owned: Sequence[TopicPartitions] | None,
+        viewer: "Viewer | None",
     ) -> Member:
         state = change.after
         names_changed = wanted.topics != before.topics
@@ -109,13 +114,15 @@ class Heartbeats:
         change.put_member(wanted)
         if regex_changed:
             change.drop_unused_regexes()
+        sees_less = isinstance(group, ConsumerGroup) and change.hide_topics(wanted, viewer, group.viewers)
         # A new expression begins an epoch when it has been resolved: the target would be for nothing before.
         is_resolved = not wanted.regex or wanted.regex in change.after.resolved
-        bump = change.after.epoch == 0 or names_changed or (regex_changed and is_resolved)
+        bump = change.after.epoch == 0 or names_changed or (regex_changed and is_resolved) or sees_less
         if bump or known_version != change.topics_version:
             change.look_at_topics(bump=bump)
         change.assign()
-        return change.reconcile(wanted.member_id, owned, subscription_changed=names_changed or regex_changed)
+        is_new = names_changed or regex_changed or sees_less
+        return change.reconcile(wanted.member_id, owned, subscription_changed=is_new)
 
     def _enter(self, request: ConsumerGroupHeartbeatRequest) -> Entered:
         """Where the member belongs: a consumer group, one that is made for it, or a classic group that becomes one."""
@@ -171,7 +178,12 @@ class Heartbeats:
         return change.replace_static(existing, member_id)
 
     def _afterwards(
-        self, before: Member, after: Member, replaced: ClassicGroup | None, group: ConsumerGroup
+        self,
+        before: Member,
+        after: Member,
+        replaced: ClassicGroup | None,
+        viewer: "Viewer | None",
+        group: ConsumerGroup,
     ) -> Result | None:
         decisions = self._decisions
         deadlines = decisions.deadlines(group, after.member_id)
@@ -183,6 +195,7 @@ class Heartbeats:
             decisions.expect_revocation(group, after, expected=after.state is MemberState.UNREVOKED_PARTITIONS)
         if len(group.deadlines) > len(group.logged.members):
             decisions.forget_gone(group)
+        group.viewers.met(after, viewer)
         if group.logged.regexes:
             self._resolutions.look(group)
         if replaced is None:

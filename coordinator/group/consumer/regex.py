@@ -4,15 +4,18 @@ The expressions are clients': `kavka.coordinator.regular_expressions` has the bo
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka.coordinator.group.consumer.viewers import ViewersOf
 from kavka.coordinator.regular_expressions import InvalidExpressionError, compile_expression
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.coordinator.group.consumer.state import LoggedState
+    from kavka.coordinator.group.group import Viewer
 
 MATCHES_PER_SLICE: Final = 128
 """About half a millisecond."""
@@ -37,21 +40,30 @@ def check_regex(regex: str) -> None:
 class Resolution:
     """A look at all topics for a group's regular expressions, done in slices. Internal topics match as others do.
 
+    One matches what all who are subscribed to it may describe, as far as that is known: `viewers`.
     An expression that a log brings, but that today's bounds refuse, stands in `refused`, and is no error.
     Made and stepped under the shard's lock; the names are those of the moment at which it was made, `started_ms` is
     the time of day.
     """
 
-    __slots__ = ("_left", "_names", "_patterns", "_waiting", "found", "refused", "started_ms", "version")
+    __slots__ = ("_left", "_names", "_patterns", "_waiting", "found", "refused", "started_ms", "version", "viewers")
 
-    def __init__(self, regexes: Iterable[str], names: Iterable[str], version: int, started_ms: int) -> None:
+    def __init__(
+        self,
+        regexes: Iterable[str],
+        names: Iterable[str],
+        version: int,
+        started_ms: int,
+        viewers: ViewersOf = MappingProxyType({}),
+    ) -> None:
+        self.viewers = viewers
         self.version = version
         self.started_ms = started_ms
         self.found: dict[str, set[str]] = {}
         self.refused: set[str] = set()
         self._names = list(names)
         self._waiting = iter(list(regexes))
-        self._patterns: list[tuple[set[str], Any]] = []
+        self._patterns: list[tuple[set[str], Any, Collection[Viewer]]] = []
         self._left: Iterator[str] = iter(())
 
     def step(self) -> bool:
@@ -63,8 +75,8 @@ class Resolution:
             self._patterns = []
         for name in names:
             encoded = name.encode()
-            for found, pattern in self._patterns:
-                if pattern.fullmatch(encoded) is not None:
+            for found, pattern, viewers in self._patterns:
+                if pattern.fullmatch(encoded) is not None and all([each.may_describe(name) for each in viewers]):
                     found.add(name)
         return False
 
@@ -78,13 +90,19 @@ class Resolution:
                 log.warning("a stored subscription is left as it is: %s", error)
                 self.refused.add(regex)
                 continue
-            self._patterns.append((self.found.setdefault(regex, set()), pattern))
+            viewers = self.viewers.get(regex, {}).values()
+            self._patterns.append((self.found.setdefault(regex, set()), pattern, viewers))
         self._left = iter(self._names)
         return bool(regexes)
 
 
-def is_due(logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, version: int) -> bool:
-    """Whether a group's expressions should be resolved (again) now. `looked_at_ms`: when they were, None for never."""
+def is_due(
+    logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, version: int, *, may_match_more: bool = False
+) -> bool:
+    """Whether a group's expressions should be resolved (again) now.
+
+    `looked_at_ms`: when they were, None for never. `may_match_more`: whether less is hidden than was then.
+    """
     if not logged.regexes:
         return False
     if looked_at_ms is None:
@@ -92,7 +110,7 @@ def is_due(logged: "LoggedState", looked_at_ms: int | None, monotonic_ms: int, v
     since_ms = monotonic_ms - looked_at_ms
     if since_ms < NEW_REGEX_INTERVAL_MS:
         return False
-    if any(regex not in logged.resolved for regex in logged.regexes):
+    if may_match_more or any(regex not in logged.resolved for regex in logged.regexes):
         return True
     if since_ms < REFRESH_INTERVAL_MS:
         return False

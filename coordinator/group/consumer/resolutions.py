@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kavka.coordinator.group.consumer import records
 from kavka.coordinator.group.consumer.group import ConsumerGroup
 from kavka.coordinator.group.consumer.regex import Resolution, is_due
+from kavka.coordinator.group.consumer.viewers import visible
 from kavka.coordinator.runtime.result import NOTHING, Result
 
 if TYPE_CHECKING:
@@ -24,10 +25,15 @@ class Resolutions:
         """Begin a resolution if one is due and none is under way. Cheap if not."""
         context, known = self._decisions.context, self._decisions.known
         at_ms, version = context.monotonic_ms(), known.version
-        if group.regex_resolution is not None or not is_due(group.logged, group.regex_looked_at_ms, at_ms, version):
+        logged, viewers = group.logged, group.viewers
+        if group.regex_resolution is not None or not is_due(
+            logged, group.regex_looked_at_ms, at_ms, version, may_match_more=viewers.are_fewer
+        ):
             return
-        group.regex_resolution = Resolution(list(group.logged.regexes), known.names(), version, context.now_ms())
+        who = viewers.of(logged.members)
+        group.regex_resolution = Resolution(list(logged.regexes), known.names(), version, context.now_ms(), who)
         group.regex_looked_at_ms = at_ms
+        viewers.are_fewer = False
         self._go_on(group)
 
     def _go_on(self, group: ConsumerGroup) -> None:
@@ -54,14 +60,21 @@ class Resolutions:
         """
         change = self._decisions.change(group.logged)
         differs = False
+        viewers = group.viewers.of(group.logged.members)
         for regex in [*resolution.found, *resolution.refused]:
             if regex not in group.logged.regexes:
                 continue
             known = group.logged.resolved.get(regex)
             topics = resolution.found.get(regex, set() if known is None else known.topics)
+            # Who came meanwhile.
+            others = viewers.get(regex, {}).keys() - resolution.viewers.get(regex, {}).keys()
+            if others:
+                topics = visible(topics, [viewers[regex][each] for each in others])
             differs = differs or known is None or known.topics != topics
             change.write(
                 records.resolved_regex(group.group_id, regex, topics, resolution.version, resolution.started_ms)
             )
         change.look_at_topics(bump=differs)
-        return self._decisions.decided(change, (), "regular expressions were resolved", lambda _: None)
+        return self._decisions.decided(
+            change, (), "regular expressions were resolved", lambda resolved: resolved.viewers.looked(viewers)
+        )

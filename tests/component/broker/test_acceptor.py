@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from kavka.broker.network.acceptor import Acceptor
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
+from kavka.broker.quotas.connections import AddressRates
 from tests.support.processes import wait_until
 
 
@@ -235,17 +237,17 @@ def test_without_descriptors_clients_are_told_and_it_goes_on_when_there_are_some
 def test_a_limit_that_is_lowered_holds_for_the_very_next_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening(settings=ConnectionSettings(max_connections=2)) as made, closing(made.connect()):
         made.wait_for(lambda: len(made.adopted) == 1)
-        waits: list[float] = []
-        wait_s = made.limits.wait_s
+        taken: list[bool] = []
+        take_place = made.limits.take_place
 
-        def noted(listener_name: str) -> float:
-            waits.append(wait_s(listener_name))
-            return waits[-1]
+        def noted(listener_name: str) -> bool:
+            taken.append(take_place(listener_name))
+            return taken[-1]
 
-        monkeypatch.setattr(made.limits, "wait_s", noted)
+        monkeypatch.setattr(made.limits, "take_place", noted)
         made.limits.settings = ConnectionSettings(max_connections=1)
         with closing(made.connect()):
-            made.wait_for(lambda: any(waits))
+            made.wait_for(lambda: bool(taken))
             assert len(made.adopted) == 1
             made.limits.released("PLAIN", "127.0.0.1")
             made.wait_for(lambda: len(made.adopted) == 2)
@@ -259,11 +261,11 @@ class SlowLimits(ConnectionLimits):
         self.comers: list[str] = []
         self.other_knows = threading.Event()
 
-    def wait_s(self, listener_name: str) -> float:
-        wait_s = super().wait_s(listener_name)
-        if wait_s:
+    def take_place(self, listener_name: str) -> bool:
+        has_place = super().take_place(listener_name)
+        if not has_place:
             self.other_knows.set()
-        return wait_s
+        return has_place
 
     def admit(self, listener_name: str, ip: str) -> bool:
         self.comers.append(ip)
@@ -284,3 +286,41 @@ def test_listeners_that_see_the_last_place_at_once_do_not_both_fill_it() -> None
         limits.released("PLAIN", "127.0.0.1")
         first.wait_for(lambda: len(first.adopted) == len(second.adopted) == 1)
         assert limits.total == 1
+
+
+def test_a_listener_waits_for_its_rate_and_then_takes_who_has_waited() -> None:
+    settings = ConnectionSettings(max_creation_rate=20, window_num=2)
+    with listening(settings=settings) as made, ExitStack() as open_:
+        began_s = time.monotonic()
+        for _ in range(30):
+            open_.enter_context(closing(made.connect()))
+        made.wait_for(lambda: len(made.adopted) == 30)
+
+        # A window has room for twenty; the others wait, each for what it is too much.
+        assert time.monotonic() - began_s > 0.4
+
+
+def test_an_address_that_opens_too_many_has_them_closed_after_a_while() -> None:
+    with listening() as made, ExitStack() as open_:
+        rates = AddressRates(2, 1000, lambda: time.monotonic_ns() // 1_000_000)
+        rates.apply("127.0.0.1", {"connection_creation_rate": "1"})
+        made.limits.follow(rates)
+        began_s = time.monotonic()
+        clients = [open_.enter_context(closing(made.connect())) for _ in range(3)]
+
+        assert all(is_closed_by_peer(client) for client in clients[1:])
+        assert time.monotonic() - began_s > 0.5
+        assert [name for _, _, name in made.adopted] == ["PLAIN"]
+        assert made.limits.total == 1
+
+
+def test_a_stop_does_not_wait_for_delayed_closes() -> None:
+    with ExitStack() as open_:
+        with listening() as made:
+            rates = AddressRates(3600, 3_600_000, lambda: 0)
+            rates.apply("127.0.0.1", {"connection_creation_rate": "0"})
+            made.limits.follow(rates)
+            clients = [open_.enter_context(closing(made.connect())) for _ in range(3)]
+            made.wait_for(lambda: rates.readings() == [("127.0.0.1", 0.0)] and made.limits.total == 0)
+
+        assert all(is_closed_by_peer(client) for client in clients)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.network.leaving import client_ended
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header
@@ -41,7 +42,7 @@ def test_fetches_of_a_client_that_ends_its_sending_are_answered_with_what_there_
     core.create("visits", 2)
     core.ask(fetch_frame(1))
     core.ask(fetch_frame(2))
-    core.stage.thread._client_ended(core.connection)
+    client_ended(core.connection)
     core.purgatory.timer.start()
 
     def is_answered() -> bool:

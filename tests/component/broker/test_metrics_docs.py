@@ -10,7 +10,10 @@ from kavka.broker.metrics.exposition import Exposition
 from kavka.broker.metrics.gauges import register_broker_state, register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
+from kavka.broker.quotas.gauges import register_quota_gauges
+from kavka.broker.quotas.quotas import Quotas
 from kavka.broker.replication.gauges import register_following_gauges
+from kavka.broker.security.sasl.authentication_counts import AuthenticationCounts
 from kavka.client.counts import ClientCounts
 from kavka.cluster.controller.requests import ControllerStats
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
@@ -54,8 +57,9 @@ def test_the_document_names_what_is_shown() -> None:
     moves: Any = SimpleNamespace(max_lag=0, failed_count=0)
     broker.services.replica_moves = moves
     metrics = Metrics()
-    register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0)
+    register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0, transports=[])
     register_broker_state(metrics, lambda: 3)
+    AuthenticationCounts().register(metrics)
     following: Any = SimpleNamespace(max_lag=0, failed=frozenset(), fetchers=[])
     register_following_gauges(metrics, following)
     counts = SessionCounts()
@@ -63,6 +67,11 @@ def test_the_document_names_what_is_shown() -> None:
     connected = cast(ZooKeeperRegistry, SimpleNamespace(session_counts=counts, session_state="CONNECTED"))
     register_zookeeper_gauges(metrics, connected)
 
+    quotas = Quotas(broker_config(), lambda: 0, lambda: None)
+    quotas.apply("clients/c", {"producer_byte_rate": "1", "controller_mutation_rate": "1"})
+    quotas.apply("users/u", {"consumer_byte_rate": "1", "request_percentage": "1"})
+    quotas.account("User:u", "c")
+    register_quota_gauges(metrics, quotas)
     channels: Any = SimpleNamespace(queue_sizes=dict)
     inter_broker: Any = SimpleNamespace(counts=ClientCounts())
     register_inter_broker_gauges(metrics, inter_broker, channels)

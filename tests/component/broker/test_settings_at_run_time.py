@@ -145,24 +145,6 @@ def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) ->
         assert running.described()["max.connections.per.ip"][0] == "0"
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "reason"),
-    [
-        ("quota.producer.default", "0", "Cannot update these configs dynamically"),
-        ("quota.consumer.default", "x", "Cannot update these configs dynamically"),
-    ],
-)
-def test_rates_that_nothing_keeps_to_are_refused(running: RunningBroker, name: str, wrong: str, reason: str) -> None:
-    before = running.described()
-    for broker in (BROKER_ID, ""):
-        for value, expected in ((wrong, ""), ("1000", reason)):
-            answer = running.alter({name: value}, name=broker)
-            assert answer.error_code == ErrorCode.INVALID_REQUEST
-            assert name in answer.error_message
-            assert expected in answer.error_message
-    assert running.described() == before
-
-
 def test_who_asks_for_fewer_network_threads_is_answered(running: RunningBroker) -> None:
     for number in range(2):
         assert running.alter({"num.network.threads": "2"}).error_code == ErrorCode.NONE

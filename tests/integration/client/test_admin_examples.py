@@ -11,6 +11,7 @@ import pytest
 from kavka.client import admin as names
 from kavka.client.admin import Admin, NewTopic
 from kavka.client.api_errors import (
+    DelegationTokenRequestNotAllowedError,
     GroupIdNotFoundError,
     SecurityDisabledError,
     TransactionalIdNotFoundError,
@@ -45,7 +46,13 @@ def test_the_pages_programs_run(namespace: dict[str, Any]) -> None:
         run(program, namespace)
 
 
-NOT_HERE = (UnsupportedVersionError, SecurityDisabledError, GroupIdNotFoundError, TransactionalIdNotFoundError)
+NOT_HERE = (
+    UnsupportedVersionError,
+    SecurityDisabledError,
+    DelegationTokenRequestNotAllowedError,
+    GroupIdNotFoundError,
+    TransactionalIdNotFoundError,
+)
 """What Kavka says to examples of what it does not serve, and of groups and transactions that are not there."""
 
 

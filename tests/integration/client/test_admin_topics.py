@@ -236,12 +236,8 @@ def test_elections_and_reassignments(admin: Admin, topic: str) -> None:
         admin.alter_partition_reassignments({partition: None})
 
 
-def test_quotas_are_set_found_and_removed(admin: Admin, broker: RunningServer, topic: str) -> None:
+def test_quotas_are_set_found_and_removed(admin: Admin, topic: str) -> None:
     entity = ClientQuotaEntity.of(user=topic)
-    if broker.name == "kavka":
-        with pytest.raises(UnsupportedVersionError):
-            admin.alter_client_quotas({entity: {"consumer_byte_rate": 1000.0}})
-        return
     assert admin.alter_client_quotas({entity: {"consumer_byte_rate": 1000.0}}) == {entity: None}
     wait_until(
         lambda: admin.describe_client_quotas({"user": topic}) == {entity: {"consumer_byte_rate": 1000.0}},
@@ -252,12 +248,8 @@ def test_quotas_are_set_found_and_removed(admin: Admin, broker: RunningServer, t
     wait_until(lambda: admin.describe_client_quotas({"user": topic}) == {}, 30, "not seen")
 
 
-def test_passwords_are_set_found_and_removed(admin: Admin, broker: RunningServer, topic: str) -> None:
+def test_passwords_are_set_found_and_removed(admin: Admin, topic: str) -> None:
     wanted = UserScramCredentialUpsertion(topic, ScramMechanism.SCRAM_SHA_512, "secret", 5000)
-    if broker.name == "kavka":
-        with pytest.raises(UnsupportedVersionError):
-            admin.alter_user_scram_credentials([wanted])
-        return
     assert admin.alter_user_scram_credentials([wanted]) == {topic: None}
     described = {topic: ((ScramMechanism.SCRAM_SHA_512, 5000),)}
     wait_until(lambda: topic in admin.describe_user_scram_credentials(), 30, "not seen")
@@ -270,17 +262,13 @@ def test_passwords_are_set_found_and_removed(admin: Admin, broker: RunningServer
         admin.describe_user_scram_credentials([topic])
 
 
-def test_what_needs_security_says_that_there_is_none(admin: Admin, broker: RunningServer) -> None:
-    refused: type[KafkaError] = SecurityDisabledError
-    disabled: type[KafkaError] = DelegationTokenDisabledError
-    if broker.name == "kavka":
-        refused = disabled = UnsupportedVersionError
-    with pytest.raises(refused):
+def test_what_needs_security_says_that_there_is_none(admin: Admin) -> None:
+    with pytest.raises(SecurityDisabledError):
         admin.describe_acls()
-    with pytest.raises(refused):
+    with pytest.raises(SecurityDisabledError):
         admin.delete_acls([AclBindingFilter(principal="User:nobody")])
     with pytest.raises(KafkaError) as denied:
         admin.create_delegation_token()
     assert not isinstance(denied.value, DisconnectedError)
-    with pytest.raises((disabled, KafkaError)):
+    with pytest.raises((DelegationTokenDisabledError, KafkaError)):
         admin.describe_delegation_tokens()

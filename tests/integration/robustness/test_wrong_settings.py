@@ -23,7 +23,7 @@ TIMEOUT_S = 60.0
         ("log.cleanup.policy", "shred", "delete"),
         ("auto.create.topics.enable", "perhaps", "true"),
         ("log.dirs", "", "log.dirs"),
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "no authoriser"),
+        ("authorizer.class.name", "com.example.Authorizer", "Java class"),
     ],
 )
 def test_a_bad_value_stops_the_start_with_its_name_the_value_and_what_is_expected(
@@ -90,11 +90,9 @@ def test_unknown_settings_warn_and_each_that_has_no_effect_is_named_with_the_rea
     assert "nearest=log.retention.ms" in unknown[0]
     assert "name=my.own.setting" in unknown[1]
     assert "nearest" not in unknown[1]
-    assert len(useless) == 2
-    assert "name=listener.name.plaintext.ssl.keystore.password" in useless[0]
-    assert "it waits for TLS" in useless[0]
-    assert "name=remote.log.manager.thread.pool.size" in useless[1]
-    assert "no tiered storage" in useless[1]
+    (line,) = useless
+    assert "name=remote.log.manager.thread.pool.size" in line
+    assert "no tiered storage" in line
     assert not [line for line in lines if "secret" in line]
 
 

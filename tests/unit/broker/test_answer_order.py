@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kavka.broker.network import sending
-from kavka.broker.network.addresses import plain_address
+from kavka.broker.network.addresses import java_address, plain_address
 from kavka.broker.network.connection import MAX_UNSENT_BYTES, Connection
 from kavka.broker.network.sending import IOV_MAX
 from kavka.broker.requests.handling import Context
@@ -257,6 +257,13 @@ def test_the_address_of_an_ipv4_client_is_its_own_on_an_ipv6_socket() -> None:
     assert plain_address("::ffff:10.1.2.3") == "10.1.2.3"
     assert plain_address("::1") == "::1"
     assert isinstance(Line().connection, Connection)
+
+
+def test_addresses_are_told_apart_by_java_s_text_of_them() -> None:
+    assert java_address("10.1.2.3") == "10.1.2.3"
+    assert java_address("::1") == "0:0:0:0:0:0:0:1"
+    assert java_address("2001:db8::00ff:0") == "2001:db8:0:0:0:0:ff:0"
+    assert java_address("fe80::1%2") == "fe80:0:0:0:0:0:0:1%2"
 
 
 def test_a_connection_whose_draining_fails_is_closed_and_not_tried_for_ever(

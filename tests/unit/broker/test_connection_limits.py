@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, ListenerLimits
+from kavka.broker.quotas.connections import AddressRates
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
@@ -39,15 +40,13 @@ def test_an_override_stands_for_its_address(override: int, admitted: int) -> Non
     assert sum(admit(limits, "A", THERE) for _ in range(10)) == 2
 
 
-def test_acceptors_wait_while_there_are_as_many_as_allowed() -> None:
+def test_there_are_as_many_as_allowed_and_then_one_when_another_has_gone() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_connections=2))
-    for _ in range(2):
-        assert limits.wait_s("A") == 0
-        admit(limits, "A", HERE)
+    assert [admit(limits, "A", HERE) for _ in range(3)] == [True, True, False]
 
-    assert limits.wait_s("A") > 0
     limits.released("A", HERE)
-    assert limits.wait_s("A") == 0
+
+    assert admit(limits, "A", HERE)
 
 
 def test_a_listener_that_is_full_waits_and_others_are_not_affected() -> None:
@@ -55,21 +54,28 @@ def test_a_listener_that_is_full_waits_and_others_are_not_affected() -> None:
     limits = ConnectionLimits(settings)
     admit(limits, "A", HERE)
 
-    assert limits.wait_s("A") > 0
-    assert limits.wait_s("B") == 0
+    assert not limits.take_place("A")
+    assert limits.take_place("B")
     limits.released("A", HERE)
-    assert limits.wait_s("A") == 0
+    assert limits.take_place("A")
 
 
-def test_a_listener_has_a_rate_of_its_own_beside_the_brokers() -> None:
-    clock = Clock()
-    settings = ConnectionSettings(max_creation_rate=10, by_listener={"A": ListenerLimits(max_creation_rate=3)})
-    limits = ConnectionLimits(settings, clock)
-    clock.s += 3600
+def test_the_listener_between_brokers_has_no_part_in_the_brokers_limit() -> None:
+    limits = ConnectionLimits(ConnectionSettings(max_connections=2, protected_listener="BROKERS"))
+    assert [limits.take_place(name) for name in ("A", "A", "A")] == [True, True, False]
+    assert limits.excess == 0
 
-    assert sum(limits.take_place("A") for _ in range(100)) == 3
-    assert sum(limits.take_place("B") for _ in range(100)) == 7
-    assert limits.wait_s("A") > 0
+    assert limits.take_place("BROKERS")
+
+    assert limits.excess == 1
+    assert not limits.take_place("A")
+
+
+def test_the_listener_between_brokers_has_its_own_limit_though() -> None:
+    own = {"BROKERS": ListenerLimits(max_connections=1)}
+    limits = ConnectionLimits(ConnectionSettings(protected_listener="BROKERS", by_listener=own))
+
+    assert [limits.take_place("BROKERS") for _ in range(2)] == [True, False]
 
 
 def test_a_raised_limit_holds_at_once() -> None:
@@ -81,50 +87,86 @@ def test_a_raised_limit_holds_at_once() -> None:
     assert admit(limits, "A", HERE)
 
 
-def test_new_connections_come_no_faster_than_the_rate() -> None:
-    clock = Clock()
-    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=10), clock)
-    admitted = 0
-    for _ in range(3000):
-        clock.s += 0.001
-        admitted += limits.take_place("A")
-
-    assert 29 <= admitted <= 31
+def arrivals(limits: ConnectionLimits, clock: Clock, listener: str, count: int) -> list[float]:
+    """How long each of so many connections waits, one behind the other."""
+    waits = []
+    for _ in range(count):
+        waits.append(limits.arrive(listener))
+        clock.s += waits[-1]
+    return waits
 
 
-def test_after_a_pause_at_most_one_seconds_worth_comes_at_once() -> None:
+def test_what_the_window_has_room_for_comes_at_once_and_then_no_faster_than_the_rate() -> None:
     clock = Clock()
     limits = ConnectionLimits(ConnectionSettings(max_creation_rate=10), clock)
     clock.s += 3600
 
-    assert sum(limits.take_place("A") for _ in range(100)) == 10
+    # As in Kafka: ten windows of the eleven are behind it, with nothing in them.
+    assert arrivals(limits, clock, "A", 100) == [0.0] * 100
+    began_s = clock.s
+    arrivals(limits, clock, "A", 50)
+    assert 4 < clock.s - began_s < 15
 
 
-def test_the_wait_is_as_long_as_the_next_token_takes() -> None:
+def test_nobody_waits_longer_than_a_window() -> None:
     clock = Clock()
-    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=4), clock)
-    assert not limits.take_place("A")
-    wait_s = limits.wait_s("A")
-    assert 0 < wait_s <= 0.25
+    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=1, window_num=3, window_size_s=2), clock)
 
-    clock.s += wait_s
-
-    assert limits.take_place("A")
+    assert max(limits.arrive("A") for _ in range(1000)) == 2
 
 
-def test_a_rate_of_nothing_admits_nobody() -> None:
+def test_a_listener_has_a_rate_of_its_own_beside_the_brokers() -> None:
     clock = Clock()
-    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=0), clock)
-    clock.s += 1000
+    settings = ConnectionSettings(max_creation_rate=10, by_listener={"A": ListenerLimits(max_creation_rate=3)})
+    limits = ConnectionLimits(settings, clock)
 
-    assert limits.wait_s("A") > 0
-    assert not limits.take_place("A")
+    assert sum(not limits.arrive("A") for _ in range(40)) == 30
+    assert sum(not limits.arrive("B") for _ in range(100)) == 60
+
+
+def test_the_brokers_rate_is_not_that_of_the_listener_between_brokers() -> None:
+    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=1, protected_listener="BROKERS"), Clock())
+
+    assert not any(limits.arrive("BROKERS") for _ in range(100))
+    assert sum(not limits.arrive("A") for _ in range(100)) == 10
+
+
+def test_a_rate_of_nothing_has_everybody_wait() -> None:
+    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=0), Clock())
+
+    assert limits.arrive("A") == 1
+
+
+def test_a_rate_that_is_set_later_knows_nothing_of_those_before_it() -> None:
+    clock = Clock()
+    limits = ConnectionLimits(ConnectionSettings(), clock)
+    assert not any(limits.arrive("A") for _ in range(1000))
+
+    limits.settings = ConnectionSettings(max_creation_rate=10)
+
+    assert sum(not limits.arrive("A") for _ in range(150)) == 100
+
+
+def test_an_address_that_opens_too_many_is_told_apart_and_costs_nobody_his_place() -> None:
+    clock = Clock()
+    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=20), clock)
+    rates = AddressRates(11, 1000, lambda: int(clock.s * 1000))
+    limits.follow(rates)
+    rates.apply(HERE, {"connection_creation_rate": "1"})
+
+    def come(ip: str) -> int:
+        assert limits.take_place("A")
+        assert not limits.arrive("A")
+        return limits.throttle_ms("A", ip)
+
+    assert [come(HERE) for _ in range(12)] == [0] * 10 + [1000] * 2
+    assert limits.total == 10
+    # What was refused does not count for the broker's rate either.
+    assert [come(THERE) for _ in range(190)] == [0] * 190
 
 
 def test_the_last_place_goes_to_one_of_the_listeners_that_saw_it() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_connections=1, max_per_ip=0))
-    assert (limits.wait_s("A"), limits.wait_s("B")) == (0, 0)
-
     assert limits.take_place("A")
     assert not limits.take_place("B")
     limits.give_place_back("A")
@@ -132,26 +174,6 @@ def test_the_last_place_goes_to_one_of_the_listeners_that_saw_it() -> None:
     assert not limits.admit("B", HERE)
     assert limits.take_place("A")
     assert (limits.total, limits.by_listener()) == (1, {"A": 1, "B": 0})
-
-
-def test_the_last_token_goes_to_one_of_the_listeners_that_saw_it() -> None:
-    clock = Clock()
-    limits = ConnectionLimits(ConnectionSettings(max_creation_rate=1), clock)
-    clock.s += 1
-    assert (limits.wait_s("A"), limits.wait_s("B")) == (0, 0)
-
-    assert limits.take_place("A")
-    assert not limits.take_place("B")
-
-
-def test_a_rate_that_is_set_later_knows_nothing_of_those_before_it() -> None:
-    clock = Clock()
-    limits = ConnectionLimits(ConnectionSettings(), clock)
-    assert all(limits.take_place("A") for _ in range(100))
-    limits.settings = ConnectionSettings(max_creation_rate=10)
-    clock.s += 1
-
-    assert sum(limits.take_place("A") for _ in range(100)) == 10
 
 
 def test_counts_come_back_to_nothing_whatever_threads_do() -> None:

@@ -164,7 +164,9 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: in
 )
 def test_api_versions_lists_every_handler_and_the_features(version: int, supported: set[Any]) -> None:
     features = FinalizedFeatures({"transaction.version": 2, "group.version": 0}, 5)
-    services: Any = SimpleNamespace(features=features, served_versions=shown_versions(load_handlers()))
+    services: Any = SimpleNamespace(
+        features=features, generation=object(), quotas=None, served_versions=shown_versions(load_handlers())
+    )
     stage = Stage(handlers=load_handlers(), services=services)
     body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), version)
     socket, _ = served(framed(encode_request_header(18, version, 7, "c") + body), stage=stage)

@@ -9,6 +9,7 @@ import pytest
 
 from kavka.broker.network import answers as answers_module
 from kavka.broker.network import connection, departure, network_thread, request_queue
+from kavka.broker.network.leaving import client_reset
 from kavka.broker.requests import dispatcher, request_runner
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Handler
@@ -52,7 +53,7 @@ class Broken(Prepared):
 
 
 def test_what_a_network_threads_turn_leaves_that_fails_is_not_counted_as_waiting() -> None:
-    stage = Stage(new_session=lambda: Session({HEARTBEAT: Broken()}))
+    stage = Stage(new_session=lambda listener_name: Session({HEARTBEAT: Broken()}))
     stage.thread._run_inline = InlineRequests(stage.queue, stage.dispatcher).run
 
     socket = sent(stage, b"".join(map(request, range(3))), b"")
@@ -146,7 +147,7 @@ def test_requests_that_need_no_answer_run_also_when_the_client_has_reset(stage: 
     complete_one(HeartbeatResponse(error_code=0))
 
     socket.reset = True
-    stage.thread._client_reset(client)
+    client_reset(stage.thread, client)
     stage.settle()
 
     assert (stage.ran, socket.closed) == (wanted, True)
@@ -160,7 +161,7 @@ def test_a_client_that_has_reset_and_took_no_answers_before_is_gone(stage: Stage
     stage.settle()
     assert not socket.closed
 
-    stage.thread._client_reset(client)
+    client_reset(stage.thread, client)
 
     assert (socket.closed, stage.limits.total) == (True, 0)
 

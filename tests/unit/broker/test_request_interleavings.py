@@ -54,7 +54,7 @@ class Play:
         self.stage = Stage(
             max_requests=self.random.choice([1, 3, 500]),
             max_bytes=max_bytes,
-            new_session=lambda: Session({HEARTBEAT: Sometimes(self)}),
+            new_session=lambda listener_name: Session({HEARTBEAT: Sometimes(self)}),
         )
         inline = InlineRequests(self.stage.queue, self.stage.dispatcher, slow_ns=1 << 62)
         self.stage.thread._run_inline = inline.run

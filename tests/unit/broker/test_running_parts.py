@@ -10,19 +10,26 @@ from kavka.config.broker_config import BrokerConfig
 
 @pytest.mark.parametrize(
     "failing",
-    ["sockets.reconfigure", "logs.update_broker_config", "cleaner.reconfigure", "scheduler.intervals_changed"],
+    [
+        "sockets.reconfigure",
+        "gates.keep_only",
+        "logs.update_broker_config",
+        "cleaner.reconfigure",
+        "scheduler.intervals_changed",
+    ],
 )
 def test_a_part_that_fails_keeps_no_other_from_following(failing: str) -> None:
     stage = Mock()
     part, _, method = failing.partition(".")
     getattr(getattr(stage, part), method).side_effect = ValueError("as an example")
-    parts = RunningParts(stage.sockets, stage.logs, stage.cleaner, stage.scheduler, stage.announce)
+    parts = RunningParts(stage.sockets, stage.gates, stage.logs, stage.cleaner, stage.scheduler, stage.announce)
     new, pending = BrokerConfig({"background.threads": "3"}), [BrokerConfig({"log.cleaner.threads": "2"})]
 
     with pytest.raises(ValueError, match="as an example"):
         parts.changed(BrokerConfig(), new, frozenset({"background.threads", "listeners"}), pending)
 
     stage.sockets.reconfigure.assert_called_once_with(new, pending)
+    stage.gates.keep_only.assert_called_once_with([new, *pending])
     stage.logs.update_broker_config.assert_called_once_with(new)
     stage.cleaner.reconfigure.assert_called_once_with(new, pending)
     stage.scheduler.resize.assert_called_once_with(3)
@@ -32,9 +39,9 @@ def test_a_part_that_fails_keeps_no_other_from_following(failing: str) -> None:
 
 def test_what_is_prepared_is_not_applied() -> None:
     stage = Mock()
-    parts = RunningParts(stage.sockets, stage.logs, stage.cleaner, stage.scheduler, stage.announce)
+    parts = RunningParts(stage.sockets, stage.gates, stage.logs, stage.cleaner, stage.scheduler, stage.announce)
 
     parts.prepare(BrokerConfig({"log.cleaner.threads": "2"}))
 
     told = [name for name, _, _ in stage.mock_calls]
-    assert told == ["sockets.prepare", "cleaner.prepare"]
+    assert told == ["gates.prepare", "sockets.prepare", "cleaner.prepare"]

@@ -32,8 +32,19 @@ SNAPSHOTS = frozenset(
     )
 )
 """What the code calls a snapshot of settings, or the part of one that it was given."""
-DERIVING = ("broker_config.py", "group_config.py", "resolved.py", "topic_config.py")
+DERIVING = (
+    "broker_config.py",
+    "clients/towards_brokers.py",
+    "group_config.py",
+    "resolved.py",
+    "sasl_settings.py",
+    "topic_config.py",
+)
 """The files of the room `config` that work other values out of settings."""
+
+
+BY_NAME = ("broker/security/tls/principal.py", "broker/security/tls/server_tls.py", "client/tls/contexts.py")
+"""Files elsewhere that ask for a listener's settings, by their names."""
 
 
 def attributes_read() -> set[str]:
@@ -63,7 +74,7 @@ def names_in(*files: str) -> set[str]:
 def rows_read() -> Iterator[tuple[str, Setting, bool]]:
     """(kind, row, whether it is read), of brokers, topics and groups."""
     read = attributes_read()
-    deriving = names_in(*(f"config/{file}" for file in DERIVING))
+    deriving = names_in(*(f"config/{file}" for file in DERIVING), *BY_NAME)
     behind: set[str] = set()
     for kind, rows in (("topic", TopicSettings.ROWS), ("group", GroupSettings.ROWS)):
         for row in rows.values():
@@ -97,4 +108,5 @@ def test_what_is_not_yet_followed_exists() -> None:
 
 
 def test_a_setting_that_waits_says_for_what_in_its_documentation() -> None:
-    assert BrokerConfig.ROWS["ssl.client.auth"].doc.endswith("Not yet: it waits for TLS.")
+    for name, awaited in NOT_YET.items():
+        assert BrokerConfig.ROWS[name].doc.endswith(f"Not yet: it waits for {awaited}.")

@@ -177,7 +177,7 @@ def test_a_wrong_escape_is_reported_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\x7fELF\x02\x01\x01\x00\x00", "line 1: expected name=value, found '\\\\x7fELF"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "line 1: expected name=value, found '\\\\x7f'"),
         (b"broker.id=1\n{\n", "line 2: expected name=value, found '{'"),
         (b"broker.id=1\n<a>=1\n", "line 2"),
         (b"=1\n", "line 1"),

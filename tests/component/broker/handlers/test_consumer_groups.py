@@ -100,6 +100,20 @@ def test_heartbeats_need_the_group_and_the_topics(
     assert groups.stage.log == []
 
 
+def test_an_expression_brings_a_member_no_topic_that_it_may_not_describe(
+    broker: Broker, groups: StagedConsumerGroups
+) -> None:
+    groups.stage.topics.add("secret", 2)
+    no_secrets = Denying((Operation.DESCRIBE, "secret"))
+    asked = join(subscribed_topic_names=[], subscribed_topic_regex=".*")
+    broker.ask(asked, 1, authorizer=no_secrets)
+    groups.stage.advance(1)
+    answer = broker.ask(join(member_epoch=1, subscribed_topic_names=None), 1, authorizer=no_secrets)
+    named = {groups.stage.topics.name_of(each.topic_id) for each in answer.assignment.topic_partitions}
+    assert named == {"t"}
+    assert no_secrets.refused == [], "what an expression would match is not asked for by name"
+
+
 def test_descriptions_hide_groups_and_topics_that_are_not_the_clients(broker: Broker) -> None:
     broker.ask(join(), 1)
     no_secrets = Denying((Operation.DESCRIBE, "secret"))

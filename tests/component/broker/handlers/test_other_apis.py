@@ -93,7 +93,10 @@ def test_a_producer_that_brings_its_id_gets_a_new_one() -> None:
             {"transactional_id": "t", "authorizer": Denying((Operation.WRITE, "t"))},
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ),
-        ({"authorizer": Denying((Operation.IDEMPOTENT_WRITE, "*"))}, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (
+            {"authorizer": Denying((Operation.IDEMPOTENT_WRITE, "*"), (Operation.WRITE, "*"))},
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ),
     ],
 )
 def test_a_producer_that_is_refused_gets_no_id(fields: dict[str, Any], error: ErrorCode) -> None:

@@ -11,10 +11,12 @@ from kavka.client.kafka_error import AuthenticationError
 from kavka.client.metadata import Metadata, MetadataSettings
 from kavka.client.node import Node
 from kavka.client.security_port import Channel, Exchange
+from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kavka.protocol.schema import Buffer
-from tests.support.client_line import SETTINGS, Line
+from tests.support.client_line import SETTINGS, Clock, Line
+from tests.support.scripted_broker import Visitor
 
 
 class Turned:
@@ -40,6 +42,9 @@ class Turned:
     def getsockopt(self, level: int, name: int, /) -> int:
         return self._channel.getsockopt(level, name)
 
+    def handshake(self) -> int:
+        return 0
+
     def close(self) -> None:
         self._channel.close()
 
@@ -51,9 +56,13 @@ class Password:
         self.turned = turned
         self.mechanism = "PLAIN"
         self.nodes: list[Node] = []
+        self.is_closed = False
 
-    def secured(self, channel: Channel, _node: Node) -> Channel:
-        return Turned(channel) if self.turned else channel
+    def secured(self, channel: Channel, _node: Node) -> Turned | None:
+        return Turned(channel) if self.turned else None
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def authentication(self, node: Node) -> Exchange:
         self.nodes.append(node)
@@ -61,6 +70,7 @@ class Password:
         answer = yield SaslAuthenticateRequest(auth_bytes=b"\0me\0secret")
         if answer.error_code:
             raise AuthenticationError(answer.error_message)
+        return float(answer.session_lifetime_ms)
 
 
 class SecureLine(Line):
@@ -135,3 +145,58 @@ def test_what_stands_before_the_socket_sees_every_byte() -> None:
         size = visitor.socket.recv(4)
         assert bytes(each ^ 0xFF for each in size[:2]) == b"\0\0", "a frame's size, turned back"
         line.client.close()
+
+
+@pytest.fixture
+def session(password: Password) -> Generator[tuple[SecureLine, Visitor], None, None]:
+    """An open connection, over which a heartbeat is under way, and whose session of ten seconds is nearly over."""
+    line, clock = SecureLine(password), Clock()
+    line.client.close()
+    line.client = NetworkClient(SETTINGS, metadata=line.metadata, security=password, now_ms=clock)
+    with line.broker:
+        visitor = answer_password(line, error_code=0, error_message=None, session_lifetime_ms=10_000)
+        line.until(lambda: line.client.ready(line.node))
+        line.send()
+        clock.now_ms += 9_600
+        line.until(lambda: not line.client.ready(line.node))
+        yield line, visitor
+        line.client.close()
+
+
+def answer_in_between(line: Line, visitor: Visitor, **fields: Any) -> None:
+    """The heartbeat's answer, and after it the exchange's."""
+    asked = visitor.asked()
+    handshake = visitor.asked()
+    assert isinstance(handshake.request, SaslHandshakeRequest)
+    visitor.answer(asked, HeartbeatResponse(error_code=0))
+    sent_bytes = line.client.counts.sent_bytes
+    visitor.answer(handshake, SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"]))
+    line.until(lambda: line.client.counts.sent_bytes > sent_bytes)
+    visitor.answer(visitor.asked(), SaslAuthenticateResponse(auth_bytes=b"", **fields))
+
+
+def test_a_session_that_nears_its_end_is_renewed_before_anything_else_is_sent(
+    session: tuple[SecureLine, Visitor],
+) -> None:
+    line, visitor = session
+    assert line.client.least_loaded([line.node]) == line.node, "else nobody would ask for it, and it stayed so"
+    answer_in_between(line, visitor, error_code=0, error_message=None)
+    assert isinstance(line.one_answer(), HeartbeatResponse), "what was under way is answered all the same"
+    line.until(lambda: line.client.ready(line.node))
+    counts = line.client.counts
+    assert (counts.reauthentications, counts.connections, counts.disconnects) == (1, 1, 0)
+
+
+def test_who_is_not_let_in_again_is_told_so_and_disconnected(session: tuple[SecureLine, Visitor]) -> None:
+    line, visitor = session
+    answer_in_between(line, visitor, error_code=58, error_message="not any more")
+    line.until(lambda: line.client.failures(line.node))
+    assert line.client.counts.failed_reauthentications == 1
+    refusal = line.metadata.take_refusal()
+    assert refusal is not None
+    assert "not any more" in str(refusal)
+
+
+def test_a_client_that_is_closed_closes_its_security(line: SecureLine, password: Password) -> None:
+    line.client.close()
+    assert password.is_closed

@@ -147,8 +147,8 @@ KNOWN: Final = [
         "groups_are_described",
         "operations",
         ".*authorized_operations",
-        "as in 4.3; 3.9's groups have no configs",
-        KAFKA_39,
+        "as in 3.9; 4.3's groups have configs",
+        KAFKA_43,
     ),
     # Topics
     Known(

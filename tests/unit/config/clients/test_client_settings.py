@@ -100,7 +100,12 @@ WRONG_PRODUCERS = [
     ({"transactional.id": ""}, "non-empty"),
     ({"max.in.flight.requests.per.connection": 6}, "at most 5"),
     ({"metadata.max.idle.ms": 4_999}, "at least 5000"),
-    ({"security.protocol": "SASL_SSL"}, "only PLAINTEXT"),
+    ({"security.protocol": "SASL_SSL"}, "GSSAPI.*Kerberos"),
+    ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": ""}, "non-empty"),
+    ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "plain"}, "must be one of PLAIN"),
+    ({"ssl.engine.factory.class": "com.example.Engine"}, "Java classes cannot be loaded"),
+    ({"sasl.login.refresh.window.factor": 0.4}, "at least 0.5"),
+    ({"sasl.login.refresh.window.jitter": True}, "DOUBLE"),
     ({"security.protocol": "PLAIN"}, "must be one of"),
 ]
 
@@ -203,7 +208,7 @@ def test_no_row_is_taken_for_a_brokers_setting_of_the_same_name() -> None:
 
 
 def test_what_has_no_effect_is_no_row() -> None:
-    assert why_without_effect("ssl.keystore.location")
+    assert why_without_effect("ssl.trustmanager.algorithm")
     for group in GROUPS:
         assert [name for name in group.ROWS if why_without_effect(name)] == []
 

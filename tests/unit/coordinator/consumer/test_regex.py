@@ -94,6 +94,59 @@ def test_a_second_member_with_a_known_expression_has_its_share_at_once() -> None
     assert len(a.owns) == len(b.owns) == 2
 
 
+def test_an_expression_matches_what_its_member_may_describe_and_no_more() -> None:
+    stage = ConsumerStage()
+    for name in ("t1", "t2", "secret"):
+        stage.topics.add(name, 1)
+    a = stage.joined("a", regex=".*", hidden={"secret"})
+    stage.advance(1)
+    a.beat()
+    assert a.owns == {("t1", 0), ("t2", 0)}
+
+
+def test_a_member_that_joins_with_a_known_expression_never_has_what_it_may_not_describe() -> None:
+    stage = ConsumerStage()
+    for name in ("t", "secret"):
+        stage.topics.add(name, 4)
+    a = stage.joined("a", regex=".*", hidden=set())
+    stage.advance(1)
+    a.beat()
+    assert a.owns >= {("secret", number) for number in range(4)}
+    b = stage.joined("b", regex=".*", hidden={"secret"})
+    stage.settle(a, b)
+    assert a.owns | b.owns == {("t", number) for number in range(4)}, "an expression stands for one set of topics"
+    assert len(b.owns) == 2
+
+
+def test_an_expression_matches_more_again_when_who_may_not_describe_it_has_left() -> None:
+    stage = ConsumerStage()
+    for name in ("t", "secret"):
+        stage.topics.add(name, 1)
+    a, b = (stage.joined(name, regex=".*", hidden=hidden) for name, hidden in (("a", set()), ("b", {"secret"})))
+    stage.advance(1_000)
+    stage.settle(a, b)
+    assert a.owns | b.owns == {("t", 0)}
+    b.leave()
+    stage.advance(1_000)
+    a.beat()
+    stage.advance(1)
+    stage.settle(a)
+    assert a.owns == {("t", 0), ("secret", 0)}
+
+
+def test_after_a_load_a_member_keeps_what_was_found_until_it_is_heard_of() -> None:
+    stage = ConsumerStage()
+    for name in ("t", "secret"):
+        stage.topics.add(name, 1)
+    a = stage.joined("a", regex=".*")
+    stage.advance(1)
+    a.beat()
+    assert a.owns == {("t", 0), ("secret", 0)}
+    a.hidden = {"secret"}
+    stage.settle(a)
+    assert a.owns == {("t", 0)}, "nobody had asked for its rights before"
+
+
 def test_new_topics_are_found_but_not_looked_for_too_often() -> None:
     stage = ConsumerStage()
     stage.topics.add("t1", 1)

@@ -1,0 +1,28 @@
+"""How a listener's connections are carried: the network's view of security. Nothing here implements TLS."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kavka.broker.network.connection import Connection
+
+if TYPE_CHECKING:
+    from kavka.broker.network.handshakes import Handshakes
+
+
+class Transport(NamedTuple):
+    """A listener's."""
+
+    security_protocol: str
+    """Kafka's name of it, as in `listener.security.protocol.map`."""
+    new_connection: Callable[..., Connection]
+    """Makes the connection of a client; called as `Connection` is. The network thread."""
+    handshakes: "Handshakes | None" = None
+    """Who does what costs much when TLS begins; None without TLS."""
+
+
+PLAINTEXT: Final = Transport("PLAINTEXT", Connection)
+
+
+def plaintext(listener_name: str) -> Transport:
+    """For network threads whose listeners have nothing else."""
+    return PLAINTEXT

@@ -1,0 +1,1 @@
+"""What clients prove themselves with: users' SCRAM credentials, and delegation tokens."""

@@ -1,0 +1,91 @@
+"""One thread for requests that wait for the registry: it may be out of reach long, and I/O threads serve everyone."""
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Final, TypeVar
+
+from kavka.cluster.promise import Promise
+from kavka.config.thread_names import thread_name
+from kavka.protocol.errors import BrokerError, ErrorCode
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 1_000
+RETRY_S: Final = 5.0
+STOP_PATIENCE_S: Final = 30.0
+T = TypeVar("T")
+
+
+class RegistryWorker:
+    """Does one thing after the other. Its thread starts with the first, and `stop` joins it.
+
+    Threads: any; `_gate` guards `_thread` and `_is_stopped`. `_again` is the thread's own.
+    """
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._gate = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+        self._again: Callable[[], bool] | None = None
+
+    def run(self, work: Callable[[], T]) -> Promise[T]:
+        """A promise of what `work` returns or raises, settled on the thread.
+
+        REQUEST_TIMED_OUT: too many wait already. KAFKA_STORAGE_ERROR: the broker stops.
+        """
+        promise: Promise[T] = Promise()
+        if self._queue.qsize() >= MOST_WAITING:
+            promise.fail(BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many requests wait for the registry."))
+        elif not self._put(lambda: promise.settle_by(work)):
+            promise.fail(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker stops."))
+        return promise
+
+    def look(self, look: Callable[[], bool]) -> None:
+        """Have `look` called; where it returns False, again after RETRY_S. For watches, which may not wait."""
+        self._put(lambda: self._look(look))
+
+    def stop(self) -> None:
+        """Do no more. What waits is done with by the registry, which is out of reach for it by then."""
+        with self._gate:
+            self._is_stopped = True
+            self._queue.put(None)
+            thread = self._thread
+        if thread is not None:
+            thread.join(STOP_PATIENCE_S)
+            if thread.is_alive():
+                log.error("the stop goes on without a request that the registry still holds up")
+
+    def _put(self, job: Callable[[], None]) -> bool:
+        with self._gate:
+            if self._is_stopped:
+                return False
+            self._queue.put(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=thread_name("kavka-credentials"), daemon=True)
+                self._thread.start()
+        return True
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._queue.get(timeout=None if self._again is None else RETRY_S)
+            except Empty:
+                look, self._again = self._again, None
+                if look is not None:
+                    self._look(look)
+                continue
+            if job is None:
+                return
+            job()
+
+    def _look(self, look: Callable[[], bool]) -> None:
+        try:
+            is_done = look()
+        except Exception:
+            log.exception("a look at the registry failed")
+            is_done = False
+        if not is_done:
+            self._again = look

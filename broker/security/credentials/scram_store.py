@@ -1,0 +1,77 @@
+"""Users' SCRAM credentials as this broker knows them: read from `/config/users` once somebody logs in, then kept."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kavka.cluster.entity_configs import read_configs
+from kavka.cluster.registry.base import RegistryError
+from kavka.cluster.znodes.scram_credential import MECHANISMS, USERS, parse_credential, user_of_node
+
+if TYPE_CHECKING:
+    from kavka.cluster.registry.base import Registry
+    from kavka.protocol.sasl.scram import ScramCredential, ScramMechanism
+
+log = logging.getLogger(__name__)
+
+_NONE: Final[Mapping[str, str]] = {}
+
+
+class ScramStore:
+    """Who has which credential.
+
+    Threads: any. `_lock` is held over the one reading of the registry, so that no change that is heard of meanwhile is
+    lost; after it `find` takes no lock. `_users` has the stored texts, each replaced whole.
+    """
+
+    def __init__(self, registry: "Registry") -> None:
+        self._registry: Final = registry
+        self._lock = threading.Lock()
+        self._users: dict[str, Mapping[str, str]] = {}
+        self._is_loaded = False
+
+    def load(self) -> None:
+        """Read all users, unless that was done. Raises RegistryError."""
+        with self._lock:
+            if self._is_loaded:
+                return
+            for name, config in read_configs(self._registry, USERS).items():
+                self._take_in(name, config)
+            self._is_loaded = True
+
+    def node_changed(self, name: str, config: Mapping[str, str]) -> None:
+        """What is set for `users/NAME` is now `config`; that of a user's clients is none of this one's business."""
+        with self._lock:
+            if self._is_loaded:
+                self._take_in(name, config)
+
+    def find(self, mechanism: "ScramMechanism", user: str) -> "ScramCredential | None":
+        """The credential of a user for a mechanism; None without one, or one that can be read.
+
+        From memory, but for the first where `load` was not called: one that finds no registry then finds nobody.
+        """
+        if not self._is_loaded:
+            try:
+                self.load()
+            except RegistryError as failure:
+                log.error("users are not known yet, nobody can log in by SCRAM: %s", failure)
+                return None
+        text = self._users.get(user, _NONE).get(mechanism.value)
+        if text is None:
+            return None
+        try:
+            return parse_credential(text)
+        except ValueError as reason:
+            log.error("a credential cannot be read user=%r mechanism=%s reason=%s", user, mechanism.value, reason)
+            return None
+
+    def _take_in(self, name: str, config: Mapping[str, str]) -> None:
+        user = user_of_node(name)
+        if user is None:
+            return
+        texts = {each: config[each] for each in MECHANISMS.values() if each in config}
+        if texts:
+            self._users[user] = texts
+        else:
+            self._users.pop(user, None)

@@ -1,0 +1,1 @@
+"""Tokens for OAUTHBEARER: read, made, fetched, and replaced before their ends."""

@@ -1,0 +1,1 @@
+"""TLS for clients and brokers alike: key stores and trust stores, cipher names, contexts of OpenSSL."""
