@@ -226,29 +226,16 @@ class _Fetch:
 
     def answer(self) -> FetchResponse:
         """The answer from what has been read."""
-        charge = self._context.charge
-        if charge is not None:
-            from kavka.broker.quotas.fetch_sizes import throttled_answer
-
-            found = zip(self._keys, self.readings, strict=True)
-            if (
-                throttled := throttled_answer(charge, self.limits, found, self.session, self._session_epoch)
-            ) is not None:
-                return throttled
+        throttled = None if self._context.charge is None else self._throttled()
+        if throttled is not None:
+            return throttled
         endpoints: dict[int, NodeEndpoint] = {}
         cells = self._services.metrics.mine()
         answers: list[tuple[Key, PartitionData, int]] = []
-        session = self.session
+        session = self._open() if self._opens_session else self.session
         needs_conversion = self.limits.needs_conversion
         from_follower = self.limits.is_follower
         replicated_bytes = 0
-        if self._opens_session:
-            session = self._services.fetch_sessions.open(
-                [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
-                from_follower=from_follower,
-                uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
-                new=self._new_session,
-            )
         for key, reading in zip(self._keys, self.readings, strict=True):
             # What has to be converted has to be read.
             size = reading.attach(by_descriptor=not needs_conversion)
@@ -291,6 +278,24 @@ class _Fetch:
         if endpoints:
             response.node_endpoints = list(endpoints.values())
         return response
+
+    def _throttled(self) -> FetchResponse | None:
+        """The empty answer of a client that has used its quota."""
+        charge = self._context.charge
+        assert charge is not None
+        from kavka.broker.quotas.fetch_sizes import throttled_answer
+
+        found = zip(self._keys, self.readings, strict=True)
+        return throttled_answer(charge, self.limits, found, self.session, self._session_epoch)
+
+    def _open(self) -> FetchSession | None:
+        """A session with what was read, if there is room for one."""
+        return self._services.fetch_sessions.open(
+            [(key, reading.asked) for key, reading in zip(self._keys, self.readings, strict=True)],
+            from_follower=self.limits.is_follower,
+            uses_topic_ids=self._version >= TOPIC_IDS_SINCE,
+            new=self._new_session,
+        )
 
     def _read_near(self, rack: str) -> None:
         """A consumer may read from followers, and is told which is near (KIP-392)."""
