@@ -225,7 +225,9 @@ class FakeController:
         self._metadata = metadata
         self._config = config
 
-    def create_topics(self, topics: Sequence[NewTopic], validate_only: bool = False) -> Promise[list[TopicResult]]:
+    def create_topics(
+        self, topics: Sequence[NewTopic], validate_only: bool = False, _count: object = None
+    ) -> Promise[list[TopicResult]]:
         results = []
         for topic in topics:
             count = len(topic.assignments) or (1 if topic.partitions == -1 else topic.partitions)
@@ -237,7 +239,7 @@ class FakeController:
             results.append(TopicResult(topic.name, topic_id_of(topic.name), error, count, 1, configs))
         return self._answer(results)
 
-    def delete_topics(self, names: Sequence[str]) -> Promise[dict[str, BrokerError | None]]:
+    def delete_topics(self, names: Sequence[str], _count: object = None) -> Promise[dict[str, BrokerError | None]]:
         for name in names:
             known = self._metadata.current.topic(name)
             if known is not None and name not in self.refuse:
@@ -245,7 +247,7 @@ class FakeController:
         return self._answer({name: self.refuse.get(name) for name in names})
 
     def create_partitions(
-        self, growths: Sequence[NewPartitions], validate_only: bool = False
+        self, growths: Sequence[NewPartitions], validate_only: bool = False, _count: object = None
     ) -> Promise[dict[str, BrokerError | None]]:
         if not validate_only:
             self.grown += growths

@@ -78,6 +78,6 @@ def old_kafka(release: str, directory: Path) -> Iterator[RunningBroker]:
         "transaction.state.log.num.partitions": "1",
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kavka.broker.server.load_handlers", handlers_of(NEWEST[release]))
+        patch.setattr("kavka.broker.network_side.load_handlers", handlers_of(NEWEST[release]))
         with RunningBroker(directory, settings) as running:
             yield running

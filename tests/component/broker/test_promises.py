@@ -27,8 +27,6 @@ NAMES = "PLAINTEXT:PLAINTEXT,SECRET:SSL,KNOWN:SASL_PLAINTEXT,BOTH:SASL_SSL"
         ("super.users", "admin", "no principal"),
         ("allow.everyone.if.no.acl.found", "false", "every client may do everything"),
         ("allow.everyone.if.no.acl.found", "perhaps", "must be true or false"),
-        ("security.inter.broker.protocol", "SSL", "must be PLAINTEXT"),
-        ("security.inter.broker.protocol", "SASL_PLAINTEXT", "must be PLAINTEXT"),
         ("zookeeper.set.acl", "true", "must be false without zookeeper.connect"),
         ("zookeeper.ssl.client.enable", "true", "without TLS"),
         ("principal.builder.class", "com.example.Principals", "Java class"),

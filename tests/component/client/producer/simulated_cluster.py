@@ -312,6 +312,8 @@ class SimulatedCluster:
 class SimulatedMetadata:
     """The client's metadata: as old as the test lets them be."""
 
+    refusal: None = None
+
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._simulated = cluster
         self.cluster = cluster.snapshot(1)
