@@ -241,7 +241,6 @@ def test_broker_settings_that_cannot_be_changed_so_are_refused(
     [
         ("log.preallocate", "true", "false", "without preallocation"),
         ("listener.name.plaintext.num.network.threads", "2", None, "serve all listeners together"),
-        ("listener.name.plaintext.ssl.keystore.location", "/etc/store.pem", None, "waits for TLS"),
     ],
 )
 def test_changes_that_would_have_no_effect_are_refused_with_the_reason(
