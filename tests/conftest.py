@@ -23,10 +23,12 @@ MAY_SKIP_IN_CI = (
     "strace may not attach here",
     "this machine has one family only",
     "this system has no syncfs",
+    "the extra kerberos is not installed here",
+    "MIT Kerberos is not installed",
     "a broker of this kind has no ",
 )
-"""What a container may forbid, or its kernel lack, and rows of a broker that cannot have them. Everything else can be
-installed, so that a skip hides a fault."""
+"""What a container may forbid, or its kernel lack, an extra that is compiled against the system's Kerberos, and rows of
+a broker that cannot have them. Everything else can be installed, so that a skip hides a fault."""
 
 settings.register_profile(
     "house",

@@ -13,7 +13,7 @@ from tests.support.kavka_process import KAVKA
 from tests.support.kdc import SERVICE, Kdc
 from tests.support.sasl_broker import LISTENER, SaslBroker
 
-pytest.importorskip("gssapi")
+pytest.importorskip("gssapi", reason="the extra kerberos is not installed here")
 
 ALICE, ADMIN = "alice@KAVKA.TEST", "bob/admin@KAVKA.TEST"
 PREFIX = f"listener.name.{LISTENER.lower()}"
