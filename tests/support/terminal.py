@@ -34,6 +34,8 @@ class Terminal:
         self._pid, self._descriptor = pty.fork()
         if self._pid == 0:
             try:
+                # A shell has what it runs in the background ignore it, and tests may run there.
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
                 os.environ["TERM"] = "xterm"
                 os.environ["COLUMNS"] = "120"
                 os.execv(self._command[0], self._command)
