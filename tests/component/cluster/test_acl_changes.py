@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +19,12 @@ from kavka.cluster.registry.base import (
     SessionEvent,
     create_path,
 )
-from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from kavka.cluster.znodes.acl import AclChange, AclEntry, AclNode, ResourcePattern
 from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.processes import wait_until
-from tests.support.registries import KINDS, Clock, open_zookeeper
+from tests.support.registries import Clock
 
 WAIT_S = 60
 TOPIC = ResourcePattern("Topic", "orders")
@@ -34,19 +32,6 @@ PREFIX = ResourcePattern("TransactionalId", "or", is_prefixed=True)
 READ = AclEntry("User:alice", "Allow", "Read", "*")
 NO_WRITE = AclEntry("User:bob", "Deny", "Write", "127.0.0.1")
 SOME = frozenset({READ})
-
-
-@pytest.fixture(params=KINDS)
-def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
-    opened: Registry
-    if request.param == "embedded":
-        opened = EmbeddedRegistry(tmp_path / FILE_NAME, Clock())
-    elif request.param == "memory":
-        opened = MemoryRegistry(MemoryEnsemble(Clock()))
-    else:
-        opened = open_zookeeper(request.getfixturevalue("zookeeper").bootstrap)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """What every registry promises of its tree, whoever keeps it: an SQLite file, a process in its memory, or ZooKeeper."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,22 +25,6 @@ from kavka.cluster.registry.base import (
     create_path,
     delete_trees,
 )
-from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
-from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
-from tests.support.registries import KINDS, Clock, open_zookeeper
-
-
-@pytest.fixture(params=KINDS)
-def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
-    opened: Registry
-    if request.param == "embedded":
-        opened = EmbeddedRegistry(tmp_path / FILE_NAME, Clock())
-    elif request.param == "memory":
-        opened = MemoryRegistry(MemoryEnsemble(Clock()))
-    else:
-        opened = open_zookeeper(request.getfixturevalue("zookeeper").bootstrap)
-    yield opened
-    opened.close()
 
 
 def test_a_node_has_the_stat_that_zookeeper_gives(registry: Registry) -> None:
