@@ -1,5 +1,6 @@
 """The broker's standing jobs: which pass over the logs runs at which interval."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,10 +22,17 @@ def schedule_passes(
 ) -> None:
     """Have the standing jobs run. Intervals are read anew each time: most can change while the broker runs."""
     first_ms = config.current.log_initial_task_delay_ms
-    scheduler.every(
-        "retention", lambda: config.current.log_retention_check_interval_ms, logs.retention_pass, first_ms=first_ms
-    )
-    scheduler.every("flush", lambda: _flush_interval_ms(config), logs.flush_due)
+    # By directory: a disk that answers nothing must not keep the others from getting rid of what is old.
+    for directory in logs.directories:
+        scheduler.every(
+            f"retention {directory.path}",
+            lambda: config.current.log_retention_check_interval_ms,
+            partial(logs.retention_pass, directory),
+            first_ms=first_ms,
+        )
+        scheduler.every(
+            f"flush {directory.path}", lambda: _flush_interval_ms(config), partial(logs.flush_due, directory)
+        )
     scheduler.every(
         "recovery-points",
         lambda: max(config.current.log_flush_offset_checkpoint_interval_ms, 100),

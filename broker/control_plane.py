@@ -3,6 +3,7 @@
 Clients that keep all others busy then hold up no change of leaders. With `control.plane.listener.name` alone.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.socket_server import Plane, SocketServer
@@ -42,9 +43,10 @@ class ControlSockets(SocketServer):
 
 
 class TwoPlanes(SocketServer):
-    """A SocketServer with a control plane beside it, which starts and stops with it and never changes.
+    """A SocketServer with a control plane beside it, which starts and stops with it.
 
-    Its counts and its queue are those of the clients' side.
+    Its counts and its queue are those of the clients' side. Of what changes while it listens the control plane takes
+    what its own listener has: certificates, limits, the address.
     """
 
     def __init__(self, config: "BrokerConfig", *parts: Any) -> None:
@@ -70,6 +72,25 @@ class TwoPlanes(SocketServer):
         """See SocketServer."""
         super().listen()
         self._control.listen()
+
+    def prepare(self, config: "BrokerConfig") -> None:
+        """See SocketServer."""
+        super().prepare(config)
+        self._control.prepare(config)
+
+    def keep_only(self, configs: "Sequence[BrokerConfig]") -> None:
+        """See SocketServer."""
+        try:
+            super().keep_only(configs)
+        finally:
+            self._control.keep_only(configs)
+
+    def reconfigure(self, config: "BrokerConfig", pending: "Sequence[BrokerConfig]" = ()) -> None:
+        """See SocketServer."""
+        try:
+            super().reconfigure(config, pending)
+        finally:
+            self._control.reconfigure(config, pending)
 
     def stop_accepting(self) -> None:
         """See SocketServer."""

@@ -161,10 +161,12 @@ class Membership:
         else:
             started.watch(_tell_of_election)
         self._scheduler.every("refused-orders", lambda: RETRY_MS, self._disk_notices.retry)
-        self._scheduler.every("controller-term", lambda: RETRY_MS, self._controller.resume)
+        # Both only post to the controller's thread.
+        upkeep = self._scheduler if self._links is None else self._links.upkeep
+        upkeep.every("controller-term", lambda: RETRY_MS, self._controller.resume)
         if self._links is not None:
             self._scheduler.every("announcements", lambda: RETRY_MS, self._announce)
-        self._scheduler.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
+        upkeep.every("leader-balance", self._balance_interval_ms, self._controller.balance_leaders)
         self._services.config.on_topic_change(lambda topic, overrides: self._controller.settings_changed())
         self._services.config.on_broker_change(self._controller.settings_changed)
         self._state = RUNNING

@@ -12,19 +12,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kavka.cluster.acls import Acls, AclUpdate, prepare_acl_tree, read_acls, read_all_acls, update_acls
-from kavka.cluster.config_notifications import NOTIFICATION_LIFE_MS, RETRY_S
+from kavka.cluster.acls import Acls, AclUpdate, prepare_acl_tree, read_all_acls, read_changed_acls, update_acls
+from kavka.cluster.notices import RETRY_S, Notices
 from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
-    Delete,
     InvalidNodeError,
     Registry,
     RegistryError,
     SessionEvent,
-    Stat,
     WatchEvent,
-    children_or_none,
-    get_readable,
     validate_path,
 )
 from kavka.cluster.znodes.acl import AclChange, AclNode, ResourcePattern
@@ -51,7 +47,7 @@ class AclChanges:
     """Knows all ACLs, tells of each change, and makes those that it is asked for.
 
     Threads: `start` loads on the caller's; everything else happens on `kavka-acl-changes`, which alone has `_acls` and
-    `_seen`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
+    `_notices`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
     """
 
     def __init__(
@@ -64,11 +60,9 @@ class AclChanges:
         """`on_acls(acls)`: all that count from now on, as a mapping that never changes."""
         self._registry = registry
         self._on_acls = on_acls
-        self._now_ms = now_ms
         self._on_death = on_death
         self._acls: dict[ResourcePattern, Acls] = {}
-        self._seen: dict[str, int] = {}
-        """Paths of the notices that were there at the last look, and have been read: when each was left (ms)."""
+        self._notices = Notices(registry, PARENTS, now_ms)
         self._waiting: deque[tuple[Change, Promise[dict[ResourcePattern, Outcome]]]] = deque()
         self._wake = threading.Event()
         self._is_stopped = False
@@ -80,8 +74,8 @@ class AclChanges:
         prepare_acl_tree(self._registry)
         self._registry.on_session_event(self._on_session_event)
         # In this order: what is written between the two is read twice.
-        self._seen = {path: stat.ctime_ms for path, (_, stat) in self._found(self._notices()).items()}
-        self._load()
+        self._notices.begin(self._on_watch)
+        self._load(is_first=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -129,8 +123,13 @@ class AclChanges:
             self._on_death(failure)
 
     def _write_waiting(self) -> None:
-        while self._waiting:
-            change, promise = self._waiting.popleft()
+        # Those that come meanwhile have their turn when the others' changes were looked for.
+        for _ in range(len(self._waiting)):
+            try:
+                change, promise = self._waiting.popleft()
+            except IndexError:
+                # Refused meanwhile: the broker stops.
+                return
             try:
                 outcomes = {pattern: self._write(pattern, update) for pattern, update in change(self._acls).items()}
             except Exception as failure:  # noqa: BLE001 - handed on to the one who asked
@@ -152,47 +151,38 @@ class AclChanges:
         """Read what is new, and hear of what comes next. False if that has to be tried again."""
         try:
             sessions = self._sessions
-            notices = self._notices()
-            new = self._found([path for path in notices if path not in self._seen])
-            if sessions != self._sessions_read:
+            changed = self._told_of(self._notices.new(self._on_watch))
+            if changed is None or self._notices.has_missed or sessions != self._sessions_read:
                 self._load()
                 self._sessions_read = sessions
-            else:
-                self._read(new)
-            # Not before: what failed on the way is new the next time, too.
-            known = {**self._seen, **{path: stat.ctime_ms for path, (_, stat) in new.items()}}
-            self._seen = {path: known[path] for path in notices if path in known}
-            self._purge()
+            elif changed:
+                self._swap(read_changed_acls(self._registry, changed))
+            self._notices.done()
         except RegistryError as error:
             log.warning("changes of ACLs are not heard: %s", error)
             return False
         return True
 
-    def _notices(self) -> list[str]:
-        """Their paths, with a watch on both folders."""
-        watch = self._on_watch
-        return [f"{parent}/{name}" for parent in PARENTS for name in children_or_none(self._registry, parent, watch)]
-
-    def _found(self, paths: list[str]) -> dict[str, tuple[bytes, Stat]]:
-        nodes = get_readable(self._registry, paths) if paths else []
-        return {path: node for path, node in zip(paths, nodes, strict=True) if node is not None}
-
-    def _load(self) -> None:
-        self._acls = read_all_acls(self._registry)
+    def _load(self, *, is_first: bool = False) -> None:
+        self._acls = read_all_acls(self._registry, is_first=is_first)
         self._on_acls(self._acls)
         log.info("ACLs loaded patterns=%d entries=%d", len(self._acls), sum(map(len, self._acls.values())))
 
-    def _read(self, notices: Mapping[str, tuple[bytes, Stat]]) -> None:
+    def _told_of(self, notices: Mapping[str, bytes]) -> list[ResourcePattern] | None:
+        """The patterns that have changed. None: nobody knows which, as a notice is in no form that is known."""
         patterns: dict[ResourcePattern, None] = {}
-        for path, (data, _) in notices.items():
+        is_whole = True
+        for path, data in notices.items():
             try:
                 pattern = AclChange.decode(path, data)
                 validate_path(AclNode.path(pattern))
                 patterns[pattern] = None
-            except (ZnodeError, InvalidNodeError) as error:
+            except ZnodeError as error:
+                log.error("all ACLs are read: %s", error)
+                is_whole = False
+            except InvalidNodeError as error:
                 log.error("ignored: %s", error)
-        if patterns:
-            self._swap(read_acls(self._registry, patterns))
+        return list(patterns) if is_whole else None
 
     def _swap(self, changed: Mapping[ResourcePattern, Acls]) -> None:
         """Have these count from now on, beside all others."""
@@ -205,13 +195,6 @@ class AclChanges:
         if acls != self._acls:
             self._acls = acls
             self._on_acls(acls)
-
-    def _purge(self) -> None:
-        """Remove notices that everyone had time to read. Brokers race for it: who comes late finds nothing."""
-        oldest_ms = self._now_ms() - NOTIFICATION_LIFE_MS
-        old = [path for path, left_ms in self._seen.items() if left_ms < oldest_ms]
-        if old:
-            self._registry.pipeline([Delete(path) for path in old])
 
     def _refuse_waiting(self) -> None:
         while self._waiting:

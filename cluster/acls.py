@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from kavka.cluster.registry.base import (
@@ -21,12 +22,15 @@ from kavka.cluster.registry.base import (
     Stat,
     create_path,
     create_paths,
+    get_permitted,
     validate_path,
 )
 from kavka.cluster.znodes.acl import ACL_PATHS, RESOURCE_TYPES, AclChange, AclEntry, AclNode, ResourcePattern
 from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
+_DENIED: Final = "everything is denied there but to super users: %s"
 
 Acls = frozenset[AclEntry]
 AclUpdate = Callable[[Acls], Acls]
@@ -35,6 +39,7 @@ AclUpdate = Callable[[Acls], Acls]
 NOTHING: Final[Acls] = frozenset()
 UNREADABLE: Final[Acls] = frozenset({AclEntry("User:*", "Deny", "All", "*")})
 """What a node that cannot be read stands for: it may have denied, so nobody but super users passes."""
+_UNREADABLE_STAYS: Final = "The ACLs that are stored there cannot be read. Remove all of them first:"
 
 
 def prepare_acl_tree(registry: Registry) -> None:
@@ -43,8 +48,8 @@ def prepare_acl_tree(registry: Registry) -> None:
         create_paths(registry, ACL_PATHS)
 
 
-def read_all_acls(registry: Registry) -> dict[ResourcePattern, Acls]:
-    """Those of all patterns that have any."""
+def read_all_acls(registry: Registry, *, is_first: bool = True) -> dict[ResourcePattern, Acls]:
+    """Those of all patterns that have any. `is_first`: as `read_acls`; else as `read_changed_acls`."""
     kinds = [(type_name, is_prefixed) for is_prefixed in (False, True) for type_name in RESOURCE_TYPES]
     parents = [f"{AclNode.parent(is_prefixed=is_prefixed)}/{type_name}" for type_name, is_prefixed in kinds]
     patterns = [
@@ -52,20 +57,33 @@ def read_all_acls(registry: Registry) -> dict[ResourcePattern, Acls]:
         for (type_name, is_prefixed), names in zip(kinds, registry.children_of_many(parents), strict=True)
         for name in names or ()
     ]
-    return {pattern: acls for pattern, acls in read_acls(registry, patterns).items() if acls}
+    read = read_acls if is_first else read_changed_acls
+    return {pattern: acls for pattern, acls in read(registry, patterns).items() if acls}
 
 
 def read_acls(registry: Registry, patterns: Iterable[ResourcePattern]) -> dict[ResourcePattern, Acls]:
-    """Those of each of these patterns; none for one without a node. What cannot be read is UNREADABLE, and logged."""
+    """Those of each of these patterns; none for one without a node. What cannot be read is UNREADABLE, and logged.
+
+    Raises NotPermittedError for a node that this login may not read.
+    """
     asked = list(patterns)
     nodes = registry.get_many([AclNode.path(pattern) for pattern in asked])
     return {pattern: _entries(pattern, node) for pattern, node in zip(asked, nodes, strict=True)}
 
 
+def read_changed_acls(registry: Registry, patterns: Iterable[ResourcePattern]) -> dict[ResourcePattern, Acls]:
+    """As `read_acls`, but where this login may not read, all is denied: what else has changed must not wait for it."""
+    asked = {AclNode.path(pattern): pattern for pattern in patterns}
+    found = get_permitted(registry, asked, partial(log.error, _DENIED))
+    return {pattern: _entries(pattern, found[path]) if path in found else UNREADABLE for path, pattern in asked.items()}
+
+
 def update_acls(registry: Registry, pattern: ResourcePattern, update: AclUpdate) -> tuple[Acls, Acls]:
     """Write what `update` makes of the stored entries, if that differs: gives those before, and after.
 
-    Raises InvalidNodeError for a name that no node can have.
+    What cannot be read may have been written by a newer broker, or deny something: it can be removed as a whole, and
+    nothing can be added to it. Raises BrokerError(INVALID_REQUEST) then; InvalidNodeError for a name that no node can
+    have.
     """
     path = AclNode.path(pattern)
     validate_path(path)
@@ -75,6 +93,8 @@ def update_acls(registry: Registry, pattern: ResourcePattern, update: AclUpdate)
         after = update(before)
         if after == before:
             return before, after
+        if before is UNREADABLE and after:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{_UNREADABLE_STAYS} {path}")
         operations: list[Operation] = []
         if node is None:
             operations.append(Create(path, AclNode.encode(sorted(after))))
@@ -101,5 +121,5 @@ def _entries(pattern: ResourcePattern, node: tuple[bytes, Stat] | None) -> Acls:
     try:
         return AclNode.decode(AclNode.path(pattern), node[0])
     except ZnodeError as error:
-        log.error("everything is denied there but to super users: %s", error)
+        log.error(_DENIED, error)
         return UNREADABLE

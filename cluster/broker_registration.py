@@ -71,14 +71,17 @@ def generate_broker_id(registry: Registry, reserved_max_id: int) -> int:
 class BrokerRegistration:
     """The node `/brokers/ids/ID` of this broker, for as long as its session lives.
 
-    Threads: any one at a time: the broker's main thread at start and stop, the controller's after a session's end.
-    `end` is called by the registry's. Any thread may read.
+    Threads: `register` and `unregister` by any one at a time: the broker's main thread at start and stop, the
+    controller's after a session's end. `update` by any one, also beside them; `end` is called by the registry's. Any
+    thread may read. `_changing` orders what is changed of `_broker`: of the epoch by who registers or ends, of the rest
+    by who updates; nothing is waited for with it held.
     """
 
     def __init__(self, registry: Registry, broker: BrokerInfo, now_ms: Callable[[], int]) -> None:
         self._registry = registry
         self._now_ms = now_ms
         self._broker = broker
+        self._changing = threading.Lock()
         self._path = BrokerInfo.path(broker.broker_id)
         self._session_id = 0
         self.latest_epoch = -1
@@ -132,7 +135,9 @@ class BrokerRegistration:
                 registry.set(path, broker.encode())
                 epoch = stat.czxid
             self._session_id = session_id
-            self._broker = broker._replace(epoch=epoch)
+            with self._changing:
+                # Other endpoints may have been announced meanwhile: who did finds that, and does so again.
+                self._broker = self._broker._replace(timestamp_ms=broker.timestamp_ms, epoch=epoch)
             self.latest_epoch = epoch
             if not self.is_current:
                 # Whoever heard of the session's end may have called `end` just before.
@@ -146,7 +151,8 @@ class BrokerRegistration:
 
     def end(self) -> None:
         """The session is lost: the broker has no epoch until it has registered again."""
-        self._broker = self._broker._replace(epoch=-1)
+        with self._changing:
+            self._broker = self._broker._replace(epoch=-1)
 
     def _in_use(self) -> str:
         broker_id = self._broker.broker_id
@@ -165,12 +171,15 @@ class BrokerRegistration:
             self._registry.delete(self._path, stat.version)
 
     def update(self, broker: BrokerInfo) -> None:
-        """Announce other endpoints; the epoch stays. Raises NoNodeError where the registration has ended."""
-        self._broker = broker._replace(epoch=self._broker.epoch)
+        """Announce other endpoints; the epoch stays. Raises NoNodeError where the registration has ended, or another
+        one takes its place meanwhile, which may have been written with the former endpoints.
+        """
+        with self._changing:
+            broker = self._broker = broker._replace(epoch=self._broker.epoch)
         found = self._registry.get_many([self._path])[0]
-        if found is None or found[1].czxid != self._broker.epoch:
+        if found is None or found[1].czxid != broker.epoch:
             raise NoNodeError(self._path)
-        self._registry.set(self._path, self._broker.encode(), found[1].version)
+        self._registry.set(self._path, broker.encode(), found[1].version)
 
     def unregister(self) -> None:
         """Leave in an orderly way, before the session ends.

@@ -1,7 +1,6 @@
-"""Notifications in `/config/changes` that a configuration was written: every broker hears of them and applies it.
+"""Notices in `/config/changes` that a configuration was written: every broker hears of them and applies it.
 
-`entity_configs.py` leaves them. A broker watches the folder, rereads the entities that are named there, and applies
-them. A notification may name an entity twice or one that is gone: what counts is what is read.
+`entity_configs.py` leaves them, `notices.py` says how a broker follows them.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kavka.cluster.notices import RETRY_S, Notices
 from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
-    Delete,
     InvalidNodeError,
     NotPermittedError,
     Registry,
@@ -23,9 +22,8 @@ from kavka.cluster.registry.base import (
     RegistryUnavailableError,
     SessionEvent,
     Stat,
+    Watch,
     WatchEvent,
-    children_or_none,
-    get_readable,
     validate_path,
 )
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, ConfigChange, EntityConfig
@@ -41,12 +39,6 @@ OnTopicConfig = Callable[[str, dict[str, str]], None]
 OnBrokerConfig = Callable[[int | None, dict[str, str]], None]
 OnUnknownTopic = Callable[[str], None]
 OnEntityConfig = Callable[[str, dict[str, str]], None]
-
-NOTIFICATION_LIFE_MS: Final = 15 * 60 * 1000
-"""How long a notification stays for brokers that are slow to read it; as in Kafka."""
-
-RETRY_S: Final = 5.0
-"""What could not be read is read again after this."""
 
 PATIENCE_S: Final = 5.0
 """So long who hears of topics waits for their configurations: clients are served by that thread."""
@@ -74,9 +66,9 @@ class ConfigNotificationListener:
 
     Threads: a thread of its own applies, and does what `write` is given; `catch_up` and `refresh` apply on the
     caller's. All hold `_lock`, so that callbacks never run twice at a time, and with it read the registry. It guards
-    `_seen`, `_known` and `_failures`. Callbacks may read the registry, whose thread counts `_sessions`. `read_topics`
-    is for threads that may wait neither for the registry nor for a disk: `_new_changed`, under which nobody reads or
-    applies anything, guards `_new`, `_doubted` and `_is_out_of_touch`.
+    `_notices`, `_known` and `_failures`. Callbacks may read the registry, whose thread counts `_sessions`.
+    `read_topics` is for threads that may wait neither for the registry nor for a disk: `_new_changed`, under which
+    nobody reads or applies anything, guards `_new`, `_doubted` and `_is_out_of_touch`.
     """
 
     def __init__(
@@ -86,20 +78,21 @@ class ConfigNotificationListener:
         on_broker_config: OnBrokerConfig,
         now_ms: Callable[[], int],
         on_entity_config: OnEntityConfig | None = None,
+        on_unreadable: Callable[[str], None] = lambda _entity_path: None,
     ) -> None:
         """`on_topic_config(name, overrides)`, `on_broker_config(id or None for the default, overrides)`, and for all
-        other kinds `on_entity_config(entity path, config)`.
+        other kinds `on_entity_config(entity path, config)`. `on_unreadable(entity path)`: what counted before goes on
+        to, as far as that is safe.
         """
         self._registry = registry
         self._on_topic_config = on_topic_config
         self._on_broker_config = on_broker_config
         self._on_entity_config = on_entity_config
-        self._now_ms = now_ms
+        self._on_unreadable = on_unreadable
         self._lock = threading.Lock()
-        self._seen: set[str] = set()
-        """Names of the notifications that were there at the last look, and have been applied."""
+        self._notices = Notices(registry, [ConfigChange.PARENT], now_ms)
         self._known: set[str] = set()
-        """Entities, but for topics, that there were at the last look at all of them."""
+        """Entities, but for topics, that there were when they were last read."""
         self._failures: dict[str, str] = {}
         self._new_changed = threading.Condition()
         self._new: dict[str, _Asked] = {}
@@ -119,7 +112,7 @@ class ConfigNotificationListener:
         """Watch from here on: what was written before is for the caller to read, after this returns."""
         self._registry.on_session_event(self._on_session_event)
         with self._lock:
-            self._seen = set(children_or_none(self._registry, ConfigChange.PARENT, self._on_watch))
+            self._notices.begin(self._on_watch)
             self._known = set(self._entities(_FEW))
         self._thread.start()
 
@@ -137,7 +130,7 @@ class ConfigNotificationListener:
     def catch_up(self) -> None:
         """Apply everything written before this call, if nobody else has."""
         with self._lock:
-            self._apply(children_or_none(self._registry, ConfigChange.PARENT))
+            self._apply()
 
     def write(self, work: Callable[[], None]) -> Promise[None]:
         """A promise that `work` is done, and that what it has written is applied: both on the thread that applies, for
@@ -224,7 +217,7 @@ class ConfigNotificationListener:
             with self._lock:
                 sessions = self._sessions
                 self._read_new()
-                self._apply(children_or_none(self._registry, ConfigChange.PARENT, self._on_watch))
+                self._apply(self._on_watch)
                 if sessions != self._sessions_read:
                     self._reread_all()
                     self._sessions_read = sessions
@@ -274,24 +267,25 @@ class ConfigNotificationListener:
                     return
                 self._doubted.clear()
 
-    def _apply(self, names: list[str]) -> None:
-        new = [name for name in names if name not in self._seen]
-        if new:
-            found = get_readable(self._registry, [f"{ConfigChange.PARENT}/{name}" for name in new])
-            entities: dict[str, None] = {}
-            for name, node in zip(new, found, strict=True):
-                try:
-                    if node is not None:
-                        entity_path = ConfigChange.decode(name, node[0])
-                        validate_path(EntityConfig.path(entity_path))
-                        entities[entity_path] = None
-                except (ZnodeError, InvalidNodeError) as error:
-                    log.error("ignored: %s", error)
+    def _apply(self, watch: Watch | None = None) -> None:
+        entities: dict[str, None] = {}
+        new = self._notices.new(watch)
+        has_missed = self._notices.has_missed
+        for path, data in new.items():
+            try:
+                entity_path = ConfigChange.decode(path.rpartition("/")[2], data)
+                validate_path(EntityConfig.path(entity_path))
+                entities[entity_path] = None
+            except ZnodeError as error:
+                log.error("all configurations are read: %s", error)
+                has_missed = True
+            except InvalidNodeError as error:
+                log.error("ignored: %s", error)
+        if has_missed:
+            self._reread_all()
+        else:
             self._reread(list(entities))
-        # Not before: what failed on the way is new the next time, too.
-        self._seen = set(names)
-        if new:
-            self._purge(names)
+        self._notices.done()
 
     def _reread_all(self) -> None:
         """Also those that are not there any more: nothing is set for them."""
@@ -313,10 +307,10 @@ class ConfigNotificationListener:
     def _apply_nodes(self, entity_paths: Sequence[str], nodes: Sequence[Node | RegistryError | None]) -> None:
         for entity_path, node in zip(entity_paths, nodes, strict=True):
             self._failures.pop(entity_path, None)
+            if not entity_path.startswith("topics/"):
+                (self._known.discard if node is None else self._known.add)(entity_path)
             try:
-                if isinstance(node, RegistryError):
-                    raise node
-                self._call_back(entity_path, {} if node is None else EntityConfig.decode(entity_path, node[0]))
+                self._call_back(entity_path, self._config_in(entity_path, node))
             except (ZnodeError, ConfigError, RegistryError) as error:
                 self._failures[entity_path] = str(error)
                 log.error("the old configuration stays entity=%s reason=%s", entity_path, error)
@@ -339,6 +333,15 @@ class ConfigNotificationListener:
         except (NotPermittedError, InvalidNodeError) as error:
             return error
 
+    def _config_in(self, entity_path: str, node: Node | RegistryError | None) -> dict[str, str]:
+        try:
+            if isinstance(node, RegistryError):
+                raise node
+            return {} if node is None else EntityConfig.decode(entity_path, node[0])
+        except (ZnodeError, RegistryError):
+            self._on_unreadable(entity_path)
+            raise
+
     def _call_back(self, entity_path: str, config: dict[str, str]) -> None:
         kind, _, name = entity_path.partition("/")
         if kind == "topics":
@@ -351,17 +354,6 @@ class ConfigNotificationListener:
             self._on_broker_config(int(name), config)
         elif self._on_entity_config is not None:
             self._on_entity_config(entity_path, config)
-
-    def _purge(self, names: list[str]) -> None:
-        """Remove notifications that everyone had time to read. Brokers race for it: who comes late finds nothing."""
-        paths = [f"{ConfigChange.PARENT}/{name}" for name in names]
-        oldest_ms = self._now_ms() - NOTIFICATION_LIFE_MS
-        found = self._registry.get_many(paths)
-        old = [
-            path for path, node in zip(paths, found, strict=True) if node is not None and node[1].ctime_ms < oldest_ms
-        ]
-        if old:
-            self._registry.pipeline([Delete(path) for path in old])
 
 
 def _is_done(work: Callable[[], None], promise: Promise[None]) -> bool:

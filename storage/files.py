@@ -141,10 +141,15 @@ class Files:
             self.close(fd)
 
     def write_file(self, path: AnyPath, data: bytes | bytearray) -> None:
-        """Create or replace the file's content in place, without fsync."""
+        """Create or replace the file's content in place, without fsync.
+
+        A new file is not cut to nothing: ext4 has whoever closes a file after that wait for its disk (auto_da_alloc),
+        behind all that is being written there.
+        """
         fd = self.open(path, create=True)
         try:
-            self.ftruncate(fd, 0)
+            if self.descriptor_size(fd):
+                self.ftruncate(fd, 0)
             write_fully(self, fd, data, 0)
         finally:
             self.close(fd)
@@ -230,7 +235,9 @@ def append_to_file(files: Files, path: AnyPath, data: bytes, position: int, *, c
             size = files.descriptor_size(fd)
             if not position and size == len(data) and read_fully(files, fd, size, 0) == data:
                 return False
-            files.ftruncate(fd, position)
+            if size != position:
+                # Not a new one: see `Files.write_file`.
+                files.ftruncate(fd, position)
         write_fully(files, fd, data, position)
     finally:
         files.close(fd)

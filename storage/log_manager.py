@@ -257,13 +257,13 @@ class LogManager:
 
     # Passes: each is called by the broker's scheduler at its own interval
 
-    def flush_due(self) -> int:
-        """fsync the logs whose `flush.ms` or `flush.messages` says so; returns how many."""
-        return log_passes.flush_due(self._table.all_with_futures(), self._now_ms(), self._pause)
+    def flush_due(self, directory: LogDirectory | None = None) -> int:
+        """fsync the logs, all or those there, whose `flush.ms` or `flush.messages` says so; returns how many."""
+        return log_passes.flush_due(self._table.all_with_futures(directory), self._now_ms(), self._pause)
 
-    def retention_pass(self) -> int:
-        """Delete segments that are too old, too many, or below the log start offset; returns how many."""
-        return log_passes.delete_old_segments(self._table.all_with_futures(), self._now_ms(), self._pause)
+    def retention_pass(self, directory: LogDirectory | None = None) -> int:
+        """Delete segments that are too old, too many, or below the log start offset, as above; returns how many."""
+        return log_passes.delete_old_segments(self._table.all_with_futures(directory), self._now_ms(), self._pause)
 
     def expire_producers(self) -> int:
         """Forget producer ids that were silent for `producer.id.expiration.ms`; returns how many."""

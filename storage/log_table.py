@@ -40,8 +40,10 @@ class LogTable:
         """Every log that is online."""
         return list(self._logs.values())
 
-    def all_with_futures(self) -> list[PartitionLog]:
-        """Those and the copies that are to take their places."""
+    def all_with_futures(self, directory: LogDirectory | None = None) -> list[PartitionLog]:
+        """Those and the copies that are to take their places; with `directory`, of those as `logs_in`."""
+        if directory is not None:
+            return self.logs_in(directory)
         return [*self._logs.values(), *self._futures.values()]
 
     def future(self, key: TopicPartition) -> PartitionLog | None:

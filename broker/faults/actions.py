@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.faults.error_answers import failed_fetch, failed_metadata, refusal
-from kavka.broker.faults.held import LONGEST_HOLD_MS, after, swallow
+from kavka.broker.faults.held import after, swallow
 from kavka.broker.faults.hit import Hit, changed, release_records
 from kavka.broker.faults.parting import PARTED, joined, parted
 from kavka.broker.requests.dispatcher import CloseConnection
@@ -55,13 +55,6 @@ class Delay:
     def run(self, hit: Hit) -> Any:
         """See Action."""
         return after(self._delay_ms, hit.fault, hit.context, hit.services, hit.serve_late)
-
-
-class Freeze(Delay):
-    """Runs the request when the fault is cleared."""
-
-    def __init__(self) -> None:
-        super().__init__(LONGEST_HOLD_MS)
 
 
 class Drop:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 UNAVAILABLE_MS: Final = 1_000
 LOADING_MS: Final = 500
 MOST_MS: Final = 3_600_000
+_BEFORE_FAULTS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 MOST_MESSAGE_BYTES: Final = 32_767
 """As long as a string of any version may be."""
 
@@ -289,7 +290,10 @@ def _target(
 ) -> Target:
     if partition is not None and topic is None:
         raise ValueError("a partition is one of a topic: name that too")
-    return Target(api_key_of(api), client_id, topic, partition, broker)
+    api_key = api_key_of(api)
+    if api_key in _BEFORE_FAULTS:
+        raise ValueError(f"{ApiKey(api_key).title} is answered before any fault is met: a client is not known by then")
+    return Target(api_key, client_id, topic, partition, broker)
 
 
 def _duration(value_ms: float) -> float:

@@ -53,7 +53,7 @@ class HookedBroker:
 
     def handlers(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
         """The same handlers, each with the faults before it. None is small: I/O threads run all of them."""
-        return {key: self._hooked(handler) for key, handler in handlers.items()}
+        return {key: self._hooked(handler.ready()) for key, handler in handlers.items()}
 
     def started(self) -> None:
         """It serves: faults can reach it."""

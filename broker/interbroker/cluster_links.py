@@ -15,6 +15,7 @@ from kavka.broker.interbroker.transaction_requests import LANES, TransactionRequ
 from kavka.broker.partitions.alter_partition_manager import AlterPartitionManager
 from kavka.broker.partitions.replication import Replication, monotonic_ms
 from kavka.broker.replication.following import Following
+from kavka.broker.waiting.scheduler import Scheduler
 from kavka.client import Node
 from kavka.cluster.controller.producer_id_blocks import take_block
 from kavka.cluster.interbroker_protocol import InterBrokerProtocol
@@ -22,7 +23,6 @@ from kavka.cluster.promise import Promise
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
-    from kavka.broker.waiting.scheduler import Scheduler
     from kavka.broker.waiting.timer import Timer
     from kavka.cluster.controller import Controller
     from kavka.cluster.controller.requests import ProducerIdBlock
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from kavka.config.broker_config import BrokerConfig
     from kavka.protocol.errors import BrokerError
     from kavka.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+UPKEEP_THREADS: Final = 4
+"""More than one, for a partition's lock may be held over a slow disk."""
 
 
 class OwnEpochs(Protocol):
@@ -64,6 +68,9 @@ class ClusterLinks:
         self._services: Final = services
         self._own_epoch: Final[Callable[[], int]] = lambda: epochs.epoch
         self._scheduler: Final = scheduler
+        self.upkeep: Final = Scheduler(timer, UPKEEP_THREADS, on_death, "replication")
+        """What keeps ISRs, and this broker's place in its cluster, up to date, and waits for no disk but by the lock of
+        a partition: one that hangs soon has all of the background's threads."""
         self._on_death: Final = on_death
         self._protocol: Final = InterBrokerProtocol(config.inter_broker_protocol_version)
         self._control_listener: Final = control_listener(config)
@@ -75,7 +82,7 @@ class ClusterLinks:
             services.broker_id,
             self._own_epoch,
             self._alter_partition,
-            lambda delay_ms, job: timer.schedule(lambda: scheduler.soon(job), delay_ms),
+            lambda delay_ms, job: timer.schedule(lambda: self.upkeep.soon(job), delay_ms),
         )
         self.replication: Final = Replication(
             monotonic_ms=monotonic_ms,
@@ -98,7 +105,7 @@ class ClusterLinks:
     ) -> None:
         # A partition's lock may be held over a slow disk. For that neither the controller waits, nor who talks to all
         # other brokers: theirs are the threads that the answer comes on.
-        self.controller.alter_partition(request, lambda answer: self._scheduler.soon(lambda: on_answer(answer)))
+        self.controller.alter_partition(request, lambda answer: self.upkeep.soon(lambda: on_answer(answer)))
 
     def channels(self, own: "BrokerPort") -> NetworkChannels:
         """The ways from this broker's controller to all brokers; `own` is this broker. Called once, before `start`."""
@@ -152,7 +159,7 @@ class ClusterLinks:
         self._own_orders.start()
         self.following.start(self._scheduler)
         interval_ms = max(self.replication.lag_time_max_ms / 2, 1)
-        self._scheduler.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
+        self.upkeep.every("isr-expiration", lambda: interval_ms, self._services.replicas.shrink_isrs)
 
     def stop(self) -> None:
         """Answer what waits, close all connections. Waits a while for what this broker's controller had it begin."""
@@ -162,6 +169,7 @@ class ClusterLinks:
         self.transactions.close()
         self.controller.close()
         self._inter_broker.stop()
+        self.upkeep.stop()
         self._security.close()
 
     def controller_node(self) -> Node | None:

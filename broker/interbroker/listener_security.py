@@ -40,6 +40,8 @@ class ListenerSecurity:
         self._values: Mapping[str, Any] = _values_of(settings)
         self._stamp = _stamp_of(settings)
         self._settings = settings
+        self._complaint = ""
+        """What cannot be used now; it is said once."""
         try:
             self._made: FixedSecurity = open_security(settings, f"broker-{self._seen.broker_id}")
         except SaslAuthenticationError as failure:
@@ -60,8 +62,7 @@ class ListenerSecurity:
             if config is not self._seen:
                 self._seen = config
                 self._take(config)
-            elif (stamp := _stamp_of(self._settings)) != self._stamp:
-                self._stamp = stamp
+            elif self._complaint or _stamp_of(self._settings) != self._stamp:
                 self._make(self._settings)
             return self._made
 
@@ -74,20 +75,26 @@ class ListenerSecurity:
             return
         values = _values_of(settings)
         if values != self._values:
-            self._settings, self._values, self._stamp = settings, values, _stamp_of(settings)
+            self._settings, self._values = settings, values
             self._make(settings)
 
     def _make(self, settings: "SecureSettings") -> None:
+        """What fails is tried again for the next connection: it may have been for want of a descriptor."""
         before = self._made
+        # Looked at first: what is written while it is read shows by the next look.
+        self._stamp = _stamp_of(settings)
         try:
             mechanism = before.mechanism()
             if mechanism is not None and OAUTHBEARER not in (mechanism.name, settings.sasl_mechanism):
                 mechanism = password_mechanism(settings)
             self._made = FixedSecurity(context_of(settings), mechanism, before.close)
-        except ConfigError as failure:
-            self._complain(failure)
+            self._complaint = ""
+        except (ConfigError, OSError) as failure:
+            if str(failure) != self._complaint:
+                self._complaint = str(failure)
+                self._complain(failure)
 
-    def _complain(self, failure: ConfigError) -> None:
+    def _complain(self, failure: Exception) -> None:
         log.error("towards other brokers the former ways stay listener=%s reason=%r", self._listener_name, str(failure))
 
 

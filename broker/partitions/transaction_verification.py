@@ -93,6 +93,12 @@ class ProduceVerification:
             return NOT_VERIFIED
         return log.verify(producer_id, epoch, sequence, self._services.now_ms(), has_own_epoch=adds)
 
+    def withdraw(self, batch: UnverifiedBatch) -> None:
+        """The batch will not be appended."""
+        log = batch.partition.log
+        if log is not None:
+            log.withdraw(self._producer[0], batch.guard)
+
     def ask(
         self, transactional_id: str, done: Callable[[UnverifiedBatch, ErrorCode], None], end: Callable[[], object]
     ) -> None:
@@ -120,7 +126,7 @@ class ProduceVerification:
                     partition = batch.partition
                     code = codes[partition.topic, partition.index]
                     if code is not ErrorCode.NONE:
-                        self._withdraw(batch)
+                        self.withdraw(batch)
                         code = _told(code, self._version)
                     done(batch, code)
             finally:
@@ -130,11 +136,6 @@ class ProduceVerification:
         partitions = [(batch.partition.topic, batch.partition.index) for batch in self.unverified]
         ask(transactional_id, Producer(*self._producer), partitions, answered)
         asking = None
-
-    def _withdraw(self, batch: UnverifiedBatch) -> None:
-        log = batch.partition.log
-        if log is not None:
-            log.withdraw(self._producer[0], batch.guard)
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

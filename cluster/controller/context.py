@@ -98,6 +98,7 @@ class ClusterContext:
         "brokers",
         "deleting",
         "failed_deletions",
+        "is_beginning",
         "leaders",
         "offline_partition_count",
         "offline_replicas",
@@ -109,6 +110,8 @@ class ClusterContext:
     )
 
     def __init__(self) -> None:
+        self.is_beginning = True
+        """Whether it is still to be found out who was away before this term."""
         self.brokers: dict[int, BrokerInfo] = {}
         self.stopping: set[int] = set()
         self.assignments: dict[str, TopicAssignment] = {}
@@ -228,15 +231,28 @@ class ClusterContext:
     def reachable_replicas(self, partition: TopicPartition) -> list[int]:
         return [broker for broker in self.replicas_of(partition) if self.is_reachable(partition, broker)]
 
-    # Runs of leaders
+    # Runs of brokers
 
     def has_followers(self, partition: TopicPartition) -> bool:
         return len(self.replicas_of(partition)) > 1
 
     def by_present_run(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
-        """A state that begins a leader epoch, with the run of its leader that is known now."""
+        """A state that begins a leader epoch, with the run of its leader that is known now, and as `by_known_runs`."""
         leader = self.brokers.get(state.leader) if self.has_followers(partition) else None
-        return state._replace(leader_broker_epoch=NO_BROKER_EPOCH if leader is None else leader.epoch)
+        epoch = NO_BROKER_EPOCH if leader is None else leader.epoch
+        return self.by_known_runs(state._replace(leader_broker_epoch=epoch))
+
+    def by_known_runs(self, state: PartitionState) -> PartitionState:
+        """A state that is to be written by who knows of these brokers: later runs of theirs may lack what it counts on.
+
+        While a term begins it says what it said before: who was away since may still be in the ISR.
+        """
+        if len(state.isr) < 2:
+            return state._replace(latest_broker_epoch=NO_BROKER_EPOCH)
+        if self.is_beginning:
+            return state
+        latest = max([broker.epoch for broker in self.brokers.values()], default=0)
+        return state._replace(latest_broker_epoch=latest)
 
     def may_be_of_former_run(self, partition: TopicPartition) -> bool:
         """Whether others follow a leader that lives, and may have been away since its epoch began."""

@@ -109,7 +109,7 @@ def _decide(
     joining = [each for each in isr if each not in state.isr]
     if not all(context.is_online(partition, each) for each in joining):
         return ErrorCode.INELIGIBLE_REPLICA
-    return state._replace(isr=isr, recovery=recovery, controller_epoch=term.store.epoch)
+    return context.by_known_runs(state._replace(isr=isr, recovery=recovery, controller_epoch=term.store.epoch))
 
 
 def _write(

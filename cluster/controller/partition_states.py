@@ -81,23 +81,23 @@ class PartitionStateMachine:
         self._lead_anew()
         self._lead_leaderless(self._after_unseen_failure)
 
-    def returned_followers(self, written: Mapping[TopicPartition, int] | None) -> dict[int, list[TopicPartition]]:
-        """Brokers that are in sync and were away since the state was written (`written`: its zxid), while others in
-        sync were not; with the partitions.
+    def returned_followers(self) -> dict[int, list[TopicPartition]]:
+        """Brokers that are in sync and may have been away since the state was written, for who wrote it did not know of
+        their present runs, while others in sync were not; with the partitions.
 
         With a power cut they may lack what the others have. A controller that had seen them go would have let them
         leave the ISR, as it does whoever is gone.
         """
         context = self._context
         returned: dict[int, list[TopicPartition]] = {}
-        for partition, zxid in (written or {}).items():
-            state = context.leaders.get(partition)
-            if state is None or len(state.isr) < 2 or partition[0] in context.deleting:
+        for partition, state in context.leaders.items():
+            if len(state.isr) < 2 or partition[0] in context.deleting:
                 continue
+            latest = state.latest_broker_epoch
             runs = [(each, context.brokers[each].epoch) for each in state.isr if each in context.brokers]
-            if any(epoch < zxid for _, epoch in runs):
+            if any(epoch <= latest for _, epoch in runs):
                 for broker, epoch in runs:
-                    if epoch > zxid:
+                    if epoch > latest:
                         returned.setdefault(broker, []).append(partition)
         return returned
 
@@ -153,16 +153,15 @@ class PartitionStateMachine:
         return decide
 
     def _stayed(self, states: States) -> dict[TopicPartition, list[int]]:
-        """Live replicas whose brokers were registered before the state was written last, each by its partition."""
+        """Live replicas in whose present runs whoever wrote the state knew them, each by its partition."""
         context = self._context
-        written = self._store.last_writes(list(states))
         return {
             partition: [
                 each
                 for each in context.live_replicas(partition)
-                if context.brokers[each].epoch < written.get(partition, 0)
+                if context.brokers[each].epoch <= state.latest_broker_epoch
             ]
-            for partition in states
+            for partition, state in states.items()
         }
 
     def retry_leaderless(self) -> None:

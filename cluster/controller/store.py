@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -30,15 +31,23 @@ from kavka.cluster.registry.base import (
     children_or_none,
     create_path,
     delete_trees,
+    get_permitted,
     get_readable,
 )
 from kavka.cluster.znodes.broker import BROKERS_PATH, BrokerInfo
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.controller import CONTROLLER_EPOCH_PATH
 from kavka.cluster.znodes.json_data import INT32_MAX, ZnodeError
-from kavka.cluster.znodes.topic import TOPICS_PATH, PartitionState, TopicAssignment, TopicDeletion
+from kavka.cluster.znodes.topic import (
+    NO_BROKER_EPOCH,
+    TOPICS_PATH,
+    PartitionState,
+    TopicAssignment,
+    TopicDeletion,
+)
 
 NONE_KNOWN: Final[Mapping[int, BrokerInfo]] = MappingProxyType({})
+_UNKNOWN_SETTINGS: Final = "nobody knows a topic's settings: %s"
 
 log = logging.getLogger(__name__)
 
@@ -170,12 +179,10 @@ class ControllerStore:
                     outcomes[topic] = result if isinstance(result, RegistryError) else assignment
         return outcomes
 
-    def states(
-        self, partitions: Sequence[TopicPartition], written: dict[TopicPartition, int] | None = None
-    ) -> dict[TopicPartition, PartitionState]:
+    def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionState]:
         """Those that exist. A state that cannot be read is logged; its partition gets no leader.
 
-        `written` gets the zxids of their last writes.
+        Kafka's controllers, who do not say whom they know, pass for having known all that were registered by then.
         """
         found = get_readable(self._registry, [PartitionState.path(*partition) for partition in partitions])
         states = {}
@@ -183,17 +190,15 @@ class ControllerStore:
             if node is None:
                 continue
             try:
-                states[partition] = PartitionState.decode(*partition, node[0], node[1].version)
+                state = PartitionState.decode(*partition, node[0], node[1].version)
             except ZnodeError as error:
                 log.error("%s-%d has no state: %s", *partition, error)
-            if written is not None:
-                written[partition] = node[1].mzxid
+                continue
+            # Higher where the tree was copied from another registry: it is one of that one's zxids.
+            if len(state.isr) > 1 and not NO_BROKER_EPOCH < state.latest_broker_epoch <= node[1].mzxid:
+                state = state._replace(latest_broker_epoch=node[1].mzxid)
+            states[partition] = state
         return states
-
-    def last_writes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The zxids of the last writes of those states that exist."""
-        found = get_readable(self._registry, [PartitionState.path(*partition) for partition in partitions])
-        return {partition: node[1].mzxid for partition, node in zip(partitions, found, strict=True) if node is not None}
 
     def create_states(
         self, states: Mapping[TopicPartition, PartitionState]
@@ -223,17 +228,18 @@ class ControllerStore:
         }
 
     def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
-        """The topics' own settings; none for those that have none or whose cannot be read."""
-        entity_paths = [f"topics/{topic}" for topic in topics]
-        found = get_readable(self._registry, [EntityConfig.path(entity_path) for entity_path in entity_paths])
+        """The topics' own settings. Those that cannot be read are logged, and their topics left out: nobody knows what
+        they may forbid.
+        """
+        asked = {EntityConfig.path(f"topics/{topic}"): topic for topic in topics}
+        found = get_permitted(self._registry, asked, partial(log.error, _UNKNOWN_SETTINGS))
         configs: dict[str, dict[str, str]] = {}
-        for topic, entity_path, node in zip(topics, entity_paths, found, strict=True):
-            configs[topic] = {}
+        for path, node in found.items():
+            topic = asked[path]
             try:
-                if node is not None:
-                    configs[topic] = EntityConfig.decode(entity_path, node[0])
+                configs[topic] = {} if node is None else EntityConfig.decode(f"topics/{topic}", node[0])
             except ZnodeError as error:
-                log.error("topic %s counts as having no configuration: %s", topic, error)
+                log.error(_UNKNOWN_SETTINGS, error)
         return configs
 
     def existing(self, paths: Sequence[str]) -> set[str]:

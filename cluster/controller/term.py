@@ -47,7 +47,6 @@ class Term:
         "_answers",
         "_settings",
         "_wake",
-        "_written",
         "batch",
         "channels",
         "configs_changed",
@@ -73,8 +72,6 @@ class Term:
         self._wake = wake
         self.configs_changed = configs_changed
         self._answers: deque[Answer] = deque()
-        self._written: dict[TopicPartition, int] | None = {}
-        """The zxids of the last writes of what was loaded, until the term has started."""
         self.store = store
         self.channels = channels
         self.context = ClusterContext()
@@ -125,7 +122,7 @@ class Term:
                 continue
             self.context.put_topic(topic, assignment)
         partitions = [each for topic in loaded for each in self.context.partitions_of(topic)]
-        self.context.leaders.update(self.store.states(partitions, self._written))
+        self.context.leaders.update(self.store.states(partitions))
         return partitions
 
     def start(self) -> None:
@@ -133,11 +130,11 @@ class Term:
 
         Leaders first: when who is gone leaves the ISRs, states are written under the leaders that there are.
         """
-        returned = self.partitions.returned_followers(self._written)
+        returned = self.partitions.returned_followers()
         self.partitions.start()
         self.replicas.start()
         self.replicas.leave(returned)
-        self._written = None
+        self.context.is_beginning = False
 
     def publish_all(self, brokers: Collection[int]) -> None:
         """Tell brokers of all there is, now; nothing may have been gathered for others.
@@ -179,9 +176,9 @@ class Term:
 
     def _unclean_topics(self, topics: Collection[str]) -> set[str]:
         default = "true" if self._settings.current.unclean_leader_election_enable else "false"
-        configs = self.store.topic_configs(topics)
-        # Kafka takes it in any case, and writes it as it was given.
-        return {topic for topic in topics if configs[topic].get(UNCLEAN_ELECTION, default).strip().lower() == "true"}
+        # Without those whose settings nobody knows. Kafka takes it in any case, and writes it as it was given.
+        configs = self.store.topic_configs(topics).items()
+        return {topic for topic, own in configs if own.get(UNCLEAN_ELECTION, default).strip().lower() == "true"}
 
     def _on_answer(self, answer: Answer) -> None:
         self._answers.append(answer)

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 log = logging.getLogger(__name__)
@@ -261,28 +262,33 @@ def create_paths(registry: Registry, paths: Sequence[str]) -> None:
             raise result
 
 
-def get_readable(
-    registry: Registry, paths: Sequence[str], watch: Watch | None = None
-) -> list[tuple[bytes, Stat] | None]:
-    """As `Registry.get_many`, but a node that this login may not read is logged and left out, as if it were not there.
+def get_permitted(
+    registry: Registry,
+    paths: Iterable[str],
+    on_refused: Callable[[NotPermittedError], object],
+    watch: Watch | None = None,
+) -> dict[str, tuple[bytes, Stat] | None]:
+    """As `Registry.get_many`, by path, without the nodes that this login may not read: `on_refused` is told of each.
 
     One node with another owner's ACL must not hide all that was asked for with it.
     """
-    refused: set[str] = set()
+    asked = dict.fromkeys(paths)
     while True:
-        asked = [path for path in paths if path not in refused]
         try:
-            found = registry.get_many(asked, watch)
+            return dict(zip(asked, registry.get_many(list(asked), watch), strict=True))
         except NotPermittedError as error:
             if error.path not in asked:
                 raise
-            log.error("a node is left out: %s", error)
-            refused.add(error.path)
-            continue
-        if not refused:
-            return found
-        by_path = dict(zip(asked, found, strict=True))
-        return [by_path.get(path) for path in paths]
+            del asked[error.path]
+            on_refused(error)
+
+
+def get_readable(
+    registry: Registry, paths: Sequence[str], watch: Watch | None = None
+) -> list[tuple[bytes, Stat] | None]:
+    """As `Registry.get_many`, but a node that this login may not read is logged, and counts as not there."""
+    found = get_permitted(registry, paths, partial(log.error, "a node is left out: %s"), watch)
+    return [found.get(path) for path in paths]
 
 
 def children_or_none(registry: Registry, path: str, watch: Watch | None = None) -> list[str]:

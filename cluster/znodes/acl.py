@@ -26,6 +26,24 @@ RESOURCE_TYPES: Final = {
 }
 """As paths have them, and as notices do."""
 _BY_UPPER: Final = {each.upper(): name for name, notice in RESOURCE_TYPES.items() for each in (name, notice)}
+PERMISSIONS: Final = ("Allow", "Deny")
+OPERATIONS: Final = (
+    "All",
+    "Read",
+    "Write",
+    "Create",
+    "Delete",
+    "Alter",
+    "Describe",
+    "ClusterAction",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "IdempotentWrite",
+    "CreateTokens",
+    "DescribeTokens",
+)
+"""As nodes have them. Kafka writes them so, and reads them in any case."""
+_WORDS: Final = {word.upper(): word for word in (*PERMISSIONS, *OPERATIONS)}
 
 
 class ResourcePattern(NamedTuple):
@@ -74,16 +92,15 @@ class AclNode:
 
     @staticmethod
     def decode(path: str, data: bytes) -> frozenset[AclEntry]:
-        """No data means no entries, as in Kafka."""
+        """No data means no entries, and `DENY` is `Deny`, as in Kafka: an entry that counts there must count here."""
         if not data:
             return frozenset()
         fields = Fields.parse(path, data)
         fields.integer("version", low=1, high=1)
         entries = []
         for each in fields.objects("acls"):
-            entry = AclEntry(
-                each.text("principal"), each.text("permissionType"), each.text("operation"), each.text("host")
-            )
+            permission, operation = _word(each.text("permissionType")), _word(each.text("operation"))
+            entry = AclEntry(each.text("principal"), permission, operation, each.text("host"))
             if ":" not in entry.principal:
                 raise ZnodeError(path, f"no principal: {entry.principal[:80]!r}")
             entries.append(entry)
@@ -136,6 +153,11 @@ ACL_PATHS: Final = (
     AclChange.PREFIXED_PARENT,
 )
 """What a broker with an authorizer makes sure of at its start."""
+
+
+def _word(text: str) -> str:
+    """As this broker writes it; what nobody knows stays as it is."""
+    return _WORDS.get(text.upper(), text)
 
 
 def _type_name(path: str, kind: str) -> str:

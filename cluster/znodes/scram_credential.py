@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.cluster.znodes.config import DEFAULT_ENTITY, node_name, text_of_node
 
@@ -25,6 +25,16 @@ MOST_CHARACTERS: Final = 4096
 """Of a credential's text: what one holds takes some hundred."""
 _FIELDS: Final = ("salt", "stored_key", "server_key", "iterations")
 _MOST_ITERATIONS: Final = (1 << 31) - 1
+_KAFKAS_SALTS: Final = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
+
+
+class Look(NamedTuple):
+    """What everybody may see of a credential who begins to log in by it."""
+
+    iterations: int
+    salt_bytes: int
+    is_kafkas: bool
+    """Whether the salt is text, as Kafka makes them."""
 
 
 def credential_text(credential: ScramCredential) -> str:
@@ -53,6 +63,19 @@ def parse_credential(text: str) -> ScramCredential:
     except binascii.Error:
         raise ValueError("a credential's bytes are base64") from None
     return ScramCredential(salt, stored_key, server_key, int(iterations))
+
+
+def look_of(text: str) -> Look | None:
+    """None for what nobody can log in by."""
+    from kavka.protocol.sasl.scram import MIN_ITERATIONS
+
+    try:
+        credential = parse_credential(text)
+    except ValueError:
+        return None
+    if credential.iterations < MIN_ITERATIONS:
+        return None
+    return Look(credential.iterations, len(credential.salt), _KAFKAS_SALTS.issuperset(credential.salt))
 
 
 def entity_of_user(user: str) -> str:

@@ -22,7 +22,7 @@ _NO_ID: Final = bytes(16)
 
 _STATE_AS_WRITTEN: Final = re.compile(
     rb'\{"controller_epoch":(\d{1,9}),"leader":(-1|\d{1,9}),"version":1,"leader_epoch":(\d{1,9}),'
-    rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\](?:,"leader_broker_epoch":(\d{1,18}))?\}'
+    rb'"isr":\[(\d{1,9}(?:,\d{1,9})*)\](?:,"leader_broker_epoch":(\d{1,18}))?(?:,"latest_broker_epoch":(\d{1,18}))?\}'
 )
 """The form that brokers mostly write, read without a JSON parser: a start reads one for each partition."""
 
@@ -136,6 +136,9 @@ class PartitionState(NamedTuple):
     leader recovery state. The node has it only then, so that older brokers read what they always did.
     `leader_broker_epoch` says which run of its broker was made the leader in this epoch, by the czxid of that run's
     registration; -1 where nobody follows, and where Kafka's brokers have written, who do not know the field.
+    `latest_broker_epoch` is the highest epoch of a broker that whoever wrote the ISR knew to be alive: who is
+    registered with a later one may have been away since it was in sync. -1 as above; the node has it only where an ISR
+    has others than its leader.
     """
 
     leader: int
@@ -145,6 +148,7 @@ class PartitionState(NamedTuple):
     version: int = -1
     recovery: int = RECOVERED
     leader_broker_epoch: int = NO_BROKER_EPOCH
+    latest_broker_epoch: int = NO_BROKER_EPOCH
 
     @staticmethod
     def path(topic: str, partition: int) -> str:
@@ -162,13 +166,15 @@ class PartitionState(NamedTuple):
             fields["leader_recovery_state"] = self.recovery
         if self.leader_broker_epoch != NO_BROKER_EPOCH:
             fields["leader_broker_epoch"] = self.leader_broker_epoch
+        if self.latest_broker_epoch != NO_BROKER_EPOCH:
+            fields["latest_broker_epoch"] = self.latest_broker_epoch
         return encode_json(fields)
 
     @staticmethod
     def decode(topic: str, partition: int, data: bytes, version: int) -> PartitionState:
         written = _STATE_AS_WRITTEN.fullmatch(data)
         if written is not None:
-            controller_epoch, leader, leader_epoch, brokers, broker_epoch = written.groups()
+            controller_epoch, leader, leader_epoch, brokers, broker_epoch, latest = written.groups()
             isr = tuple(map(int, brokers.split(b",")))
             if len(isr) == 1 or len(set(isr)) == len(isr):
                 return PartitionState(
@@ -178,6 +184,7 @@ class PartitionState(NamedTuple):
                     controller_epoch=int(controller_epoch),
                     version=version,
                     leader_broker_epoch=NO_BROKER_EPOCH if broker_epoch is None else int(broker_epoch),
+                    latest_broker_epoch=NO_BROKER_EPOCH if latest is None else int(latest),
                 )
         fields = Fields.parse(PartitionState.path(topic, partition), data)
         return PartitionState(
@@ -190,6 +197,9 @@ class PartitionState(NamedTuple):
             recovery=fields.integer("leader_recovery_state", high=RECOVERING, default=RECOVERED),
             leader_broker_epoch=fields.integer(
                 "leader_broker_epoch", low=NO_BROKER_EPOCH, high=INT64_MAX, default=NO_BROKER_EPOCH
+            ),
+            latest_broker_epoch=fields.integer(
+                "latest_broker_epoch", low=NO_BROKER_EPOCH, high=INT64_MAX, default=NO_BROKER_EPOCH
             ),
         )
 

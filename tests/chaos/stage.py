@@ -21,7 +21,7 @@ IDS: Final = (1, 2, 3)
 SESSION_S: Final = 4.0
 ASK_S: Final = 3.0
 START_S: Final = 300.0
-METADATA_VERSION: Final = 8
+METADATA_VERSION: Final = 12
 DESCRIBE_VERSION: Final = 4
 SETTINGS: Final = {
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",

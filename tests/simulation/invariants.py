@@ -9,7 +9,7 @@ from kavka.broker.partitions.partition import Partition
 from kavka.broker.partitions.role import RECOVERING
 from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.controller import CONTROLLER_EPOCH_PATH, ControllerEpoch
-from kavka.cluster.znodes.topic import NO_LEADER, PartitionState
+from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, NO_LEADER, PartitionState
 from tests.simulation.broker import KEY, SimulatedBroker
 from tests.simulation.cluster import Cluster
 from tests.simulation.model_log import Entry, ModelLog
@@ -199,17 +199,19 @@ class Invariants:
             self._failures.append(f"epoch back in the tree: {before} {state}")
         if state.leader not in (before.leader, NO_LEADER) and state.leader_epoch <= before.leader_epoch:
             self._failures.append(f"another leader in the same epoch: {before} {state}")
-        if state.leader != NO_LEADER and state.leader_broker_epoch > written_zxid:
-            # As its controller knows: it was registered since the last write, and so was away since it was in sync.
-            stayed = [each for each in before.isr if self._has_stayed(each, written_zxid)]
+        known = written_zxid if before.latest_broker_epoch == NO_BROKER_EPOCH else before.latest_broker_epoch
+        if state.leader != NO_LEADER and state.leader_broker_epoch > known:
+            # As its controller knows: it was registered since the last write, or unknown to whoever did that, and so
+            # may have been away since it was in sync.
+            stayed = [each for each in before.isr if self._has_stayed(each, known)]
             if stayed:
                 self._distrusted = f"{state.leader} leads, and {stayed} were there all the time: {before} {state}"
 
-    def _has_stayed(self, broker_id: int, since_zxid: int) -> bool:
-        """Whether a broker may lead that is registered since before that."""
+    def _has_stayed(self, broker_id: int, known_zxid: int) -> bool:
+        """Whether a broker may lead that was registered by then."""
         cluster = self._cluster
         node = cluster.tree.nodes.get(BrokerInfo.path(broker_id))
-        if node is None or node.czxid >= since_zxid or broker_id not in cluster.replicas():
+        if node is None or node.czxid > known_zxid or broker_id not in cluster.replicas():
             return False
         return broker_id not in cluster.handed_over and cluster.disks[broker_id].may_lead(KEY)
 

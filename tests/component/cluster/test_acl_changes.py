@@ -1,7 +1,7 @@
 """ACLs in the tree: in Kafka's bytes, written on condition, heard of by every broker."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,14 +9,17 @@ import pytest
 from kavka.cluster import acl_changes
 from kavka.cluster.acl_changes import AclChanges, AllAcls, Outcome
 from kavka.cluster.acls import NOTHING, UNREADABLE, Acls, AclUpdate, read_all_acls, update_acls
-from kavka.cluster.config_notifications import NOTIFICATION_LIFE_MS
+from kavka.cluster.notices import NOTICE_LIFE_MS
 from kavka.cluster.promise import Promise
 from kavka.cluster.registry.base import (
+    Create,
     InvalidNodeError,
+    NotPermittedError,
     Registry,
     RegistryError,
     RegistryUnavailableError,
     SessionEvent,
+    SetData,
     create_path,
 )
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
@@ -123,6 +126,50 @@ def test_a_broker_follows_what_others_write_and_begins_with_what_there_is(regist
     assert registry.children("/kafka-acl/Topic") == []
 
 
+def test_who_asks_for_one_change_after_the_other_does_not_keep_others_from_being_heard(memory: MemoryRegistry) -> None:
+    with Broker(memory) as broker:
+        heard: list[bool] = []
+        more: list[Promise[Any]] = []
+
+        def ask(_: AllAcls) -> dict[ResourcePattern, AclUpdate]:
+            heard.append(TOPIC in broker.acls)
+            if len(heard) == 1:
+                update_acls(memory, TOPIC, adding(READ))
+            if len(heard) < 50:
+                more.append(broker.changes.change(ask))
+            return {}
+
+        settled(broker.changes.change(ask))
+        wait_until(lambda: len(heard) == 50, WAIT_S, lambda: str(heard))
+        assert heard == [False] + [True] * 49
+
+
+def test_acls_that_may_not_be_read_deny_everything_and_keep_no_others_from_being_heard(
+    memory: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = "/kafka-acl/Topic/hidden"
+    with Broker(memory) as broker:
+        get_many = memory.get_many
+
+        def guarded(paths: Sequence[str], *more: Any) -> Any:
+            if hidden in paths:
+                raise NotPermittedError("no", hidden)
+            return get_many(paths, *more)
+
+        pattern = ResourcePattern("Topic", "hidden")
+        update_acls(memory, pattern, adding(READ))
+        wait_until(lambda: pattern in broker.acls, WAIT_S, lambda: str(broker.acls))
+        monkeypatch.setattr(memory, "get_many", guarded)
+        memory.multi(
+            [
+                SetData(hidden, AclNode.encode([NO_WRITE]), 0),
+                Create(AclChange.prefix(pattern), AclChange.encode(pattern), sequential=True),
+            ]
+        )
+        update_acls(memory, TOPIC, adding(READ))
+        wait_until(lambda: broker.acls == {pattern: UNREADABLE, TOPIC: {READ}}, WAIT_S, lambda: str(broker.acls))
+
+
 def test_what_changes_nothing_leaves_no_notice(registry: Registry) -> None:
     with Broker(registry) as broker:
         broker.write(TOPIC, adding(READ))
@@ -156,18 +203,43 @@ def test_writers_who_race_lose_nothing(registry: Registry) -> None:
 @pytest.mark.parametrize(
     "data", [b"{", b'{"version":2,"acls":[]}', b'{"version":1,"acls":[{"principal":"alice"}]}', b'{"version":1}']
 )
-def test_acls_that_cannot_be_read_deny_everything_until_they_are_written_anew(
+def test_acls_that_cannot_be_read_deny_everything_until_all_of_them_are_removed(
     memory: MemoryRegistry, data: bytes
 ) -> None:
     create_path(memory, "/kafka-acl/Topic/orders")
     memory.set("/kafka-acl/Topic/orders", data)
     with Broker(memory) as broker:
         assert broker.acls == {TOPIC: UNREADABLE}
-        broker.write(TOPIC, adding(READ))
-        assert broker.acls == {TOPIC: UNREADABLE | {READ}}
+        refused = broker.write(TOPIC, adding(READ))
+        assert isinstance(refused, BrokerError)
+        assert refused.code is ErrorCode.INVALID_REQUEST
+        assert broker.acls == {TOPIC: UNREADABLE}
+        assert memory.get("/kafka-acl/Topic/orders")[0] == data, "a newer broker may go by it"
         broker.write(TOPIC, lambda acls: acls - UNREADABLE)
-        assert broker.acls == {TOPIC: {READ}}
+        assert broker.acls == {}
+        broker.write(TOPIC, adding(READ))
     assert read_all_acls(memory) == {TOPIC: {READ}}
+
+
+def test_a_deny_of_everything_that_can_be_read_is_an_entry_as_others(memory: MemoryRegistry) -> None:
+    create_path(memory, "/kafka-acl/Topic/orders")
+    memory.set("/kafka-acl/Topic/orders", AclNode.encode(UNREADABLE))
+    with Broker(memory) as broker:
+        assert broker.write(TOPIC, adding(READ)) == (UNREADABLE, UNREADABLE | {READ})
+
+
+@pytest.mark.parametrize(("permission", "operation"), [("DENY", "WRITE"), ("deny", "write"), ("Deny", "Write")])
+def test_entries_are_read_in_any_case_as_by_kafka(permission: str, operation: str) -> None:
+    """Else a Deny that counts in Kafka denied nothing here."""
+    acl = f'{{"principal":"User:bob","permissionType":"{permission}","operation":"{operation}","host":"127.0.0.1"}}'
+    data = f'{{"version":1,"acls":[{acl}]}}'.encode()
+    assert AclNode.decode("/kafka-acl/Topic/orders", data) == {NO_WRITE}
+
+
+def test_operations_that_nobody_knows_are_kept_as_they_are() -> None:
+    acl = b'{"principal":"User:bob","permissionType":"Deny","operation":"twoPhaseCommit","host":"*"}'
+    (entry,) = AclNode.decode("/kafka-acl/Topic/orders", b'{"version":1,"acls":[' + acl + b"]}")
+    assert entry.operation == "twoPhaseCommit"
 
 
 def test_a_node_without_data_has_no_acls_and_can_be_given_some(memory: MemoryRegistry) -> None:
@@ -246,7 +318,7 @@ def test_old_notices_are_removed_and_new_ones_stay(memory: MemoryRegistry) -> No
     registry = MemoryRegistry(ensemble)
     with Broker(registry, clock) as broker:
         broker.write(TOPIC, adding(READ))
-        clock.time_ms += NOTIFICATION_LIFE_MS + 1_000
+        clock.time_ms += NOTICE_LIFE_MS + 1_000
         broker.write(TOPIC, adding(NO_WRITE))
         wait_until(lambda: len(registry.children("/kafka-acl-changes")) == 1, WAIT_S, "the old notice is still there")
         assert broker.acls == {TOPIC: {READ, NO_WRITE}}

@@ -3,10 +3,14 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
+from kavka.cluster import broker_registration as broker_registration_module
 from kavka.cluster.broker_registration import (
     BrokerIdInUseError,
     BrokerRegistration,
@@ -21,6 +25,7 @@ from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.protocol.schema import text_to_uuid
 from tests.support.controller_stage import Stage
 from tests.support.fake_brokers import broker_info
+from tests.support.interleaving import Interleaving, TurnLock
 
 
 def test_the_trunk_is_made_once(stage: Stage) -> None:
@@ -189,3 +194,60 @@ def test_a_session_that_ends_while_its_broker_registers_leaves_no_epoch(stage: S
     registration.register()
     assert registration.broker.epoch == -1
     assert not registration.is_current
+
+
+class OneNode:
+    """A registry that has a broker's node or none, in a session that is lost and followed by the next one."""
+
+    def __init__(self) -> None:
+        self.session_id = 1
+        self.node: tuple[bytes, Stat] | None = None
+        self._zxid = 0
+
+    def create(self, path: str, data: bytes, *, ephemeral: bool) -> Stat:
+        self._zxid += 1
+        self.node = data, Stat(self._zxid, self._zxid, 0, 0, 0, 0, 0, self.session_id, len(data), 0)
+        return self.node[1]
+
+    def get_many(self, paths: list[str]) -> list[tuple[bytes, Stat] | None]:
+        return [self.node]
+
+    def set(self, path: str, data: bytes, version: int) -> None:
+        if self.node is None or self.node[1].version != version:
+            raise NoNodeError(path)
+        self.node = data, self.node[1]._replace(version=version + 1)
+
+    def end_session(self) -> None:
+        self.session_id += 1
+        self.node = None
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_endpoints_that_are_announced_while_a_session_is_followed_by_another_leave_it_its_epoch(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the former one the controller would refuse all that the broker asks of it, for good."""
+    turns = Interleaving(seed, (broker_registration_module,), chance=0.1)
+    registry: Any = OneNode()
+    threading_of_turns = SimpleNamespace(Lock=lambda: TurnLock(turns), Event=threading.Event)
+    monkeypatch.setattr(broker_registration_module, "threading", threading_of_turns)
+    registration = BrokerRegistration(registry, broker_info(1), lambda: 1)
+    registration.register()
+    announced = broker_info(1)._replace(rack="new")
+
+    def renew() -> None:
+        registry.end_session()
+        registration.end()
+        registration.register()
+
+    def announce() -> None:
+        with suppress(NoNodeError):
+            registration.update(announced)
+
+    turns.run(renew, announce)
+    # Who could not announce them does so later.
+    announce()
+
+    data, stat = registry.node
+    assert registration.broker.epoch == registration.latest_epoch == stat.czxid == 2
+    assert BrokerInfo.decode(1, data, 2) == registration.broker == announced._replace(timestamp_ms=ANY, epoch=2)

@@ -189,7 +189,10 @@ def test_a_leader_changes_the_isr_and_everyone_hears_of_it(stage: Stage) -> None
     wait(controller.create_topics([three_replicas()]))
     answer = alter(stage, leader=1, isr=[1, 3], leader_epoch=0, version=0)
     assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, [1, 3], 1)
-    assert state(stage) == PartitionState(1, 0, (1, 3), 1, version=1, leader_broker_epoch=stage.cluster.epoch(1))
+    epochs = [stage.cluster.epoch(broker) for broker in (1, 2, 3)]
+    assert state(stage) == PartitionState(
+        1, 0, (1, 3), 1, version=1, leader_broker_epoch=epochs[0], latest_broker_epoch=max(epochs)
+    )
     again = alter(stage, leader=1, isr=[1, 3], leader_epoch=0, version=0)
     assert (again.error_code, again.partition_epoch) == (ErrorCode.NONE, 1)
     assert cluster.brokers[2].metadata == {("t", 0): 1}

@@ -1,9 +1,13 @@
 """Leadership goes where it is preferred, or wherever it can: on request, by an old tool's node, and by itself."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from kavka.cluster.controller.controller import Controller
 from kavka.cluster.controller.requests import ConfigEntity, ElectionType, NewTopic
+from kavka.cluster.registry.base import NotPermittedError
 from kavka.cluster.znodes.admin import PreferredElections
 from kavka.cluster.znodes.topic import RECOVERED, RECOVERING, PartitionState
 from kavka.protocol.errors import ErrorCode
@@ -11,6 +15,7 @@ from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.support.controller_stage import Stage, wait
 
 T0 = ("t", 0)
+SETTINGS = "/config/topics/t"
 
 
 @pytest.fixture
@@ -149,6 +154,45 @@ def test_a_topic_that_forbids_them_overrides_the_brokers(stage: Stage, controlle
     controller.settings_changed()
     stage.settle(controller)
     assert stage.state().leader == -1
+
+
+def test_a_topic_whose_settings_nobody_knows_is_not_led_at_the_price_of_messages(
+    stage: Stage, controller: Controller
+) -> None:
+    """It may forbid what its brokers allow."""
+    strand(stage, controller)
+    stage.settings.unclean_leader_election_enable = True
+    stage.registry.set(SETTINGS, b"neither JSON nor anything")
+    controller.settings_changed()
+    stage.settle(controller)
+    assert stage.state().leader == -1
+
+    stage.registry.set(SETTINGS, b'{"version":1,"config":{}}')
+    controller.settings_changed()
+    stage.settle(controller)
+    assert stage.state().leader == 2
+
+
+def test_settings_that_may_not_be_read_allow_nothing(
+    stage: Stage, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strand(stage, controller)
+    stage.settings.unclean_leader_election_enable = True
+    get_many = stage.registry.get_many
+
+    def guarded(paths: Sequence[str], *more: Any) -> Any:
+        if SETTINGS in paths:
+            raise NotPermittedError("no", SETTINGS)
+        return get_many(paths, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.registry, "get_many", guarded)
+        controller.settings_changed()
+        stage.settle(controller)
+        assert stage.state().leader == -1
+    controller.settings_changed()
+    stage.settle(controller)
+    assert stage.state().leader == 2
 
 
 def unclean(stage: Stage, controller: Controller) -> PartitionState:

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from kavka.cluster.controller.controller import Controller
+from kavka.cluster.controller.leader_choice import Elected
+from kavka.cluster.controller.partition_states import PartitionStateMachine
+from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.requests import NewTopic
-from kavka.cluster.controller.store import ControllerStore
+from kavka.cluster.controller.store import ControllerMovedError, ControllerStore
 from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, PartitionState
-from kavka.protocol.errors import ErrorCode
+from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
 
 PATH = PartitionState.path("t", 0)
@@ -139,6 +142,16 @@ def test_it_gets_another_epoch_once(stage: Stage) -> None:
     assert stage.state().leader_epoch == 1
 
 
+def test_whom_another_registry_knew_that_the_tree_was_copied_from_is_of_no_account(stage: Stage) -> None:
+    made(stage).stop()
+    assert stage.cluster.epoch(1) < stage.state().latest_broker_epoch < 10**6
+    stage.registry.set(PATH, stage.state()._replace(latest_broker_epoch=10**6).encode())
+    stage.cluster.kill(3)
+    stage.cluster.add(3)
+    stage.settle(stage.controller(2))
+    expect(stage, 1, 1, (1, 2))
+
+
 @pytest.fixture
 def hears_of_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """To the controllers that begin now, what is heard of brokers is still on its way."""
@@ -172,7 +185,9 @@ def test_what_its_former_run_had_written_after_it_was_back_does_not_hide_that_it
 def test_whether_it_was_away_is_not_known_where_another_release_has_written_last(stage: Stage) -> None:
     """Kafka's controller drops what it does not know, and takes a former run's word as long as it knows no better."""
     made(stage).stop()
-    as_kafka_writes_it = stage.state()._replace(leader_broker_epoch=NO_BROKER_EPOCH)
+    as_kafka_writes_it = stage.state()._replace(
+        leader_broker_epoch=NO_BROKER_EPOCH, latest_broker_epoch=NO_BROKER_EPOCH
+    )
     stage.registry.set(PATH, as_kafka_writes_it.encode())
     for broker_id in (3, 2):
         controller = stage.controller(broker_id)
@@ -193,3 +208,51 @@ def test_an_isr_that_changed_since_it_is_there_is_its_own(stage: Stage) -> None:
     controller.stop()
     stage.settle(stage.controller(3))
     assert stage.state() == before
+
+
+@pytest.mark.usefixtures("hears_of_no_broker")
+def test_what_its_leader_had_written_after_a_follower_was_back_does_not_hide_that_that_was_away(stage: Stage) -> None:
+    controller = made(stage)
+    stage.cluster.kill(3)
+    stage.cluster.add(3)
+    # Asked by the leader when 3 had not fetched again, and handled by a controller that has not heard of its return.
+    assert stage.alter_isr(controller, 1, 3) == ErrorCode.NONE
+    controller.stop()
+
+    stage.settle(stage.controller(2))
+
+    expect(stage, 1, 1, (1,))
+
+
+def test_a_controller_that_falls_as_it_begins_does_not_hide_who_was_away(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it wrote by then is younger than what it had found out, and had not written yet."""
+    made(stage).stop()
+    for broker_id in (1, 3):
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    leave = ReplicaStateMachine.leave
+    left: list[PartitionState] = []
+
+    def fall_once(self: ReplicaStateMachine, returned: Any) -> None:
+        left.append(stage.state())
+        if len(left) == 1:
+            raise ControllerMovedError
+        leave(self, returned)
+
+    # Somebody who was away leads for now, so that what it wrote has all of them in sync.
+    monkeypatch.setattr(PartitionStateMachine, "_after_absence", lambda self, states: leads_on)
+    monkeypatch.setattr(ReplicaStateMachine, "leave", fall_once)
+    candidate = stage.candidate(2)
+    with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
+        wait(candidate.start())
+    assert (left[0].leader_epoch, left[0].isr) == (1, (1, 2, 3))
+
+    stage.settle(candidate)
+
+    expect(stage, 1, 2, (1, 2))
+
+
+def leads_on(_: object, state: PartitionState) -> Elected:
+    return Elected(state.leader, state.isr)

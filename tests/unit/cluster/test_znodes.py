@@ -49,8 +49,11 @@ WRITTEN_BY_KAFKA = {
         (b'{"controller_epoch":3,"leader":2,"version":1,"leader_epoch":1,"isr":[2],"leader_recovery_state":1}'),
     ),
     "state that others follow": (
-        PartitionState(2, 1, (2, 3), 3, leader_broker_epoch=77).encode(),
-        b'{"controller_epoch":3,"leader":2,"version":1,"leader_epoch":1,"isr":[2,3],"leader_broker_epoch":77}',
+        PartitionState(2, 1, (2, 3), 3, leader_broker_epoch=77, latest_broker_epoch=78).encode(),
+        (
+            b'{"controller_epoch":3,"leader":2,"version":1,"leader_epoch":1,"isr":[2,3],"leader_broker_epoch":77,'
+            b'"latest_broker_epoch":78}'
+        ),
     ),
     "reassignment": (
         PartitionReassignments.encode({("t", 0): (1, 2)}),
@@ -160,11 +163,12 @@ def test_hostile_json_is_refused(data: bytes) -> None:
     controller_epoch=broker_ids,
     recovery=st.sampled_from([RECOVERED, RECOVERING]),
     broker_epoch=st.integers(-1, 2**63 - 1),
+    latest=st.integers(-1, 2**63 - 1),
 )
 def test_a_state_comes_back_as_written(
-    leader: int, epoch: int, isr: tuple[int, ...], controller_epoch: int, recovery: int, broker_epoch: int
+    leader: int, epoch: int, isr: tuple[int, ...], controller_epoch: int, recovery: int, broker_epoch: int, latest: int
 ) -> None:
-    state = PartitionState(leader, epoch, isr, controller_epoch, 5, recovery, broker_epoch)
+    state = PartitionState(leader, epoch, isr, controller_epoch, 5, recovery, broker_epoch, latest)
     assert PartitionState.decode("t", 0, state.encode(), 5) == state
     spaced = json.dumps(json.loads(state.encode()), sort_keys=True).encode()
     assert PartitionState.decode("t", 0, spaced, 5) == state
