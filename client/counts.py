@@ -1,5 +1,7 @@
 """What a network client has done so far."""
 
+from collections.abc import Callable
+
 
 class ClientCounts:
     """Totals since the client was made. Threads: the client's owner adds, any thread reads (an int is read whole)."""
@@ -13,6 +15,7 @@ class ClientCounts:
         "failed_authentications",
         "failed_connects",
         "failed_reauthentications",
+        "on_reauthenticated",
         "reauthentications",
         "received_bytes",
         "requests",
@@ -33,6 +36,8 @@ class ClientCounts:
         self.reauthentications = 0
         """Sessions that went on over an open connection (KIP-368)."""
         self.failed_reauthentications = 0
+        self.on_reauthenticated: Callable[[float, float], object] = _ignored
+        """Is told, on the owner's thread, how long each took (ms) that succeeded, and the time."""
         self.requests = 0
         self.answers = 0
         self.timeouts = 0
@@ -41,3 +46,7 @@ class ClientCounts:
         """Connections closed because what came was not the answer owed."""
         self.sent_bytes = 0
         self.received_bytes = 0
+
+
+def _ignored(_taken_ms: float, _now_ms: float) -> None:
+    """For clients whose metrics nobody reads."""

@@ -61,6 +61,7 @@ class Link:
         "_socket",
         "addresses",
         "exchange",
+        "exchange_began_ms",
         "ids",
         "is_held",
         "is_stale",
@@ -97,6 +98,7 @@ class Link:
         self.throttled_until_ms = 0.0
         self.exchange: Exchange | None = None
         """While AUTHENTICATING, and while an open connection does it again."""
+        self.exchange_began_ms = 0.0
         self.step: Call | None = None
         """The exchange's request that is on its way."""
         self.reauthenticate_ms = float("inf")
@@ -197,6 +199,7 @@ class Link:
         """One step of the exchange, by the last step's answer. Whether it is over. Raises AuthenticationError."""
         if self.exchange is None:
             self.exchange = None if security is None else security.authentication(self.node)
+            self.exchange_began_ms = now_ms
             if self.exchange is None:
                 return True
             if self.stage is not Stage.OPEN:
@@ -257,6 +260,13 @@ class Link:
             if size < len(space):
                 return
         self.is_held = self._secured is not None
+
+    def let_go(self) -> None:
+        """In a forked child: close its copy of the socket, whose other end must not hear of it."""
+        if self._secured is not None:
+            self._secured.let_go()
+        elif self._socket is not None:
+            self._socket.close()
 
     def close(self) -> Connection | None:
         """Close the socket, if there is one; the connection that ended with it."""

@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from kavka.client.api_errors import InvalidTopicError, error_of
@@ -124,14 +125,25 @@ class Metadata:
         self._wake()
         return version
 
+    @contextmanager
+    def wanting(self, topics: Collection[str]) -> Iterator[None]:
+        """As `want`, for so long: one that is gone would be asked for on and on, and be created anew by that."""
+        with self._changed:
+            borrowed = set(topics) - self._wanted.keys()
+        self.want(topics)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._forget(borrowed)
+
     def want_only(self, topics: Collection[str]) -> int:
         """As `want`, but forget all others."""
         for topic in topics:
             check_name(topic)
         with self._changed:
             self._wants_all = False
-            for gone in self._wanted.keys() - set(topics):
-                self._forget(gone)
+            self._forget(self._wanted.keys() - set(topics))
         return self.want(topics)
 
     def want_all(self) -> int:
@@ -345,13 +357,13 @@ class Metadata:
 
     def _forget_idle(self, now_ms: float) -> None:
         oldest_ms = now_ms - self._settings.max_idle_ms
-        for topic in [topic for topic, wanted_ms in self._wanted.items() if wanted_ms < oldest_ms]:
-            self._forget(topic)
+        self._forget([topic for topic, wanted_ms in self._wanted.items() if wanted_ms < oldest_ms])
 
-    def _forget(self, topic: str) -> None:
-        del self._wanted[topic]
-        self._new.discard(topic)
-        self._awaited.pop(topic, None)
+    def _forget(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._wanted.pop(topic, None)
+            self._new.discard(topic)
+            self._awaited.pop(topic, None)
 
     def _publish(self, cluster: Cluster) -> None:
         with self._changed:

@@ -193,7 +193,7 @@ class NetworkClient(NetworkLinks):
     def let_go(self) -> None:
         """In a forked child: close this process's copies of the parent's sockets, which stay open there."""
         for link in self._links.values():
-            link.close()
+            link.let_go()
         self._links.clear()
         self._results.clear()
         self._selector.close()

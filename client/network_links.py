@@ -162,6 +162,7 @@ class NetworkLinks:
         self._upkeep.authenticated(link)
         if was_open:
             self.counts.reauthentications += 1
+            self.counts.on_reauthenticated(now_ms - link.exchange_began_ms, now_ms)
             return True
         link.stage = Stage.OPEN
         link.addresses.clear()

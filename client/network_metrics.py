@@ -37,6 +37,11 @@ class NetworkMetrics:
             ("failed-reauthentication", lambda: counts.failed_reauthentications),
         ):
             total(read, total=f"{kind}-total", rate=f"{kind}-rate")
+        # Whether the other side can do it again is known to brokers alone: Kafka's clients, too, count each one here.
+        metrics.gauge("successful-authentication-no-reauth-total", lambda: counts.authentications)
+        counts.on_reauthenticated = metrics.measure(
+            average="reauthentication-latency-avg", maximum="reauthentication-latency-max"
+        ).record
         self._latency: Final = metrics.measure(average="request-latency-avg", maximum="request-latency-max")
         self._size: Final = metrics.measure(average="request-size-avg", maximum="request-size-max")
 

@@ -46,6 +46,9 @@ class SecuredChannel(Channel, Protocol):
         Raises OSError, or AuthenticationError where one end does not believe the other.
         """
 
+    def let_go(self) -> None:
+        """In a forked child: close what is below, and say nothing to the peer, whom the parent goes on to talk to."""
+
 
 class Securing(Protocol):
     """Makes connections secure, each anew. Called on the client's owning thread, and must not wait."""

@@ -139,7 +139,8 @@ class FrameReader:
 
     def forget(self) -> None:
         """The connection is closed: the rest of the frame that has begun will not come."""
-        self.buffer = None
+        # The failure, once it is raised, knows the frames that have the connection, and so this reader.
+        self.buffer = self.failure = None
         self._filled = self._needed = 0
 
     def _begin(self, head: memoryview) -> None:

@@ -53,6 +53,7 @@ NullableBytes: TypeAlias = Annotated[bytes | None, "bytes?"]
 Records: TypeAlias = Annotated[Any, "records"]
 NullableRecords: TypeAlias = Annotated[Any, "records?"]
 
+_SECRETS: Final = frozenset({"auth_bytes", "hmac", "salted_password"})
 _UNSET: Final = type("_Unset", (), {"__repr__": lambda _: "<unset>"})()
 
 
@@ -183,9 +184,14 @@ class Message:
 
     def __repr__(self) -> str:
         schema = schema_of(type(self))
-        shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in schema.fields)
+        shown = ", ".join(f"{field.name}={self._shown(field.name)}" for field in schema.fields)
         unknown = self.unknown_tagged_fields
         return f"{schema.name}({shown}{f', unknown_tagged_fields={unknown!r}' if unknown else ''})"
+
+    def _shown(self, name: str) -> str:
+        """A field's value, for logs and errors: what proves who somebody is shows its size alone."""
+        value = getattr(self, name, _UNSET)
+        return f"[{len(value)} bytes, hidden]" if name in _SECRETS and value else repr(value)
 
 
 class Request(Message):

@@ -58,8 +58,8 @@ class Consumer(ConsumerOffsets):
     def __init__(self, settings: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         """Raises ConfigError."""
         checked = consumer_settings(settings, **keywords)
-        self._core = ConsumerCore(checked, _group_of)
         self._interceptors: Final = interceptors_of(checked.interceptor_classes, checked.given)
+        self._core = ConsumerCore(checked, _group_of)
         if self._interceptors is not None and self._core.group is not None:
             self._core.group.on_auto_committed = self._interceptors.on_commit
         self._is_closed = False
@@ -187,9 +187,7 @@ class Consumer(ConsumerOffsets):
                     now_ms = core.now_ms()
                     if taken or now_ms >= deadline_ms:
                         break
-                    if group is not None:
-                        group.poll_waits()
-                    core.rest(deadline_ms)
+                    core.rest(deadline_ms if group is None else min(deadline_ms, group.poll_waits()))
             finally:
                 # Also after a wakeup: who does not poll again is to lose its partitions.
                 core.metrics.poll_ended(now_ms)

@@ -27,6 +27,7 @@ from kavka.client.consumer.positions import (
     Position,
     ResetPolicy,
 )
+from kavka.client.errors import ClientError
 from kavka.client.kafka_error import RetriableError
 from kavka.client.metadata_update import next_cluster
 from kavka.client.topic_partition import TopicPartition
@@ -183,13 +184,16 @@ class ConsumerOffsets:
             core.check()
             if not timestamps:
                 return {}
-            core.metadata.want({partition.topic for partition in timestamps})
             deadline_ms = core.deadline_ms(timeout_ms)
-
-            def ask(done: Future[Found]) -> None:
-                core.lookups.ask(Lookup(timestamps, deadline_ms, done.set_result, done.set_exception))
-
-            return core.ask(ask, deadline_ms + _GRACE_MS, "looking up offsets")
+            done: Future[Found] = Future()
+            lookup = Lookup(timestamps, deadline_ms, done.set_result, done.set_exception)
+            with core.metadata.wanting({partition.topic for partition in timestamps}):
+                core.thread.submit(lambda: core.lookups.ask(lookup))
+                try:
+                    return core.result_of(done, deadline_ms + _GRACE_MS, "looking up offsets")
+                finally:
+                    if not done.done() and core.thread.failure is None:
+                        core.thread.submit(lambda: lookup.fail(ClientError("nobody waits for these offsets any more")))
 
     # Topics
 

@@ -99,7 +99,12 @@ class ConsumerCore:
         self.metrics: Final = FetchMetrics(self.opened.metrics)
         self.subscription: Final = Subscription(reset_policy(settings), self._wake, on_assigned=self.metrics.assigned)
         self.member_metrics: Final = MemberMetrics(self.opened.metrics, lambda: len(self.subscription.partitions))
-        self.group: Final = group_of(self, Host(self))
+        try:
+            self.group: Final = group_of(self, Host(self))
+        except BaseException:
+            # Of the user's assignors: with a login there is a thread by now.
+            self.opened.network.close()
+            raise
         self.buffer: Final = FetchBuffer(
             self.subscription,
             max_bytes=settings.fetch_max_bytes,

@@ -7,7 +7,6 @@ offset (a batch comes whole), control batches, and what aborted transactions wro
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,6 +22,7 @@ from kavka.protocol.records.builder import ControlType, control_type_of
 from kavka.protocol.records.compression import Codec, decompress
 from kavka.protocol.records.errors import CorruptRecordsError
 from kavka.protocol.records.header import (
+    BATCH_START,
     HEADER_SIZE_BYTES,
     LEADER_EPOCH_POSITION,
     LEAST_LENGTH,
@@ -30,6 +30,7 @@ from kavka.protocol.records.header import (
     BatchHeader,
     TimestampType,
     read_header,
+    unpack_epoch_and_counts,
     verify_crc,
 )
 from kavka.protocol.records.legacy import iter_records_of
@@ -50,11 +51,6 @@ LARGE_BATCH_RECORDS: Final = 65_536
 UNPACKED_AT_ONCE_BYTES: Final = 2 << 20
 """Some thousand records are enough to have numpy's calls cost nothing, and fit into the processor's caches."""
 
-_START: Final = struct.Struct(">qi4xb")
-"""Base offset, length, magic."""
-_FIELDS: Final = struct.Struct(">i7xi30xi")
-"""Leader epoch, last offset delta, count."""
-
 log = logging.getLogger(__name__)
 
 
@@ -73,15 +69,15 @@ class Survey(NamedTuple):
 def survey(data: memoryview) -> Survey:
     """Walk the batches; what is no batch ends the walk, and decoding says why."""
     position, next_offset, records, epoch, end = 0, -1, 0, -1, len(data)
-    while position + _START.size <= end:
-        base_offset, length, magic = _START.unpack_from(data, position)
+    while position + BATCH_START.size <= end:
+        base_offset, length, magic = BATCH_START.unpack_from(data, position)
         following = position + LOG_OVERHEAD_BYTES + length
         least = LEAST_LENGTH.get(magic)
         if least is None or length < least or following > end:
             break
         after, of, count = base_offset + 1, -1, 0
         if magic == 2:
-            of, last_delta, count = _FIELDS.unpack_from(data, position + LEADER_EPOCH_POSITION)
+            of, last_delta, count = unpack_epoch_and_counts(data, position + LEADER_EPOCH_POSITION)
             after += last_delta
         if after > LAST_OFFSET:
             # Nothing could be asked for behind it.

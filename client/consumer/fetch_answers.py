@@ -167,10 +167,12 @@ class FetchAnswers:
             self._buffer.add(state, Chunk.failed(state, error))
 
     def _out_of_range(self, state: PartitionState) -> None:
+        where = state.position.offset
         if state.fetched != state.position:
             state.refetch()
-        elif not self._subscription.go_on_without(state):
-            where = state.position.offset
+        elif self._subscription.go_on_without(state):
+            log.info("position out of range, to be reset partition=%s position=%d", state.partition, where)
+        else:
             message = f"{state.partition} has nothing at {where}, and auto.offset.reset says not where to go on"
             error = FetchOutOfRangeError(message, {state.partition: where})
             self._buffer.add(state, Chunk.failed(state, error))

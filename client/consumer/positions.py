@@ -83,11 +83,11 @@ class PartitionState:
         "topic_id",
     )
 
-    def __init__(self, partition: TopicPartition, phase: Phase) -> None:
+    def __init__(self, partition: TopicPartition, phase: Phase, generation: int = 0) -> None:
         self.partition: Final = partition
         self.phase = phase
-        self.generation = 0
-        """Counts what makes answers to former requests meaningless: seeks, resets, cuts."""
+        self.generation = generation
+        """Counts what makes answers to former requests meaningless: seeks, resets, cuts, and other assignments."""
         self.position = Position(-1)
         """After what was given out."""
         self.fetched = Position(-1)

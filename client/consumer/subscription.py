@@ -36,6 +36,8 @@ class Subscription:
         self._wake: Final = wake
         self._on_assigned: Final = on_assigned
         self._states: dict[TopicPartition, PartitionState] = {}
+        self._last_generation = 0
+        """Of those that have gone: who comes again begins there, as what was asked for then means nothing any more."""
         self._topics: Collection[str] | None = None
         """Records of other topics are not given out; None: of all."""
         self._checked: Cluster | None = None
@@ -62,14 +64,17 @@ class Subscription:
     def replace(self, partitions: Collection[TopicPartition]) -> None:
         with self.lock:
             former = self._states
+            generation = self._last_generation
             self._states = {
-                partition: former.get(partition) or PartitionState(partition, Phase.HELD) for partition in partitions
+                partition: former.get(partition) or PartitionState(partition, Phase.HELD, generation)
+                for partition in partitions
             }
             for partition, state in former.items():
                 if partition not in self._states:
                     # What was fetched of it is nobody's, nor what is about to be: a request may be being made of it.
                     state.generation += 1
                     state.phase = Phase.HELD
+                    self._last_generation = max(self._last_generation, state.generation)
                 state.is_withheld = False
             self._mark_unwanted()
         self._on_assigned(partitions)

@@ -148,7 +148,7 @@ class Pipeline:
                 if not described or 0 < count <= len(queues.queues):
                     return queues, cluster
             if has_asked and info is not None and info.error_code in _FINAL:
-                raise error_of(info.error_code, f"topic {name!r}")
+                raise error_of(info.error_code, f"topic {name!r}: {error_of(info.error_code)}")
             version = self._metadata.want([name]) if info is None else self._metadata.request_update()
             has_asked = True
             began_ms = self._now_ms()

@@ -3,7 +3,7 @@
 import enum
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kavka.client.api_errors import AbortableError, KafkaError
 from kavka.client.network_port import NetworkPort
@@ -31,6 +31,14 @@ def abortable_error(error: KafkaError) -> KafkaError:
     return abortable
 
 
+class _Call(NamedTuple):
+    """One of the user's calls: by its name, what it was given, and what came of it."""
+
+    name: str
+    arguments: object
+    result: Result
+
+
 class TransactionCalls:
     """A producer's state, and the user's calls on it.
 
@@ -42,13 +50,14 @@ class TransactionCalls:
         self._lock: Final = threading.RLock()
         self._state = State.UNINITIALIZED
         self._error: KafkaError | None = None
-        self._outstanding: tuple[str, Result] | None = None
-        """The user's last call that had to wait: it is to be repeated when it was not waited for to the end."""
+        self._outstanding: _Call | None = None
+        """The user's last one that had to wait: it is to be repeated when it was not waited for to the end."""
 
     def begin(self) -> None:
         """Open a transaction."""
         with self._lock:
-            self._refuse_outstanding("begin_transaction")
+            # A call that was not waited for comes first.
+            self._under_way("begin_transaction")
             self._raise_error()
             self._move(State.IN_TRANSACTION, "begin_transaction", State.READY)
 
@@ -62,7 +71,7 @@ class TransactionCalls:
     def refused(self, error: KafkaError) -> None:
         """A broker does not let the client in: a call that is under way fails, as in Kafka's client."""
         with self._lock:
-            if self._outstanding is not None and not self._outstanding[1].is_done:
+            if self._outstanding is not None and not self._outstanding.result.is_done:
                 self._state, self._error = State.FATAL_ERROR, error
 
     def _move(self, state: State, call: str, *expected: State) -> None:
@@ -74,24 +83,27 @@ class TransactionCalls:
         if self._error is not None:
             raise again(self._error)
 
-    def _call(self, name: str, begin: Callable[[], Result]) -> Result:
-        """Begin what a user's call asks for, unless it is the repetition of one that was not waited for."""
+    def _call(self, name: str, begin: Callable[[], Result], arguments: object = None) -> Result:
+        """Begin what a user's call asks for, unless it is the repetition of one that was not waited for.
+
+        One with other arguments is none: it comes behind the former, which goes on.
+        """
         with self._lock:
-            if self._refuse_outstanding(name):
-                assert self._outstanding is not None
-                return self._outstanding[1]
+            before = self._under_way(name)
+            if before is not None and before.arguments == arguments:
+                return before.result
             result = begin()
-            self._outstanding = name, result
+            self._outstanding = _Call(name, arguments, result)
         self._network.wakeup()
         return result
 
-    def _refuse_outstanding(self, name: str) -> bool:
-        """Whether this call is under way already. Raises TransactionStateError while another one is."""
-        if self._outstanding is None or self._outstanding[1].is_taken:
-            return False
-        before = self._outstanding[0]
-        if before == name:
-            return True
+    def _under_way(self, name: str) -> _Call | None:
+        """This call, if it is under way already. Raises TransactionStateError while another one is."""
+        before = self._outstanding
+        if before is None or before.result.is_taken:
+            return None
+        if before.name == name:
+            return before
         if self._state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
-            return False
-        raise TransactionStateError(f"{before}() timed out, and has to be called again before {name}()")
+            return None
+        raise TransactionStateError(f"{before.name}() timed out, and has to be called again before {name}()")

@@ -47,8 +47,10 @@ class RequestQueue:
         return self._requests[0][2] if self._requests else None
 
     def put(self, request: TransactionRequest) -> None:
-        """Have a request sent when its turn comes."""
-        heapq.heappush(self._requests, (request.priority, next(self._numbers), request))
+        """Have a request sent when its turn comes; once more, and it is before those that came after it."""
+        if request.number < 0:
+            request.number = next(self._numbers)
+        heapq.heappush(self._requests, (request.priority, request.number, request))
 
     def pop(self) -> TransactionRequest:
         """Take out the next one."""

@@ -136,6 +136,8 @@ class TransactionRequest:
         self.result: Final = result
         self.attempts = 0
         self.not_before_ms = 0.0
+        self.number = -1
+        """Its place among those of its priority; -1 until it has one."""
 
     def message(self, identity: Identity) -> Request:
         """What to send."""

@@ -143,7 +143,7 @@ class Transactions(TransactionCalls):
                 self._queue.put(AddOffsets(self._id, commit))
             return commit.result
 
-        return self._call("send_offsets_to_transaction", begin)
+        return self._call("send_offsets_to_transaction", begin, (dict(offsets), group))
 
     def commit(self) -> Result:
         """End the transaction, so that it counts."""

@@ -1,6 +1,5 @@
 """OAUTHBEARER from settings: where the tokens come from, and the login that keeps one at hand."""
 
-import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,10 +20,10 @@ from kavka.client.security.bearer.token import (
 )
 from kavka.client.security.login_module import JAAS, OAUTHBEARER, login_entry
 from kavka.client.security.mechanisms import BearerConversation, Mechanism
-from kavka.client.tls.contexts import client_context, tls_settings
-from kavka.config.clients.loading import secure_settings
+from kavka.client.security.web_trust import web_context
 from kavka.config.clients.secure import SecureSettings
 from kavka.config.errors import ConfigError
+from kavka.config.urls import check_url
 from kavka.config.values import HIDDEN, Password
 
 URL: Final = "sasl.oauthbearer.token.endpoint.url"
@@ -77,11 +76,10 @@ def _source(settings: SecureSettings, options: Mapping[str, str]) -> tuple[bool,
     url = settings.sasl_oauthbearer_token_endpoint_url
     if handler in UNSECURED or (not handler and not url):
         return True, lambda _is_over: unsecured_token(options, time.time() * 1000)
+    check_url(URL, url or "")
     parts = urlsplit(url or "")
     if parts.scheme == "file":
         return False, lambda _is_over: read_token(token_of_file(url or ""), claims)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(URL, url, "Must be a URL with https, http or file")
     endpoint = _endpoint(settings, options, url or "", is_secure=parts.scheme == "https")
     backoff_ms, backoff_max_ms = settings.sasl_login_retry_backoff_ms, settings.sasl_login_retry_backoff_max_ms
     return False, lambda is_over: read_token(fetch_with_patience(endpoint, backoff_ms, backoff_max_ms, is_over), claims)
@@ -112,15 +110,7 @@ def _endpoint(settings: SecureSettings, options: Mapping[str, str], url: str, *,
         secret,
         settings.sasl_oauthbearer_scope or options.get("scope"),
         settings.sasl_oauthbearer_header_urlencode,
-        _context(options) if is_secure else None,
+        web_context(options) if is_secure else None,
         DEFAULT_TIMEOUT_MS if connect_ms is None else connect_ms,
         DEFAULT_TIMEOUT_MS if read_ms is None else read_ms,
     )
-
-
-def _context(options: Mapping[str, str]) -> ssl.SSLContext:
-    """By the login module's own ssl.* options, as in Kafka; without them whom the system trusts is trusted."""
-    given = {name: value for name, value in options.items() if name in SecureSettings.ROWS and name.startswith("ssl.")}
-    if not given:
-        return ssl.create_default_context()
-    return client_context(tls_settings(secure_settings(given)))

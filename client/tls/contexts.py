@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kavka.client.tls.ciphers import OFFERED_TLS13, chosen_ciphers
+from kavka.client.tls.dh_parameters import load_dh_parameters
 from kavka.client.tls.key_loading import load_key
 from kavka.client.tls.store_entries import Store
 from kavka.client.tls.stores import KeyStoreSource, TrustStoreSource, read_key_store, read_trust_store
@@ -109,6 +110,9 @@ def server_context(settings: TlsSettings, own: Store | None = None) -> ssl.SSLCo
     context.verify_mode = _CLIENT_AUTH[settings.client_auth.lower()]
     if context.verify_mode != ssl.CERT_NONE:
         _load_trusted(context, settings)
+    else:
+        # Nobody is asked for a certificate; a store that is named and no store is a mistake all the same, as in Kafka.
+        read_trust_store(settings.trust_store)
     _restrict(context, settings)
     return context
 
@@ -175,9 +179,9 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
             context.set_ciphers(":".join(choice.tls12))
         except ssl.SSLError:
             raise ConfigError(name, shown, "OpenSSL has none of them") from None
+        if context.protocol == ssl.PROTOCOL_TLS_SERVER and any(each.startswith("DHE-") for each in choice.tls12):
+            load_dh_parameters(context)
     if not choice.tls13:
-        if context.protocol == ssl.PROTOCOL_TLS_SERVER and all(each.startswith("DHE-") for each in choice.tls12):
-            raise ConfigError(name, shown, "a listener needs others too: Python gives OpenSSL no parameters for DHE")
         context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
     elif not choice.tls12:
         context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_3)

@@ -14,6 +14,7 @@ import hashlib
 import hmac
 from typing import Final
 
+from kavka.client.tls.der import OCTETS, SEQUENCE, take
 from kavka.client.tls.store_entries import KeyEntry, Store, StoreError
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
@@ -84,12 +85,12 @@ def _key_entry(alias: str, protected: bytes, chain: list[bytes], password: str |
 
 
 def _unprotected(protected: bytes, alias: str, password: str) -> bytes:
-    """The PKCS#8 bytes within EncryptedPrivateKeyInfo. Raises StoreError, IndexError."""
-    outer, _ = _element(protected, 0x30)
-    algorithm, rest = _element(outer, 0x30)
+    """The PKCS#8 bytes within EncryptedPrivateKeyInfo. Raises StoreError, ValueError."""
+    outer, _ = take(protected, SEQUENCE)
+    algorithm, rest = take(outer, SEQUENCE)
     if not algorithm.startswith(_KEY_PROTECTOR):
         raise StoreError(f"the key {alias!r} is encrypted in a way that JKS does not have")
-    sealed, _ = _element(rest, 0x04)
+    sealed, _ = take(rest, OCTETS)
     salt, hidden, digest = sealed[:_SUM_BYTES], sealed[_SUM_BYTES:-_SUM_BYTES], sealed[-_SUM_BYTES:]
     secret = _utf16(password)
     stream = bytearray()
@@ -101,19 +102,6 @@ def _unprotected(protected: bytes, alias: str, password: str) -> bytes:
     if not hmac.compare_digest(hashlib.sha1(secret + plain, usedforsecurity=False).digest(), digest):
         raise StoreError(f"the password of the key {alias!r} is wrong")
     return plain
-
-
-def _element(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The content of the DER element at the start, and what follows it."""
-    if data[0] != tag:
-        raise IndexError
-    size, at = data[1], 2
-    if size & 0x80:
-        at = 2 + (size & 0x7F)
-        size = int.from_bytes(data[2:at])
-    if at + size > len(data):
-        raise IndexError
-    return data[at : at + size], data[at + size :]
 
 
 def _utf16(password: str) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kavka.client.tls.jks import MAGIC, read_jks
+from kavka.client.tls.key_choice import shown_keys
 from kavka.client.tls.pem import BEGIN, read_pem
 from kavka.client.tls.pkcs12 import read_pkcs12
 from kavka.client.tls.store_entries import Store, StoreError
@@ -44,7 +45,10 @@ class TrustStoreSource(NamedTuple):
 
 
 def read_key_store(source: KeyStoreSource) -> Store | None:
-    """The keys, one at least; None where no key store is configured. Reads a file. Raises ConfigError."""
+    """The keys that are shown, one of each kind, and one at least; None where no key store is configured.
+
+    Reads a file. Raises ConfigError.
+    """
     if (problem := _key_store_problem(source)) is not None:
         raise ConfigError(None, None, problem)
     if source.key is not None and source.certificate_chain is not None:
@@ -56,7 +60,7 @@ def read_key_store(source: KeyStoreSource) -> Store | None:
         return None
     if not store.keys:
         raise ConfigError("ssl.keystore.location", source.location, "it has no private key")
-    return store
+    return Store(shown_keys(store.keys), store.certificates)
 
 
 def read_trust_store(source: TrustStoreSource) -> tuple[bytes, ...] | None:

@@ -41,8 +41,12 @@ the CRC, which stands where v2 has the leader epoch."""
 
 LEAST_LENGTH: Final = {0: 14, 1: 22, 2: HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES}
 """What the length field says of an empty batch or message, by magic."""
+BATCH_START: Final = struct.Struct(">qi4xb")
+"""Base offset, length, magic: the first 17 bytes, of messages of magic 0 and 1, too."""
 PREVIEW: Final = struct.Struct(">qi4xb6xi")
 """Base offset, length, magic, last offset delta (meaningful in magic 2 only): the first 27 bytes."""
+unpack_epoch_and_counts: Final = struct.Struct(">i7xi30xi").unpack_from
+"""(leader epoch, last offset delta, count) at LEADER_EPOCH_POSITION."""
 unpack_producer: Final = struct.Struct(">qh").unpack_from
 """(producer id, epoch) at PRODUCER_POSITION."""
 unpack_producer_and_sequence: Final = struct.Struct(">qhi").unpack_from

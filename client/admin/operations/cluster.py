@@ -41,7 +41,6 @@ from kavka.protocol.schema import Request, Uuid
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 FENCED_SINCE: Final = 2
-FEATURES_SINCE: Final = 3
 
 
 def describe_cluster(with_operations: bool, with_fenced: bool) -> Operation[None, ClusterDescription]:

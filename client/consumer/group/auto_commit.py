@@ -36,6 +36,12 @@ class AutoCommit:
         self._due_ms = now_ms + settings.auto_commit_interval_ms
         self._last: Future[None] | None = None
 
+    @property
+    def due_ms(self) -> float:
+        """When `poll` has something to do, on the client's clock; never while the last commit is not answered."""
+        is_waiting = not self.is_enabled or (self._last is not None and not self._last.done())
+        return float("inf") if is_waiting else self._due_ms
+
     def poll(self, now_ms: float) -> None:
         """Commit if the interval is over, and the last one is answered; one that failed is made up for soon."""
         if not self.is_enabled or now_ms < self._due_ms:

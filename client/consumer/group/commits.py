@@ -182,8 +182,11 @@ class Commits:
         for commit in waiting:
             if commit.deadline_ms is not None and commit.deadline_ms <= now_ms and not commit.done.done():
                 _fail(commit, KafkaTimeoutError("the offsets were not committed in time"))
-        while waiting and waiting[0].done.done():
-            waiting.popleft()
+        # Also behind one that is still on its way: there is nothing more to send of them, nor to wait for.
+        left = [commit for commit in waiting if not commit.done.done()]
+        if len(left) < len(waiting):
+            waiting.clear()
+            waiting.extend(left)
 
     def _not_ready(self, commit: Commit, now_ms: float) -> float:
         """One that is tried once waits for a coordinator that is there, not longer than a request may take."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kavka.client.call import VersionRange
-from kavka.client.cluster import Cluster
 from kavka.client.consumer.group.group_settings import GroupSettings
 from kavka.client.consumer.group.port import SubscriptionPattern
-from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 
 _ALL_VERSIONS: Final[VersionRange] = (0, 1)
@@ -80,20 +78,3 @@ class ConsumerHeartbeats:
             member_epoch=epoch,
             instance_id=self._settings.group_instance_id,
         )
-
-
-def by_topic(partitions: Iterable[TopicPartition], cluster: Cluster) -> list[tuple[bytes, tuple[int, ...]]]:
-    """Partitions by their topics' ids, in order; without topics that are not there any more."""
-    numbers: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        numbers.setdefault(topic, []).append(number)
-    return sorted((cluster.topics[topic].id, tuple(each)) for topic, each in numbers.items() if topic in cluster.topics)
-
-
-def to_partitions(target: Mapping[bytes, Sequence[int]], cluster: Cluster) -> tuple[frozenset[TopicPartition], bool]:
-    """Partitions by their topics' names, as far as these are known, and whether all are."""
-    names = cluster.names
-    found = frozenset(
-        TopicPartition(names[topic], number) for topic, each in target.items() if topic in names for number in each
-    )
-    return found, target.keys() <= names.keys()

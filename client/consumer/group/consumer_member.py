@@ -15,7 +15,8 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from kavka.client.api_errors import InvalidRequestError, UnsupportedVersionError, error_of
-from kavka.client.consumer.group.consumer_heartbeats import ConsumerHeartbeats, by_topic, to_partitions
+from kavka.client.consumer.group.assigned_topics import AssignedTopics
+from kavka.client.consumer.group.consumer_heartbeats import ConsumerHeartbeats
 from kavka.client.consumer.group.coordinator import LANE, Coordinator
 from kavka.client.consumer.group.errors import CommitFailedError
 from kavka.client.consumer.group.group_metrics import GroupMetrics
@@ -87,6 +88,7 @@ class ConsumerMembership:
         self._clock: Final = clock
         self._metrics: Final = metrics
         self._metadata: Final = metadata
+        self._topics: Final = AssignedTopics(metadata)
         self._now_ms: Final = now_ms
         self._on_news: Final = on_news
         self._heartbeats: Final = ConsumerHeartbeats(settings)
@@ -215,7 +217,7 @@ class ConsumerMembership:
         attempt = self._attempt
         self._is_beating = True
         joins = self.state is State.JOINING
-        owned = () if joins else by_topic(self._current, self._metadata.cluster)
+        owned = () if joins else self._topics.by_id(self._current)
         epoch = 0 if joins else self.identity.generation
         request = self._heartbeats.request(self._member_id, epoch, owned)
         self._due.set(now_ms + self._interval_ms)
@@ -295,7 +297,7 @@ class ConsumerMembership:
         """Have the polling thread take what is assigned now, as far as its topics' names are known."""
         if self.state is not State.STABLE or self.step is not None:
             return
-        target, is_whole = to_partitions(self._target, self._metadata.cluster)
+        target, is_whole = self._topics.partitions(self._target, self._current)
         if not is_whole:
             self._metadata.request_update()
         if target != self._current:
@@ -318,6 +320,7 @@ class ConsumerMembership:
         self.identity = self.identity._replace(generation=-1)
         self._target = {}
         self._current = frozenset()
+        self._topics.forget()
         self._due.stop()
         self._heartbeats.forget()
 

@@ -206,9 +206,10 @@ class Group:
             self.run_callbacks()
         self._raise_errors()
 
-    def poll_waits(self) -> None:
+    def poll_waits(self) -> float:
         """See `GroupPort`."""
         self._clock.waits()
+        return self._auto_commit.due_ms
 
     def poll_ended(self, now_ms: float) -> None:
         """See `GroupPort`."""

@@ -205,8 +205,11 @@ class GroupPort(Protocol):
         raised, or the fatal error of the group (each once); cheap when there is nothing to do.
         """
 
-    def poll_waits(self) -> None:
-        """`poll` waits for news, until the next `poll_began` or `poll_ended`: `max.poll.interval.ms` does not run."""
+    def poll_waits(self) -> float:
+        """`poll` waits for news, until the next `poll_began` or `poll_ended`: `max.poll.interval.ms` does not run.
+
+        When it has to look again without news, on the client's clock: a commit by the interval is due then.
+        """
 
     def poll_ended(self, now_ms: float) -> None:
         """`poll` returns: `max.poll.interval.ms` begins."""

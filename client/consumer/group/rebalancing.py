@@ -78,8 +78,9 @@ class Rebalancing:
 
     def go_on(self) -> None:
         """Do what can be done of the step there is."""
-        if self._membership.departures != self._departures:
-            # What it wants is of the membership that this thread has ended.
+        if self._is_in_step or self._membership.departures != self._departures:
+            # A listener polls, which is told of the rest when it returns; or what is wanted is of the membership that
+            # this thread has ended.
             return
         step = self._membership.step
         if step is not self._step:

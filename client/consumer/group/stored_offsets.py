@@ -95,9 +95,11 @@ class StoredOffsets:
                 self._end(question, failure)
                 continue
             node = self._coordinator.ready()
-            if node is None:
-                return min(wait_ms, self._coordinator.delay_ms())
-            self._send(question, node)
+            if node is not None:
+                self._send(question, node)
+            else:
+                # Of those behind it, one's time may be over all the same.
+                wait_ms = min(wait_ms, self._coordinator.delay_ms())
         return wait_ms
 
     def closed(self) -> None:

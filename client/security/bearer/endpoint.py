@@ -60,7 +60,7 @@ def fetch_with_patience(
         except _AgainError:
             failures += 1
             wait_ms = min(backoff.delay_ms(failures), until_ms - now_ms())
-            if wait_ms <= 0 or is_over.wait(wait_ms / 1000):
+            if wait_ms <= 0 or is_over.wait(min(wait_ms / 1000, threading.TIMEOUT_MAX)):
                 raise
 
 
@@ -115,6 +115,9 @@ def _asked(endpoint: Endpoint) -> tuple[int, bytes]:
         answer = connection.getresponse()
         return answer.status, answer.read(_LONGEST_ANSWER_BYTES)
     except ssl.SSLError as failure:
+        raise TokenError(f"{_shown(endpoint.url)}: {failure}") from None
+    except (ValueError, OverflowError) as failure:
+        # A time limit that no socket takes.
         raise TokenError(f"{_shown(endpoint.url)}: {failure}") from None
     except (OSError, http.client.HTTPException) as failure:
         raise _AgainError(f"{_shown(endpoint.url)}: {str(failure) or type(failure).__name__}") from None

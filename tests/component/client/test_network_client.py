@@ -1,6 +1,5 @@
 """Requests and answers, wake-ups, load and metadata, against a broker that does what it is told."""
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +23,7 @@ from kavka.protocol.messages.fetch import (
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.client_line import HEARTBEAT, SETTINGS, TIMEOUT_S, Clock, Line
+from tests.support.function_calls import calls_of
 from tests.support.processes import wait_until
 from tests.support.scripted_broker import ScriptedBroker, framed
 
@@ -186,22 +186,6 @@ def test_a_callback_may_send_the_next_request(line: Line) -> None:
     line.until(lambda: line.client.counts.requests == 2)
     visitor.answer(visitor.asked(), HeartbeatResponse(error_code=2))
     assert line.one_answer().error_code == 2
-
-
-def calls_of(action: Callable[[], object]) -> int:
-    """How many functions it calls, those of C among them; what noise cannot move."""
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 def test_the_way_of_a_request_and_its_answer_stays_short(line: Line) -> None:

@@ -1,6 +1,7 @@
 """A consumer with partitions assigned by hand, against each broker: what it gives out, and where it begins."""
 
 import inspect
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from kavka.client.consumer.errors import (
 from kavka.client.consumer.group.port import OffsetAndMetadata
 from kavka.client.consumer.records import ConsumerRecord
 from kavka.client.topic_partition import TopicPartition
+from tests.support.consumer_state import Moment, explained
 from tests.support.processes import wait_until
 
 LONG_MS = 60_000
@@ -31,6 +33,12 @@ LONG_MS = 60_000
 def consumer(bootstrap: str, **settings: Any) -> Iterator[Consumer]:
     with Consumer(bootstrap_servers=bootstrap, **{"auto_offset_reset": "earliest"} | settings) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _told_all(caplog: pytest.LogCaptureFixture) -> None:
+    """What the client meets and gets over by itself is seen with a failure, too."""
+    caplog.set_level(logging.DEBUG, "kavka.client")
 
 
 @pytest.fixture
@@ -44,6 +52,13 @@ def partition(topic: str, bootstrap: str) -> TopicPartition:
 
 def produce(bootstrap: str, partition: TopicPartition, count: int, **settings: Any) -> None:
     """Values 0, 1, ... with keys, a header, and the number as timestamp."""
+    refused: list[Any] = []
+
+    def delivered(error: Any, _message: Any) -> None:
+        # Else it would look as if nobody could read them.
+        if error is not None:
+            refused.append(error)
+
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5} | settings)
     transactional = "transactional.id" in settings
     if transactional:
@@ -57,9 +72,11 @@ def produce(bootstrap: str, partition: TopicPartition, count: int, **settings: A
             partition.partition,
             timestamp=1_700_000_000_000 + number,
             headers=[("number", b"%d" % number)] if number % 2 else None,
+            on_delivery=delivered,
         )
         producer.poll(0)
     assert producer.flush(60) == 0
+    assert refused == []
     if transactional:
         producer.commit_transaction(60)
 
@@ -67,8 +84,9 @@ def produce(bootstrap: str, partition: TopicPartition, count: int, **settings: A
 def read(reader: Consumer, count: int) -> list[ConsumerRecord]:
     found: list[ConsumerRecord] = []
     while len(found) < count:
+        began = Moment.now()
         records = reader.poll(LONG_MS)
-        assert records, f"{len(found)} of {count}"
+        assert records, f"{len(found)} of {count}: {explained(reader, began)}"
         found += records
     assert len(found) == count
     return found

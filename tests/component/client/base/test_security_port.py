@@ -7,8 +7,10 @@ import pytest
 
 from kavka.client import NetworkClient
 from kavka.client.bootstrap import Bootstrap, bootstrap_nodes
+from kavka.client.client_metrics import Metrics
 from kavka.client.kafka_error import AuthenticationError
 from kavka.client.metadata import Metadata, MetadataSettings
+from kavka.client.network_metrics import NetworkMetrics
 from kavka.client.node import Node
 from kavka.client.security_port import Channel, Exchange
 from kavka.protocol.messages.heartbeat import HeartbeatResponse
@@ -45,6 +47,9 @@ class Turned:
     def handshake(self) -> int:
         return 0
 
+    def let_go(self) -> None:
+        self._channel.close()
+
     def close(self) -> None:
         self._channel.close()
 
@@ -74,6 +79,8 @@ class Password:
 
 
 class SecureLine(Line):
+    clock: Clock
+
     def __init__(self, security: Password) -> None:
         super().__init__(SETTINGS)
         self.client.close()
@@ -157,17 +164,19 @@ def session(password: Password) -> Generator[tuple[SecureLine, Visitor], None, N
         visitor = answer_password(line, error_code=0, error_message=None, session_lifetime_ms=10_000)
         line.until(lambda: line.client.ready(line.node))
         line.send()
+        line.clock = clock
         clock.now_ms += 9_600
         line.until(lambda: not line.client.ready(line.node))
         yield line, visitor
         line.client.close()
 
 
-def answer_in_between(line: Line, visitor: Visitor, **fields: Any) -> None:
+def answer_in_between(line: SecureLine, visitor: Visitor, **fields: Any) -> None:
     """The heartbeat's answer, and after it the exchange's."""
     asked = visitor.asked()
     handshake = visitor.asked()
     assert isinstance(handshake.request, SaslHandshakeRequest)
+    line.clock.now_ms += 40
     visitor.answer(asked, HeartbeatResponse(error_code=0))
     sent_bytes = line.client.counts.sent_bytes
     visitor.answer(handshake, SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"]))
@@ -179,12 +188,16 @@ def test_a_session_that_nears_its_end_is_renewed_before_anything_else_is_sent(
     session: tuple[SecureLine, Visitor],
 ) -> None:
     line, visitor = session
+    metrics = Metrics("producer", "p", now_ms=lambda: 0)
+    NetworkMetrics(metrics, line.client.counts)
     assert line.client.least_loaded([line.node]) == line.node, "else nobody would ask for it, and it stayed so"
     answer_in_between(line, visitor, error_code=0, error_message=None)
     assert isinstance(line.one_answer(), HeartbeatResponse), "what was under way is answered all the same"
     line.until(lambda: line.client.ready(line.node))
     counts = line.client.counts
     assert (counts.reauthentications, counts.connections, counts.disconnects) == (1, 1, 0)
+    assert metrics["reauthentication-latency-max"] == metrics["reauthentication-latency-avg"] == 40.0
+    assert metrics["successful-authentication-no-reauth-total"] == 1
 
 
 def test_who_is_not_let_in_again_is_told_so_and_disconnected(session: tuple[SecureLine, Visitor]) -> None:

@@ -1,5 +1,6 @@
 """The machines of a consumer in assign mode over a simulated cluster, and who polls them."""
 
+from collections.abc import Callable
 from typing import Final
 
 from kavka.client.backoff import ExponentialBackoff
@@ -12,6 +13,7 @@ from kavka.client.consumer.offset_lookup import OffsetLookups
 from kavka.client.consumer.position_finding import PositionFinder
 from kavka.client.consumer.positions import EARLIEST, ResetPolicy
 from kavka.client.consumer.records import ConsumerRecord
+from kavka.client.consumer.stretches import Deserializers
 from kavka.client.consumer.subscription import Subscription
 from tests.component.client.consumer.simulated_cluster import SimulatedCluster
 from tests.component.client.consumer.simulated_network import SimulatedNetwork
@@ -30,20 +32,25 @@ class SimulatedConsumer:
         policy: ResetPolicy = FROM_THE_START,
         *,
         skip_corrupt: bool = False,
+        wake: Callable[[], None] | None = None,
+        deserializers: Deserializers | None = None,
     ) -> None:
         settings = settings or FetchSettings(max_partition_bytes=3_000, max_bytes=10_000)
         self.cluster = cluster
         self.network = network
         self.wakes = 0
         self.metrics = FetchMetrics(Metrics("consumer", "c", now_ms=lambda: network.now_ms))
-        self.subscription = Subscription(policy, self._wake)
+        wake = wake or self._wake
+        self.news = News()
+        self.subscription = Subscription(policy, wake)
         self.buffer = FetchBuffer(
             self.subscription,
             max_bytes=settings.max_bytes,
-            news=News(),
-            wake=self._wake,
+            news=self.news,
+            wake=wake,
             metrics=self.metrics,
             skip_corrupt=skip_corrupt,
+            deserializers=deserializers,
         )
         clock = lambda: network.now_ms  # noqa: E731  # the clock of all
         self.lookups = OffsetLookups(network, cluster, is_read_committed=False, retry_backoff_ms=100, now_ms=clock)

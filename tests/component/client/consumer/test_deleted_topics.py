@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from kavka.client import Consumer
+from kavka.client.consumer.errors import WakeupError
 from kavka.client.consumer.group.port import RebalanceListener
+from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.messages.fetch import FetchRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.component.client.consumer.serving_consumers import BIRDS, QUICK, TOPIC, TOPIC_ID, ConsumersBroker, batch_of
@@ -65,6 +67,34 @@ def test_what_was_assigned_by_hand_stays_and_is_asked_for_on(caplog: pytest.LogC
         assert len([each for each in warnings(caplog) if f"topic='{TOPIC}'" in each]) == 1
         serving.topics[TOPIC] = ANEW
         assert wait_until(lambda: read(consumer), TIMEOUT_S, "nothing is read") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_assigned", [False, True])
+def test_a_topic_whose_ends_were_looked_up_is_asked_for_on_only_where_it_is_read(is_assigned: bool) -> None:
+    serving = ConsumersBroker([batch_of(3)])
+    settings = {**QUICK, "metadata_max_age_ms": 10}
+    with serving.serves() as broker, Consumer(bootstrap_servers=broker.bootstrap, **settings) as consumer:
+        if is_assigned:
+            consumer.assign([BIRDS])
+        assert consumer.end_offsets([BIRDS]) == {BIRDS: 3}
+        del serving.topics[TOPIC]
+        before = len(serving.requests(MetadataRequest)) + 1
+        wait_until(
+            lambda: len(serving.requests(MetadataRequest)) >= before + 5, TIMEOUT_S, "the metadata are not asked for"
+        )
+        named = [bool(request.topics) for request in serving.requests(MetadataRequest)[before:]]
+        assert named == [is_assigned] * len(named)
+
+
+def test_a_lookup_that_a_wakeup_ended_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    serving = ConsumersBroker([batch_of(3)])
+    with serving.serves() as broker, Consumer(bootstrap_servers=broker.bootstrap, **QUICK) as consumer:
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            consumer.end_offsets([TopicPartition("trees", 0)], timeout_ms=3_600_000)
+        assert consumer.end_offsets([BIRDS]) == {BIRDS: 3}
+        wait_until(lambda: not consumer._core.lookups._lookups, TIMEOUT_S, "it is still looked up")
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

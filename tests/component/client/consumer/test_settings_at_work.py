@@ -1,11 +1,15 @@
 """Settings of the consumer that brokers see, or that decide what it asks for."""
 
 import re
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kavka.client import Consumer
+from kavka.client.consumer.errors import WakeupError
+from kavka.config.errors import ConfigError
 from kavka.protocol.messages.fetch import FetchRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.component.client.consumer.serving_consumers import BIRDS, QUICK, TOPIC, ConsumersBroker, batch_of
@@ -75,3 +79,38 @@ def test_a_pattern_finds_internal_topics_only_if_they_are_not_excluded(excluded:
         assert consumer.subscription() == ({TOPIC} if excluded else {TOPIC, "__birds"})
         wait_until(lambda: consumer.poll(5) or consumer.assignment(), TIMEOUT_S, "nothing is assigned")
         assert {partition.topic for partition in consumer.assignment()} == consumer.subscription()
+
+
+@pytest.mark.parametrize("in_group", [False, True])
+def test_what_was_read_is_committed_by_the_interval_while_a_poll_waits_for_more(in_group: bool) -> None:
+    serving = ConsumersBroker([batch_of(3)])
+    settings = {**QUICK, "enable_auto_commit": True, "auto_commit_interval_ms": 1_000, "group_id": "g"}
+    with serving.serves() as broker, Consumer(bootstrap_servers=broker.bootstrap, **settings) as consumer:
+        if in_group:
+            consumer.subscribe([TOPIC])
+        else:
+            consumer.assign([BIRDS])
+        wait_until(lambda: len(consumer.poll(50)), TIMEOUT_S, "nothing is read")
+
+        def wait_for_more() -> None:
+            with pytest.raises(WakeupError):
+                consumer.poll(600_000)
+
+        waiting = threading.Thread(target=wait_for_more)
+        waiting.start()
+        try:
+            wait_until(lambda: serving.committed == 3, 20, "what was read is not committed")
+        finally:
+            consumer.wakeup()
+            waiting.join()
+
+
+@pytest.mark.parametrize("setting", ["partition_assignment_strategy", "interceptor_classes", "value_deserializer"])
+def test_a_class_that_is_none_leaves_no_descriptors_behind(setting: str) -> None:
+    def held() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = held()
+    with pytest.raises(ConfigError) as caught:
+        Consumer(bootstrap_servers="127.0.0.1:1", group_id="g", **{setting: "no.such.Class"})
+    assert held() == before, caught

@@ -1,5 +1,6 @@
 """Closest replicas, leaders that errors name, and batches with other bytes than were written."""
 
+import logging
 import random
 from contextlib import suppress
 
@@ -113,6 +114,24 @@ def test_a_replica_that_lacks_the_offset_does_not_reset_the_position() -> None:
     consumer.answers.take(state, 10, Behind, cluster.nodes[2], network.now_ms)
     assert state.preferred_node is None
     assert state.position.offset == 10
+
+
+def test_it_is_said_what_position_the_log_has_lost(caplog: pytest.LogCaptureFixture) -> None:
+    """As when retention was faster: nothing else would tell where the records between are."""
+    cluster, _, consumer = simulated()
+    cluster.append(BIRDS, 10)
+    consumer.settle()
+    assert len(consumer.poll(5)) == 5
+    cluster.logs[BIRDS].start = 8
+    with caplog.at_level(logging.INFO, "kavka.client.consumer"):
+        consumer.subscription.seek(BIRDS, Position(5))
+        consumer.settle()
+    assert [record.offset for record in consumer.poll()] == [8, 9]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "position out of range, to be reset partition=birds-0 position=5",
+        "position reset partition=birds-0 offset=8",
+    ]
 
 
 def test_a_leader_that_an_error_names_is_asked_at_once() -> None:

@@ -195,6 +195,20 @@ def test_who_was_assigned_before_goes_on_and_who_went_is_forgotten() -> None:
     assert [record.offset for record in consumer.poll()] == list(range(10))
 
 
+def test_what_was_looked_up_for_a_former_assignment_is_nothing_to_the_next_one() -> None:
+    cluster, network, consumer = simulated()
+    cluster.append(BIRDS, 10)
+    consumer.subscription.assign([BIRDS])
+    while not network.requests:
+        consumer.run(0.001)
+    # The first offset is being looked up.
+    consumer.subscription.assign([])
+    consumer.subscription.assign([BIRDS])
+    consumer.subscription.reset([BIRDS], ResetPolicy(LATEST))
+    consumer.settle()
+    assert consumer.subscription.state(BIRDS).position.offset == 10
+
+
 def test_withheld_partitions_give_out_nothing_and_new_ones_wait_for_their_release() -> None:
     cluster, network, consumer = simulated()
     cluster.append(BIRDS, 10)

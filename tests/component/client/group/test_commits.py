@@ -115,6 +115,36 @@ def test_an_older_commit_does_not_come_after_a_newer_one(broker: GroupBroker, me
     assert broker.committed("t", 0) == 2
 
 
+def test_a_commit_that_times_out_behind_an_unanswered_one_keeps_nobody_busy(
+    broker: GroupBroker, member: Player
+) -> None:
+    member.network.fate = commits_only([Fate(delay_ms=25_000)])
+    member.group.commit_async(at(1))
+    late = finish(member, member.group.commit(at(2), member.now_ms() + 1_000))
+    assert isinstance(late.exception(), KafkaTimeoutError)
+    assert member.group.work(member.now_ms()) > 0, "the client's thread would not sleep before the first is answered"
+    newer = member.group.commit(at(3), member.now_ms() + 60_000)
+    finish(member, newer).result()
+    sent = [request for request in member.network.sent if isinstance(request, OffsetCommitRequest)]
+    assert [request.topics[0].partitions[0].committed_offset for request in sent] == [1, 3]
+
+
+def test_a_commit_that_has_failed_is_not_sent_behind_an_unanswered_one(broker: GroupBroker, member: Player) -> None:
+    member.network.fate = commits_only([Fate(delay_ms=5_000)])
+    member.group.commit_async(at(1))
+    refuses = member.group._membership.commit_identity
+    member.own()
+    member.group._membership.commit_identity = RebalanceInProgressError  # type: ignore[method-assign]  # as while the group rebalances
+    heard: list[Exception | None] = []
+    member.group.commit_async(at(2), lambda offsets, error: heard.append(error))
+    member.own()
+    member.group._membership.commit_identity = refuses  # type: ignore[method-assign]  # back again
+    finish(member, member.group.commit({T1: OffsetAndMetadata(0)}, member.now_ms() + 60_000)).result()
+    member.group.run_callbacks()
+    assert [type(error) for error in heard] == [RebalanceInProgressError]
+    assert broker.committed("t", 0) == 1
+
+
 def test_a_callback_that_raises_is_raised_by_poll_after_the_others(broker: GroupBroker, member: Player) -> None:
     heard = []
 
@@ -261,6 +291,15 @@ def test_who_may_not_use_the_group_hears_it_from_all_that_was_asked(broker: Grou
     broker.advance(1_000)
     member.own()
     finish(member, member.group.commit(at(3), member.now_ms() + 20_000)).result()
+
+
+def test_who_asks_behind_another_one_for_what_is_stored_is_told_in_time_that_nobody_knows(member: Player) -> None:
+    member.network.cut()
+    member.group.offsets_of([T0], member.now_ms() + 60_000)
+    deadline_ms = member.now_ms() + 1_000
+    future = finish(member, member.group.offsets_of([T1], deadline_ms))
+    assert isinstance(future.exception(), KafkaTimeoutError)
+    assert member.now_ms() - deadline_ms < 100
 
 
 @pytest.mark.parametrize("partitions", [["t"], ["tt"], [("t", 0, 0)], [("t", "0")]])

@@ -222,6 +222,45 @@ def test_a_pattern_finds_topics_and_those_that_come(way: dict[str, Any]) -> None
     play(broker, [a], until=lambda: a.told == all_of("t1", 1) | all_of("t2", 2))
 
 
+def test_metadata_that_lack_an_assigned_topic_for_a_moment_take_nothing_away() -> None:
+    """A broker that has just begun answers so; what is assigned is the coordinator's to say."""
+    broker = GroupBroker({"t": 2})
+    a = Player(broker, "a", uses_consumer_protocol=True, **LIVELY)
+    play(broker, [a], until=lambda: len(a.told) == 2)
+    complete = broker.metadata
+
+    def lacking() -> Any:
+        answer = complete()
+        for topic in answer.topics:
+            topic.error_code, topic.topic_id, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, bytes(16), []
+        return answer
+
+    broker.metadata = lacking  # type: ignore[method-assign]  # another answer for a while
+    a.metadata.request_update()
+    play(broker, [a], until=lambda: not a.metadata.cluster.topics["t"].partitions)
+    a.group._membership.subscribe(frozenset({"t"}), None)
+    sent = len(a.network.sent)
+    play(broker, [a], until=lambda: len(a.network.sent) > sent + 3)
+    owned = [request.topic_partitions for request in a.network.sent[sent:] if hasattr(request, "topic_partitions")]
+    assert owned == [None] * len(owned), "the coordinator was told that something else is owned"
+    broker.metadata = complete  # type: ignore[method-assign]  # back again
+    a.metadata.request_update()
+    play(broker, [a], until=lambda: bool(a.metadata.cluster.topics["t"].partitions))
+    assert a.events == [("assigned", all_of("t", 2))]
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+@pytest.mark.parametrize("what", ["assigned", "revoked"])
+def test_a_listener_may_poll(way: dict[str, Any], what: str) -> None:
+    broker = GroupBroker({"t": 4})
+    a = Player(broker, "a", **way, **LIVELY)
+    b = Player(broker, "b", **way, **LIVELY)
+    a.on_told = lambda player, told, partitions: player.poll() if told == what else None
+    play(broker, [a], until=lambda: len(a.told) == 4)
+    play(broker, [a, b], until=lambda: shared([a, b], 4))
+    assert not a.errors + b.errors
+
+
 def test_nothing_is_asked_before_the_first_poll() -> None:
     broker = GroupBroker({"t": 1})
     a = Player(broker, "a")

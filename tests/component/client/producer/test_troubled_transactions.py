@@ -153,6 +153,29 @@ def test_an_abort_ends_what_may_have_begun(joins: str, has_arrived: bool) -> Non
     assert program.coordinator.committed[0] == [kept]
 
 
+@pytest.mark.parametrize("refused", [ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_other_offsets_after_a_call_that_was_not_waited_for_are_committed(program: Program, refused: ErrorCode) -> None:
+    """The call timed out, and the program has read on before it calls again: the former goes on, and comes first."""
+    program.initialize()
+    transactions, coordinator = program.transactions, program.coordinator
+    answers = [refused]
+    coordinator._trouble = lambda *_: answers.pop() if answers else 0  # type: ignore[method-assign]  # one refusal, and no more
+    transactions.begin()
+    sources = [TopicPartition("sources", number) for number in range(2)]
+    group = ConsumerGroupMetadata(GROUP)
+    former = transactions.send_offsets(dict.fromkeys(sources, OffsetAndMetadata(3)), group)
+    later = {sources[0]: OffsetAndMetadata(5)}
+    newer = transactions.send_offsets(later, group)
+    assert transactions.send_offsets(dict(later), group) is newer
+    program.go_on()
+    assert former.is_done
+    newer.get()
+    committed = transactions.commit()
+    program.go_on()
+    committed.get()
+    assert coordinator.committed_offsets == {0: 5, 1: 3}
+
+
 def test_a_close_that_waits_for_records_alone_does_not_spin(program: Program) -> None:
     program.initialize()
     program.transactions.begin()

@@ -117,7 +117,9 @@ def test_a_producer_that_may_not_block_does_not(line: Line) -> None:
 def test_what_waiting_does_not_mend_is_not_waited_for(line: Line, code: int, kind: type[Exception]) -> None:
     with line.producer(max_block_ms=3_600_000) as producer:
         line.serving.code = code
-        assert isinstance(producer.send(TOPIC, b"kavka").exception(0), kind)
+        error = producer.send(TOPIC, b"kavka").exception(0)
+        assert isinstance(error, kind)
+        assert str(error) == f"topic {TOPIC!r}: {kind()}"
 
 
 def test_a_topic_that_is_created_meanwhile_is_sent_to(line: Line) -> None:

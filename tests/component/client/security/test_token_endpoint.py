@@ -70,6 +70,12 @@ class Page:
         return Endpoint(self.url, "us", Password(SECRET), **others)
 
 
+def test_a_time_limit_that_no_socket_takes_is_told_as_such(page: Page) -> None:
+    for limits in ({"connect_timeout_ms": -1}, {"read_timeout_ms": -1}, {"connect_timeout_ms": 1e300}):
+        with pytest.raises(TokenError, match=r"127\.0\.0\.1"):
+            fetch(page.endpoint(**limits))
+
+
 @pytest.fixture
 def page() -> Iterator[Page]:
     made = Page()

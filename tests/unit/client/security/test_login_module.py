@@ -57,6 +57,9 @@ HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallback
     [
         ("", {"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/t"}, "clientId and clientSecret"),
         ("", {"sasl.oauthbearer.token.endpoint.url": "ftp://127.0.0.1/t"}, "https, http or file"),
+        ("", {"sasl.oauthbearer.token.endpoint.url": "http://[x/t"}, "Must be a URL"),
+        ("", {"sasl.oauthbearer.token.endpoint.url": "http://host:99999/t"}, "Must be a URL"),
+        ("", {"sasl.oauthbearer.token.endpoint.url": "http:///t"}, "Must be a URL with a host"),
         ("", {"sasl.login.callback.handler.class": HANDLER}, "https, http or file"),
         ("", {"sasl.login.callback.handler.class": "com.example.Handler"}, "or a callable"),
         ('unsecuredLoginExtension_auth="x"', {}, "no name for an extension"),

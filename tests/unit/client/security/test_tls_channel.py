@@ -200,3 +200,14 @@ def test_closing_says_farewell_and_closes_what_is_below(connect: Callable[..., O
     channel.close()
     assert wire.is_closed
     assert wire.received() == b""
+
+
+def test_a_forked_child_lets_go_of_its_copy_without_a_word(connect: Callable[..., Opened]) -> None:
+    channel, wire = agreed(connect())
+    wire.room_bytes = 0
+    with pytest.raises(BlockingIOError):
+        channel.send(b"the parent's")
+    wire.room_bytes = room_bytes = 1 << 20
+    channel.let_go()
+    assert wire.is_closed
+    assert wire.room_bytes == room_bytes, "something was sent"

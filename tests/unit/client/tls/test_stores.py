@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from kavka.client.tls.key_choice import in_javas_order
+from kavka.client.tls.pkcs12_keys import pkcs12_keys
 from kavka.client.tls.store_entries import Store
 from kavka.client.tls.stores import KeyStoreSource, TrustStoreSource, read_key_store, read_trust_store
 from kavka.config.errors import ConfigError
 from kavka.config.values import Password
-from tests.support.certificates import PASSWORD, Authority, Issued
+from tests.support.certificates import PASSWORD, Authority, Issued, rsa_key, write_several
 
 SECRET = Password(PASSWORD)
 NOTHING = KeyStoreSource("JKS", None, None, None, None, None)
@@ -131,6 +133,59 @@ def test_javas_own_format_is_read(tmp_path: Path, authority: Authority, issued: 
             read_key_store(source)
         with pytest.raises(ConfigError):
             read_trust_store(TrustStoreSource("JKS", str(keys), None, None))
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
+def test_of_several_keys_java_would_show_the_same(tmp_path: Path, authority: Authority, kind: str) -> None:
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed")
+    entries = {
+        "first": authority.issue("a", key=rsa_key()),
+        "second": authority.issue("b"),
+        "third": authority.issue("a", key=rsa_key()),
+    }
+    path = write_several(tmp_path / "several", kind, entries)
+    store = read_key_store(NOTHING._replace(location=str(path), password=SECRET))
+    assert store is not None
+    # By SunX509 of Java 17.
+    assert [each.alias for each in store.keys] == ["third", "second"]
+    for entry in store.keys:
+        assert_is(Store([entry], ()), entries[entry.alias])
+    trusted = read_trust_store(TrustStoreSource("JKS", str(path), SECRET, None))
+    assert trusted is not None
+    assert set(trusted) >= {each.der for each in entries.values()}
+    if kind == "PKCS12":
+        read_damaged(path.read_bytes())
+
+
+def read_damaged(data: bytes) -> None:
+    chance = random.Random(13)
+    for _ in range(300):
+        damaged = bytearray(data)
+        if chance.random() < 0.5:
+            del damaged[chance.randrange(len(damaged)) :]
+        for _ in range(chance.randrange(1, 4)):
+            if damaged:
+                damaged[chance.randrange(min(120, len(damaged)))] = chance.randrange(256)
+        with suppress(ValueError, TypeError):
+            pkcs12_keys(bytes(damaged), PASSWORD.encode())
+
+
+@pytest.mark.parametrize(
+    ("given", "ordered"),
+    [
+        ("first second third", "third first second"),
+        ("old new broker kafka ca-1 ca-2", "new old kafka broker ca-1 ca-2"),
+        (
+            "localhost kafka-2024 kafka-2025 server mykey 1 2 3 4 5 6 7 8 9 a b c",
+            "localhost server a kafka-2025 b c mykey kafka-2024 1 2 3 4 5 6 7 8 9",
+        ),
+        ("\u00e9 \u00fc \U0001f600x", "\U0001f600x \u00e9 \u00fc"),
+    ],
+)
+def test_aliases_are_tried_in_the_order_of_javas_hash_map(given: str, ordered: str) -> None:
+    assert in_javas_order(given.split()) == ordered.split()
 
 
 def test_what_is_wrong_with_a_store_is_said_in_one_line_without_secrets(stores: Path, tmp_path: Path) -> None:
