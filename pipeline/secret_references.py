@@ -15,8 +15,17 @@ Value = TypeVar("Value")
 _REFERENCE: Final = re.compile(r"\$\{(env|file):([^${}]+)\}")
 _LIKE_ONE: Final = re.compile(r"\$\{[^}]*\}?")
 _SECRET_KEY: Final = re.compile(
-    r"(^|[._-])(password|passwd|token|secret|credential|secret[._-]?key)$|ssl[.]keystore[.]key$", re.IGNORECASE
+    r"(^|[._-])(password|passwd|passphrase|token|secret|credentials?|authorization|connection[._-]?string"
+    r"|secret[._-]?(access[._-]?)?key|(private|api|shared)[._-]?key|account[._-]key([.].*)?)$|ssl[.]keystore[.]key$",
+    re.IGNORECASE,
 )
+"""Of Kafka's clients, of pyiceberg's catalogs and of Hadoop's file systems."""
+SECRET_WORDS: Final = (
+    "secret|passw|passphrase|token|jaas|credential|authorization|connection[._-]?string"
+    "|(access|account|private|api|shared)[._-]?key|keystore[.]key"
+)
+"""One of these is in each name of a secret, and in others. As Java, too, writes it."""
+_SECRET_IN_URL: Final = re.compile(r"://[^/@\s:]*:(?!\$\{)[^/@\s]+@")
 _JAAS_KEY: Final = re.compile(r"(^|[._-])jaas([._-]|$)", re.IGNORECASE)
 _SECRET_IN_JAAS: Final = re.compile(r"(password|secret|token)\w*\s*=\s*(?![\"']?\$\{)", re.IGNORECASE)
 MOST_BYTES: Final = 64 * 1024
@@ -35,13 +44,15 @@ def references(text: str) -> Iterator[str]:
 
 
 def check_secret(key: str, value: object) -> None:
-    """Whether a setting may be kept as it stands: one that is a secret by its name has to be a reference.
+    """Whether a setting may be kept as it stands: one that is a secret by its name, or has one in an address, has to
+    be a reference.
 
     Raises SecretError, without the value, and as `references` does.
     """
     is_reference = isinstance(value, str) and any(references(value))
     is_empty = value == "" or isinstance(value, bool)
     is_literal = _SECRET_KEY.search(key) is not None and not is_reference and not is_empty
+    is_literal = is_literal or (isinstance(value, str) and _SECRET_IN_URL.search(value) is not None)
     if is_literal or (_JAAS_KEY.search(key) is not None and _SECRET_IN_JAAS.search(str(value)) is not None):
         raise SecretError("a secret does not stand in a job file: write ${env:NAME} or ${file:PATH} in its place")
 

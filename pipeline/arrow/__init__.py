@@ -10,4 +10,5 @@ views.py            fields that were found, copied by pyarrow
 found.py            room for what the kernel finds, and its columns
 headers.py          records' headers as lists
 messages.py         the old formats, one by one
+plain_values.py     columns as values of Python, whatever they hold
 """

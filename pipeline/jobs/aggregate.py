@@ -21,6 +21,8 @@ what is there. So values are exact whatever is killed when, rows are counted onc
 
 import base64
 import json
+import math
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -31,9 +33,12 @@ from pyspark.sql import Column, DataFrame, functions
 
 from kavka.client import Admin, ConfigResource
 from kavka.client.api_errors import KafkaError
+from kavka.pipeline.arrow.plain_values import plain_values
 from kavka.pipeline.jobs.dead_rows import dead_rows
+from kavka.pipeline.jobs.letter_size import most_letter_bytes
 from kavka.pipeline.jobs.made_topics import make_topic
-from kavka.pipeline.jobs.measures import Measure, check_types, measure, merged
+from kavka.pipeline.jobs.measures import Measure, check_types, measure, merged, of_one_schema, type_of
+from kavka.pipeline.jobs.short_values import short
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, Windows, late_reason, micros
 from kavka.pipeline.running.sink import RunContext, Sink, SinkError
@@ -84,7 +89,7 @@ class Aggregation(NamedTuple):
 
 def split_and_counted(batch: DataFrame, what: Aggregation, watermark_us: int) -> DataFrame:
     """A row for each group of the batch, and one for its late rows: how many rows, the latest time, the measures."""
-    timed = batch.withColumn(_TIME, micros(functions.col(what.time), what.windows.size_us))
+    timed = batch.withColumn(_TIME, micros(batch, what.time, what.windows.size_us))
     time_us = functions.col(_TIME)
     split = timed.withColumn(_LATE, what.windows.is_late(time_us, watermark_us))
     starts = functions.when(~functions.col(_LATE), what.windows.starts(time_us))
@@ -92,9 +97,9 @@ def split_and_counted(batch: DataFrame, what: Aggregation, watermark_us: int) ->
     is_counted_here = functions.col(_LATE) | (functions.col(_START) == what.windows.latest_start(time_us))
 
     def of_group(name: str) -> Column:
-        return functions.when(~functions.col(_LATE), functions.col(name)).alias(name)
+        return functions.when(~functions.col(_LATE), short(functions.col(name), type_of(batch, name))).alias(name)
 
-    parts = [column for each in what.measures for column in each.of_rows()]
+    parts = [column for each in what.measures for column in each.of_rows(batch)]
     return placed.groupBy(functions.col(_LATE), functions.col(_START), *[of_group(name) for name in what.by]).agg(
         *parts,
         functions.sum(functions.when(is_counted_here, 1).otherwise(0)).alias(_ROWS),
@@ -115,33 +120,48 @@ def next_state(before: State | None, counted: pyarrow.Table, what: Aggregation, 
         return State(following, fresh)
     ends = pyarrow.compute.add(before.groups.column(_START), what.windows.size_us)
     still_open = before.groups.filter(pyarrow.compute.greater(ends, following.split_us))
-    fresh = fresh.select(still_open.column_names).cast(still_open.schema)
-    return State(following, merged([still_open, fresh], what.groups, what.merges))
+    return State(following, merged(of_one_schema(still_open, fresh), what.groups, what.merges))
 
 
 def updates(state: State, what: Aggregation) -> Iterator[Row]:
     """Records of the groups that the state's batch has changed."""
     changed = state.groups.filter(pyarrow.compute.equal(state.groups.column(_BATCH), state.note.batch_id))
-    for row in changed.to_pylist():
+    columns = {name: plain_values(changed.column(name)) for name in changed.column_names}
+    for row in (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)):
         start_us = row[_START]
         group = {"window_start": _time(start_us), **{name: row[name] for name in what.by}}
         numbers = {each.name: each.result(row) for each in what.measures}
         value = {**group, "window_end": _time(start_us + what.windows.size_us), **numbers}
-        yield _json(group), _json(value), start_us // 1000 if start_us >= 0 else None, ()
+        yield _json(group), _json(value), _record_time_ms(start_us), ()
 
 
 def _time(time_us: int) -> str:
     return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")
 
 
+def _record_time_ms(start_us: int) -> int | None:
+    """That of the window; None, for now, where that is no record's time, or is ahead: brokers may refuse such."""
+    return start_us // 1000 if 0 <= start_us <= time.time_ns() // 1000 else None
+
+
 def _json(fields: Mapping[str, object]) -> bytes:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, default=_as_text).encode()
+    said = {name: _said(value) for name, value in fields.items()}
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False, default=_as_text).encode()
+
+
+def _said(value: object) -> object:
+    """Numbers that JSON has not are texts, as in Spark's JSON."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
 
 
 def _as_text(value: object) -> str:
     """What JSON has no type for: times, dates, decimals, bytes."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        # One without a zone has nothing to do with that of this machine.
+        value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value.isoformat().replace("+00:00", "Z")
     # Each value a text of its own: it is part of the group's key.
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
@@ -159,6 +179,7 @@ class AggregateSink:
         self._client: Final = table.table("client").flat()
         self._on_step: Final = on_step
         self._run: RunContext | None = None
+        self._most_late_bytes = 0
         self._known = NOTHING_READ
         """Of markers: each batch reads on."""
 
@@ -169,6 +190,7 @@ class AggregateSink:
             with Admin(common_settings(self._settings(run))) as admin:
                 make_topic(admin, self._topic, self._partitions, {"cleanup.policy": "compact"})
                 make_topic(admin, self._late_topic, self._partitions, {})
+                self._most_late_bytes = most_letter_bytes(admin, self._late_topic, self._settings(run))
                 resource = ConfigResource.topic(self._topic)
                 found = admin.describe_configs([resource], names=["cleanup.policy"])[resource]["cleanup.policy"].value
         except KafkaError as error:
@@ -211,13 +233,13 @@ class AggregateSink:
 
     def _send_late(self, run: RunContext, batch: DataFrame, note: Note) -> None:
         windows = self._what.windows
-        timed = batch.withColumn(_TIME, micros(functions.col(self._what.time), windows.size_us))
+        timed = batch.withColumn(_TIME, micros(batch, self._what.time, windows.size_us))
         time_us = functions.col(_TIME)
         late = timed.filter(windows.is_late(time_us, note.split_us))
         options = WriteOptions(
             self._late_topic, transactions=self._options.transactions, marker_topic=self._options.marker_topic
         )
-        rows = dead_rows(late, run.job, late_reason(time_us))
+        rows = dead_rows(late, run.job, late_reason(time_us), self._most_late_bytes)
         write(rows, note.batch_id, self._settings(run), query=f"{run.query_id}-late", options=options)
         self._on_step(LATE_SENT)
 

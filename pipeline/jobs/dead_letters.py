@@ -6,7 +6,9 @@ The sink of a job's [dead_letters]:
     topic = "visits-dead"     # made if it is not there, and kept for good
 
 A dead letter is the record as it came, with headers `kavka.reason`, `kavka.topic`, `kavka.partition`, `kavka.offset`
-and `kavka.job` behind its own. `retry` sends it back to where it came from, with `kavka.retries` in their place.
+and `kavka.job` behind its own. `retry` sends it back to where it came from, with `kavka.retries` in their place. One
+that would be longer than the topic's `max.message.bytes` has these headers alone and `kavka.cut`, its length: it lies
+where it came from, and is not sent again.
 """
 
 import re
@@ -17,12 +19,14 @@ from pyspark.sql import DataFrame, functions
 
 from kavka.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from kavka.client.api_errors import KafkaError
-from kavka.pipeline.jobs.dead_rows import JOB, OFFSET, OWN, PARTITION, REASON, RETRIES, TOPIC, dead_rows
+from kavka.pipeline.jobs.dead_rows import CUT, JOB, OFFSET, OWN, PARTITION, REASON, RETRIES, TOPIC, dead_rows
+from kavka.pipeline.jobs.letter_size import most_letter_bytes
 from kavka.pipeline.jobs.letter_sources import LetterSources, anywhere
 from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.pipeline.running.sink import RunContext, Sink, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.secret_references import resolved_settings
+from kavka.pipeline.sending.marked_producer import MOST_REQUEST_BYTES
 from kavka.pipeline.sending.markers import common_settings
 from kavka.pipeline.sending.topic_sink import options_of
 from kavka.pipeline.sending.writing import write
@@ -48,6 +52,8 @@ class DeadLetter(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     """Its own, as it came."""
+    is_cut: bool = False
+    """Whether key, value and headers of its own were left out."""
 
 
 class Retried(NamedTuple):
@@ -67,13 +73,16 @@ class DeadLetterSink:
         self._options: Final = options_of(table, self._topic)
         self._client: Final = table.table("client").flat()
         self._run: RunContext | None = None
+        self._most_bytes = 0
 
     def open(self, run: RunContext) -> None:
         """Make the topic if it is not there. Raises SinkError."""
         self._run = run
+        settings = {**run.client_settings, **self._client}
         try:
-            with Admin(common_settings({**run.client_settings, **self._client})) as admin:
+            with Admin(common_settings(settings)) as admin:
                 make_topic(admin, self._topic, self._partitions, {"retention.ms": "-1"})
+                self._most_bytes = most_letter_bytes(admin, self._topic, settings)
         except KafkaError as error:
             raise SinkError(f"{run.name}: {error}") from error
 
@@ -81,7 +90,7 @@ class DeadLetterSink:
         """Keep a batch's rows, exactly once. Raises SinkError."""
         run = self._run
         assert run is not None, "write comes after open"
-        rows = dead_rows(batch, run.job, functions.col("reason"))
+        rows = dead_rows(batch, run.job, functions.col("reason"), self._most_bytes)
         try:
             settings = {**run.client_settings, **self._client}
             written = write(rows, batch_id, settings, query=f"{run.query_id}-dead-letters", options=self._options)
@@ -126,11 +135,11 @@ def retry(
     """Send what is in the topic now, and was not sent again before, to where it came from, or to `target`.
 
     Those alone whose reason matches the regular expression somewhere; the others are passed over, and are not looked at
-    again. So are those that name a topic that is not there, that is internal, or that `allows` does not: anybody may
-    have written them. One of a partition that its topic does not have goes where its key belongs. Each goes once,
-    whatever is killed when: with the records of a transaction the group `kavka-dead-letters-TOPIC` commits how far it
-    got. A second call at once shuts out the first one. Raises ValueError for an expression that is none, and
-    KafkaError. Threads: one.
+    again. So are those that were cut, and those that name a topic that is not there, that is internal, or that `allows`
+    does not: anybody may have written them. One of a partition that its topic does not have goes where its key belongs.
+    Each goes once, whatever is killed when: with the records of a transaction the group `kavka-dead-letters-TOPIC`
+    commits how far it got. A second call at once shuts out the first one. Raises ValueError for an expression that is
+    none, and KafkaError. Threads: one.
     """
     try:
         wanted = re.compile(reason or "")
@@ -138,9 +147,10 @@ def retry(
         raise ValueError(f"{reason!r} is no regular expression: {error}") from None
     group = f"kavka-dead-letters-{topic}"
     own = {"isolation.level": "read_committed", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    size = {"max.request.size": str(MOST_REQUEST_BYTES)}
     sent = passed_over = 0
     with (
-        Producer({**resolved_settings(settings), "transactional.id": group}) as producer,
+        Producer({**size, **resolved_settings(settings), "transactional.id": group}) as producer,
         Consumer({**common_settings(settings), **own, "group.id": group}) as consumer,
         Admin(common_settings(settings)) as admin,
     ):
@@ -188,11 +198,12 @@ def dead_letter(record: ConsumerRecord) -> DeadLetter:
         record.key,
         record.value,
         tuple((name, value) for name, value in record.headers if name not in OWN),
+        CUT in found,
     )
 
 
 def _is_wanted(letter: DeadLetter, wanted: "re.Pattern[str]", most_retries: int) -> bool:
-    return letter.retries < most_retries and wanted.search(letter.reason or "") is not None
+    return not letter.is_cut and letter.retries < most_retries and wanted.search(letter.reason or "") is not None
 
 
 def _send_back(producer: Producer, letter: DeadLetter, target: str | None, sources: LetterSources) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, functions
 from kavka.client import Admin
 from kavka.client.api_errors import KafkaError
 from kavka.pipeline.jobs.dead_rows import dead_rows
+from kavka.pipeline.jobs.letter_size import most_letter_bytes
 from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.pipeline.jobs.states import Note, State, States
 from kavka.pipeline.jobs.windows import NO_WATERMARK_US, late_reason, micros
@@ -49,9 +50,8 @@ class TopicJoin(NamedTuple):
 
     def timed(self, rows: DataFrame) -> DataFrame:
         """The rows of both topics with their times."""
-        return rows.filter(functions.col("topic").isin(self.left, self.right)).withColumn(
-            _TIME, micros(functions.col(self.time))
-        )
+        those = rows.filter(functions.col("topic").isin(self.left, self.right))
+        return those.withColumn(_TIME, micros(those, self.time))
 
     @staticmethod
     def is_late(watermark_us: int) -> Column:
@@ -111,14 +111,17 @@ class TopicJoinSink:
         self._client: Final = table.table("client").flat()
         self._on_step: Final = on_step
         self._run: RunContext | None = None
+        self._most_late_bytes = 0
 
     def open(self, run: RunContext) -> None:
         """Make the topics that are not there. Raises SinkError."""
         self._run = run
         try:
-            with Admin(common_settings({**run.client_settings, **self._client})) as admin:
+            settings = {**run.client_settings, **self._client}
+            with Admin(common_settings(settings)) as admin:
                 for topic in (self._topic, self._late_topic):
                     make_topic(admin, topic, self._partitions, {})
+                self._most_late_bytes = most_letter_bytes(admin, self._late_topic, settings)
         except KafkaError as error:
             raise SinkError(f"{run.name}: {error}") from error
 
@@ -136,7 +139,7 @@ class TopicJoinSink:
             if note.late:
                 late = rows.filter(self._what.is_late(note.split_us))
                 options = self._options._replace(topic=self._late_topic, order=None)
-                dead = dead_rows(late, run.job, late_reason(functions.col(_TIME)))
+                dead = dead_rows(late, run.job, late_reason(functions.col(_TIME)), self._most_late_bytes)
                 write(dead, batch_id, settings, query=f"{run.query_id}-late", options=options)
         except (KafkaError, ValueError) as error:
             raise SinkError(f"{run.name}: {error}") from error

@@ -8,7 +8,8 @@ again is split as it was, and counted and late rows together are those that were
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import DateType
 
 NO_WATERMARK_US = -(2**62)
 """Before all times."""
@@ -52,9 +53,17 @@ def sayable_us(room_us: int) -> tuple[int, int]:
     return _YEAR_1_US + room_us, _YEAR_10000_US - 1 - room_us
 
 
-def micros(column: Column, room_us: int = 0) -> Column:
-    """An event time as microseconds since 1970; null for none, and for one outside of `sayable_us`."""
-    time_us = functions.unix_micros(column.cast("timestamp"))
+def micros(rows: DataFrame, name: str, room_us: int = 0) -> Column:
+    """A column's event time as microseconds since 1970; null for none, and for one outside of `sayable_us`.
+
+    Null as well for what is no time, a text or a number that is none: nobody's record shall end a job.
+    """
+    column = functions.col(name)
+    if isinstance(rows.select(column).schema.fields[0].dataType, DateType):
+        # One far beyond has more microseconds than a number holds, by which Spark's cast fails.
+        first, last = (functions.lit(text).cast("date") for text in ("0001-01-01", "9999-12-31"))
+        column = functions.when(column.between(first, last), column)
+    time_us = functions.unix_micros(column.try_cast("timestamp"))
     first_us, last_us = sayable_us(room_us)
     return functions.when(time_us.between(functions.lit(first_us), functions.lit(last_us)), time_us)
 

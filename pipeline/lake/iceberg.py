@@ -11,13 +11,14 @@
     warehouse = "file:///srv/lake"
 
 How far each query has come is a property of each snapshot (`kavka.progress`), beside the query and batch that made it:
-so a batch that comes again is known, after a lost checkpoint too. There is no Iceberg runtime for Spark 4.2.
+so a batch that comes again is known, after a lost checkpoint too. Snapshots expire, after a compaction of the table all
+that an archive made: so the table itself has it, too. There is no Iceberg runtime for Spark 4.2.
 """
 
 import json
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.pipeline.lake.entries import Offsets
@@ -27,7 +28,8 @@ from kavka.pipeline.lake.layout import Layout, lake_folder
 from kavka.pipeline.lake.lock import LakeLock
 from kavka.pipeline.lake.partition_spec import PartitionSpec, parsed_spec
 from kavka.pipeline.lake.publishing import StagedFile, fsync_staged, ranges_after, staged_files
-from kavka.pipeline.lake.spark_rows import check_columns, stage, to_cut, without
+from kavka.pipeline.lake.sayable_statistics import leave_out_unsayable
+from kavka.pipeline.lake.spark_rows import Ranges, check_columns, stage, to_cut, without
 from kavka.pipeline.lake.state import LakeState, queries_from_json, queries_to_json
 from kavka.pipeline.running.sink import RunContext, SinkError
 from kavka.pipeline.running.tables import Table
@@ -40,10 +42,11 @@ if TYPE_CHECKING:
 QUERY: Final = "kavka.query"
 BATCH: Final = "kavka.batch"
 PROGRESS: Final = "kavka.progress"
-"""Properties of a snapshot."""
+"""Properties of a snapshot; the last one is the table's, too."""
 
 _ATTEMPTS: Final = 10
 _ROWS_PER_FILE: Final = 5_000_000
+_COMPRESSION: Final = "zstd"
 
 
 class IcebergTable:
@@ -71,10 +74,11 @@ class IcebergTable:
             return LakeState()
         return self._state_of(self._catalog.load_table(self._identifier))
 
-    def add(self, staged: list[StagedFile], query: str, batch: int) -> None:
+    def add(self, staged: list[StagedFile], query: str, batch: int, cut: Ranges | None = None) -> None:
         """Make the files part of the table, in one snapshot; the table is made where it is missing.
 
-        Raises LakeError where the batch goes back behind what its query archived, or others always are first.
+        `cut` are the offsets that were left out of the files, as the table had them. Raises LakeError where it has got
+        others of theirs meanwhile, the batch goes back behind what its query archived, or others always are first.
         """
         import pyarrow.parquet
         from pyiceberg.exceptions import CommitFailedException
@@ -84,6 +88,7 @@ class IcebergTable:
         for left in range(_ATTEMPTS - 1, -1, -1):
             table = self._catalog.load_table(self._identifier)
             state = self._state_of(table)
+            _check_news(to_cut(state, query, batch), cut or {}, staged)
             state.go_on(query, batch, ranges_after(state, staged, query, batch))
             progress = json.dumps({"queries": queries_to_json(state.queries)}, separators=(",", ":"))
             try:
@@ -91,6 +96,7 @@ class IcebergTable:
                     with transaction.update_schema() as update:
                         for schema in schemas.values():
                             update.union_by_name(schema)
+                    transaction.set_properties({PROGRESS: progress})
                     properties = {QUERY: query, BATCH: str(batch), PROGRESS: progress}
                     # Not as_uri(): pyiceberg opens the path as it stands, and that would escape folders' `=`.
                     transaction.add_files([f"file://{file.path}" for file in staged], properties)
@@ -111,11 +117,31 @@ class IcebergTable:
         while snapshot is not None:
             found = snapshot.summary.additional_properties if snapshot.summary is not None else {}
             if PROGRESS in found:
-                where = f"snapshot {snapshot.snapshot_id} of {self._identifier}, {PROGRESS}"
-                return LakeState(queries=queries_from_json(Fields.parsed(found[PROGRESS].encode(), where)))
+                return self._parsed(found[PROGRESS], f"snapshot {snapshot.snapshot_id} of {self._identifier}")
             parent = snapshot.parent_snapshot_id
             snapshot = table.snapshot_by_id(parent) if parent is not None else None
+        # A snapshot that is there says it better: a table that was rolled back has lost what came after it.
+        if PROGRESS in table.properties:
+            return self._parsed(table.properties[PROGRESS], self._identifier)
         return LakeState()
+
+    def _parsed(self, progress: str, where: str) -> LakeState:
+        return LakeState(queries=queries_from_json(Fields.parsed(progress.encode(), f"{where}, {PROGRESS}")))
+
+
+def _check_news(archived: Ranges, cut: Ranges, staged: Iterable[StagedFile]) -> None:
+    """Another job may write the same table, by a folder and a lock of its own, and the same topic: raises LakeError."""
+    for each in staged:
+        for topic, partitions in each.footer.offsets.items():
+            for partition, offsets in partitions.items():
+                known = cut.get(topic, {}).get(partition, [])
+                for start, end in archived.get(topic, {}).get(partition, []):
+                    begin, stop = max(start, offsets.first), min(end, offsets.last + 1)
+                    if begin < stop and not any(first <= begin and stop <= last for first, last in known):
+                        raise LakeError(
+                            f"another query has archived offsets {begin} to {stop - 1} of {topic}-{partition} while "
+                            "this one did: the batch comes again without them in the next run"
+                        )
 
 
 def iceberg_sink(table: Table) -> "IcebergSink":
@@ -172,19 +198,22 @@ class IcebergSink:
         with said():
             check_columns(batch, self._spec)
             state = self._table.state()
-            rows = without(batch, to_cut(state, self._run.query_id, batch_id))
+            cut = to_cut(state, self._run.query_id, batch_id)
+            rows = without(batch, cut)
             # A folder for each attempt, which stays: what no snapshot names is nothing to a reader of the table.
             folder = self._layout.data / uuid.uuid4().hex
             folder.parent.mkdir(parents=True, exist_ok=True)
-            written = stage(rows, folder, self._spec, "zstd", _ROWS_PER_FILE)
+            written = stage(rows, folder, self._spec, _COMPRESSION, _ROWS_PER_FILE)
             staged = staged_files(folder, self._spec)
             seen = sum(each.footer.rows for each in staged)
             if seen != written:
                 raise LakeError(f"{folder}: Spark wrote {written} rows and {seen} are here: all must share the folder")
             if staged:
+                for each in staged:
+                    leave_out_unsayable(each.path, _COMPRESSION)
                 # A snapshot may outlive a power cut: what it names has to, too.
                 fsync_staged(staged, self._layout.data, self._files)
-                self._table.add(staged, self._run.query_id, batch_id)
+                self._table.add(staged, self._run.query_id, batch_id, cut)
                 self._run.report.add("rows_out", seen)
                 self._run.report.add("files", len(staged))
             else:
@@ -192,7 +221,9 @@ class IcebergSink:
 
     def close(self) -> None:
         """Let others have the folder, and go of the catalog."""
-        if self._table is not None:
-            self._table.close()
-        self._run = self._table = None
-        self._lock.release()
+        table, self._run, self._table = self._table, None, None
+        try:
+            if table is not None:
+                table.close()
+        finally:
+            self._lock.release()

@@ -67,6 +67,15 @@ class Lake:
         """The versions that the manifest still has one by one, oldest first; earlier ones are in a checkpoint."""
         return self._manifest.commits()
 
+    def schema(self, columns: Sequence[str] | None = None) -> "pyarrow.Schema":
+        """The columns of all files; of these names alone, as far as there are such. Raises pyarrow.ArrowException."""
+        import pyarrow
+
+        schemas = self._schemas(self.files())
+        if columns is not None:
+            schemas = [pyarrow.schema([field for field in each if field.name in columns]) for each in schemas]
+        return _schema(schemas)
+
     def dataset(self, filters: Filter | None = None) -> "pyarrow.dataset.Dataset":
         """The files that may hold wanted rows as a dataset of pyarrow; its schema has the columns of all files."""
         import pyarrow

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kavka.pipeline.lake.entries import NO_VALUE
 from kavka.pipeline.lake.errors import LakeError
 from kavka.pipeline.lake.footers import POSITION, TIMESTAMP
 from kavka.pipeline.lake.partition_spec import MOST_VALUE_BYTES, PartitionField, PartitionSpec
@@ -21,6 +22,9 @@ Ranges = dict[str, dict[int, list[tuple[int, int]]]]
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _ESCAPED: Final = r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]{^]"
 """What Spark writes as %XX in a folder's name."""
+_NUL: Final = "\0"
+"""JSON's texts may hold it, and no file system's names."""
+_REPLACEMENT: Final = "\ufffd"
 _BEGIN_CHARACTERS: Final = 16
 _DIGEST_CHARACTERS: Final = 32
 _DAY_US: Final = 86_400_000_000
@@ -102,22 +106,33 @@ def _value(batch: "DataFrame", field: PartitionField) -> "Column":
         date = column.cast("string")
         return date if field.transform == "day" else f.concat(date, f.lit("-00"))
     time_us = f.unix_micros(column)
-    day = f.call_function("div", time_us - f.pmod(time_us, f.lit(_DAY_US)), f.lit(_DAY_US)).cast("int")
-    date = f.date_from_unix_date(day).cast("string")
+    into_day_us = f.pmod(time_us, f.lit(_DAY_US))
+    # Not the day's begin divided: below the least time of all there is none.
+    is_before = (time_us < 0) & (into_day_us > 0)
+    day = f.call_function("div", time_us, f.lit(_DAY_US)) - f.when(is_before, 1).otherwise(0)
+    date = f.date_from_unix_date(day.cast("int")).cast("string")
     if field.transform == "day":
         return date
-    hour = f.floor(f.pmod(time_us, f.lit(_DAY_US)) / _HOUR_US).cast("string")
+    hour = f.floor(into_day_us / _HOUR_US).cast("string")
     return f.concat(date, f.lit("-"), f.lpad(hour, 2, "0"))
 
 
 def _short(text: "Column") -> "Column":
-    """The text, or where it would be too long for a folder's name its begin and a digest of it."""
+    """The text, or where it would be too long for a folder's name, or is the one for no value, or holds the character
+    that no name may hold, its begin and a digest.
+
+    No two values share a folder: Spark's writer fails by the second one. So what is no UTF-8 is made it here, and not
+    when Java names the folder.
+    """
     from pyspark.sql import functions as f
 
+    text = f.make_valid_utf8(text)
     escaped = f.octet_length(text) + 2 * f.regexp_count(text, f.lit(_ESCAPED))
     digest = f.substring(f.sha2(text.cast("binary"), 256), 1, _DIGEST_CHARACTERS)
-    shortened = f.concat(f.substring(text, 1, _BEGIN_CHARACTERS), f.lit("~"), digest)
-    return f.when(escaped > MOST_VALUE_BYTES, shortened).otherwise(text)
+    begin = f.translate(f.substring(text, 1, _BEGIN_CHARACTERS), _NUL, _REPLACEMENT)
+    shortened = f.concat(begin, f.lit("~"), digest)
+    is_no_name = (escaped > MOST_VALUE_BYTES) | (text == f.lit(NO_VALUE)) | f.contains(text, f.lit(_NUL))
+    return f.when(is_no_name, shortened).otherwise(text)
 
 
 @contextmanager

@@ -29,6 +29,11 @@ class Places:
         return self.notes / "job.json"
 
     @property
+    def decided_ids(self) -> Path:
+        """What all queries go by about schema ids that the registry did not have."""
+        return self.notes / "schema-ids.json"
+
+    @property
     def status(self) -> Path:
         """What `kavka pipeline status` shows."""
         return self.notes / "status.json"

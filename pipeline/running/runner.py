@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kavka.pipeline.running.causes import cause
 from kavka.pipeline.running.checking import NEEDS_NEW, compared
+from kavka.pipeline.running.decided_ids import DecidedIds
 from kavka.pipeline.running.embedded import embedded_broker
 from kavka.pipeline.running.job_file import Job
 from kavka.pipeline.running.log_size import keep_small
@@ -82,6 +83,9 @@ def run_job(job: Job, parts: Parts, how: How, stopping: Stopping) -> None:
             keep_small(log)
         try:
             with _started(job, how, log) as (spark, running), _explained(log):
+                decided = DecidedIds(places.decided_ids)
+                for decoder in (decoder for _, _, decoder in parts.sinks if decoder is not None):
+                    decoder.decide_by(decided)
                 queries = [Query(running, *each, places, stopping) for each in parts.sinks]
                 with _served_metrics(job, state):
                     _Run(spark, queries, state, stopping, how, log).run(Positions(running.source.options))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from kavka.pipeline.secret_references import references, resolved_settings
+from kavka.pipeline.secret_references import SECRET_WORDS, references, resolved_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +19,8 @@ DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # What Spark shows of a plan's and a session's options, besides what it hides by itself.
-    "spark.sql.redaction.options.regex": "(?i)url|secret|password|token|jaas|credential|access[.]?key",
-    "spark.redaction.regex": "(?i)secret|password|token|jaas|credential|access[.]?key",
+    "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_WORDS}",
+    "spark.redaction.regex": f"(?i){SECRET_WORDS}",
 }
 LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -59,7 +59,7 @@ class Jvm:
         with _output(log) as (out, error):
             try:
                 launch: Callable[..., Any] = launch_gateway
-                self.gateway: Any = launch(plain, _Unblocked(stdout=out, stderr=error))
+                self.gateway: Any = launch(plain, _Process(stdout=out, stderr=error))
             except (PySparkRuntimeError, OSError) as failure:
                 where = "" if log is None else f"; {log} says why"
                 raise SessionError(f"Spark's Java does not start: Java 17 or newer is needed{where}") from failure
@@ -94,15 +94,25 @@ class Jvm:
         process.wait()
 
 
-class _Unblocked(dict[str, Any]):
-    """What Popen is given by `launch_gateway`, which sets what the child runs first: there signals are unblocked, too.
+class _Process(dict[str, Any]):
+    """What Popen is given by `launch_gateway`, which sets what the child runs first, and its environment.
 
-    What blocks signals here would block them in Spark's processes, which end their workers by signals. Here they stay
-    blocked: one that comes while Java starts is for whoever waits for it.
+    Signals are unblocked there: what blocks them here would block them in Spark's processes, which end their workers by
+    signals. Here they stay blocked: one that comes while Java starts is for whoever waits for it. And Java names files
+    by the locale: in that of C a folder of an umlaut cannot be made.
     """
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, partial(_run_unblocked, value) if name == "preexec_fn" else value)
+        if name == "preexec_fn":
+            value = partial(_run_unblocked, value)
+        elif name == "env":
+            value = _of_utf8(value)
+        super().__setitem__(name, value)
+
+
+def _of_utf8(environment: Mapping[str, str]) -> Mapping[str, str]:
+    chosen = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "C")
+    return {**environment, "LC_ALL": "C.UTF-8"} if chosen in ("C", "POSIX") else environment
 
 
 def _run_unblocked(first: Callable[[], object]) -> None:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_check
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kavka.pipeline.running.decided_ids import DecidedIds
+
 FACTORIES: Final = {
     "archive": "kavka.pipeline.lake.archive:sink",
     "aggregate": "kavka.pipeline.jobs.aggregate:sink",
@@ -108,6 +110,9 @@ class Decoder(Protocol):
 
     def report_to(self, report: Report) -> None:
         """Where to count, and to say what is waited for. Before the first batch."""
+
+    def decide_by(self, decided: "DecidedIds") -> None:
+        """Where decisions are kept that are the same for all queries of a job. Before the first batch."""
 
     def release(self) -> None:
         """Let go of what the last batch kept."""

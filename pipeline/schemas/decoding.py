@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kavka.pipeline.running.decided_ids import DecidedIds, Place
 from kavka.pipeline.running.sink import GaveUpError, Report, SinkError
 from kavka.pipeline.running.tables import SettingError
 from kavka.pipeline.schemas.declared import declared_type
@@ -18,10 +19,13 @@ from kavka.pipeline.schemas.registry.directory import DirectoryRegistry
 from kavka.pipeline.schemas.registry.schema import Registry, WholeSchema
 from kavka.pipeline.schemas.rows import CHANGED, REASON, Rows, decoded_name, missing_name
 from kavka.pipeline.schemas.settings import RegistrySettings, SchemaSettings, ValueSettings, schema_settings
+from kavka.pipeline.schemas.unknown_ids import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_FEW_IDS: Final = 100
+"""So many are named in a plan."""
 _SOURCE_COLUMNS: Final = frozenset(
     {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"}
 )
@@ -48,6 +52,8 @@ class SparkDecoder:
         self._readers: dict[str, WholeSchema] = {}
         self._kept: DataFrame | None = None
         self._report: Report | None = None
+        self._decided = DecidedIds()
+        """The job's own, once it was told of."""
         self.bad_rows = 0
         """Of the last batch."""
         for column in settings.columns:
@@ -62,6 +68,10 @@ class SparkDecoder:
         """Count bad rows (`bad_rows`) and waits (`schema_waits`), and note what is waited for."""
         self._report = report
 
+    def decide_by(self, decided: DecidedIds) -> None:
+        """What was and is decided about ids that the registry does not have, where these are `dead_letters`."""
+        self._decided = decided
+
     def decode(self, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
         """(rows with decoded columns, rows as they came with the column `reason`).
 
@@ -74,11 +84,16 @@ class SparkDecoder:
         from pyspark.storagelevel import StorageLevel
 
         self.release()
+        if self._catalogue is not None:
+            self._catalogue.forget_unknown()
         decoders = self._decoders()
+        bad_before = [column.column for column in self._settings.columns if _decides(column)]
+        if bad_before and not set(PLACE) <= set(rows.columns):
+            raise SinkError(f"schema: unknown_ids = dead_letters needs the source's columns {', '.join(PLACE)}")
         source = [StructField(field.name, field.dataType) for field in rows.schema.fields]
         names = [column.column for column in self._settings.columns]
         while True:
-            work = Rows(decoders)
+            work = Rows(decoders, dict.fromkeys(bad_before, self._decided.bad_before))
             schema = StructType([*source, *from_arrow_schema(work.added()).fields])
             decoded = rows.mapInArrow(work.__call__, schema).persist(StorageLevel.MEMORY_AND_DISK)
             self._kept = decoded
@@ -90,8 +105,10 @@ class SparkDecoder:
                 raise SinkError(f"schema: {changed}")
             if not any(missing):
                 break
+            wanted = dict(zip(names, missing, strict=True))
+            self._settle(wanted, decoded)
             self.release()
-            self._load(dict(zip(names, missing, strict=True)))
+            self._load(wanted)
             decoders = self._decoders()
         self.bad_rows = bad_rows
         if self._report is not None:
@@ -123,11 +140,14 @@ class SparkDecoder:
         if column.format == "json":
             return JsonDecoder(declared_type(column.fields or {}), column.required, column.on_change)
         catalogue = self._opened()
+        reader, known = self._reader(column, catalogue), catalogue.known
+        if _decides(column):
+            self._decided.make_known(known)
         return RegisteredDecoder(
             column.format,
-            self._reader(column, catalogue),
-            catalogue.known,
-            catalogue.refused if column.unknown_ids == "wait" else {**catalogue.unknown, **catalogue.refused},
+            reader,
+            known,
+            catalogue.refused,
             message=column.message,
             fails_on_change=column.on_change == "fail",
         )
@@ -140,12 +160,26 @@ class SparkDecoder:
             return self._readers[column.column]
         return WholeSchema(0, column.format.upper(), column.schema or "")
 
+    def _settle(self, missing: Mapping[str, Collection[int]], decoded: DataFrame) -> None:
+        """Ask once for the ids that a column does not wait for, and decide about those that there are not."""
+        catalogue = self._opened()
+        for column in filter(_decides, self._settings.columns):
+            ids = [each for each in sorted(missing[column.column]) if not self._decided.is_known(each)]
+            try:
+                catalogue.load(ids, wait_for_unknown=False)
+            except SchemaUnavailableError as error:
+                raise self._unavailable(error) from None
+            if unknown := [each for each in ids if each in catalogue.unknown]:
+                # What has got known meanwhile, by another query, stays it, and is waited for.
+                self._decided.make_bad(_furthest(decoded, missing_name(column.column), unknown))
+
     def _load(self, missing: Mapping[str, Collection[int]]) -> None:
-        """Ask for the ids that a column waits for; what is to be done about unknown ones is the column's own."""
+        """Wait for the ids that a column waits for, and for those that others have found."""
         try:
             for column in self._settings.columns:
-                waits = column.unknown_ids == "wait"
-                self._opened().load(sorted(missing[column.column]), wait_for_unknown=waits)
+                ids = sorted(missing[column.column])
+                wanted = [each for each in ids if not _decides(column) or self._decided.is_known(each)]
+                self._opened().load(wanted)
         except SchemaUnavailableError as error:
             raise self._unavailable(error) from None
 
@@ -193,6 +227,28 @@ class SparkDecoder:
             else:
                 columns.append(functions.col(values).alias(target or name))
         return columns + fields
+
+
+def _decides(column: ValueSettings) -> bool:
+    """Whether values may be bad as the registry does not have their ids."""
+    return column.unknown_ids == "dead_letters"
+
+
+def _furthest(decoded: DataFrame, missing: str, schema_ids: Collection[int]) -> dict[int, list[Place]]:
+    """By id the last row of each partition that waits for it."""
+    from pyspark.sql import functions
+
+    wanted = (
+        decoded.where(functions.col(missing).isNotNull())
+        if len(schema_ids) > _FEW_IDS
+        else decoded.where(functions.col(missing).isin([int(each) for each in schema_ids]))
+    )
+    found: dict[int, list[Place]] = {each: [] for each in schema_ids}
+    topic, partition, offset = PLACE
+    for row in wanted.groupBy(missing, topic, partition).agg(functions.max(offset)).collect():
+        if row[0] in found:
+            found[row[0]].append(Place(*row[1:]))
+    return found
 
 
 def _check(column: ValueSettings) -> None:

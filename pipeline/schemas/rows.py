@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kavka.pipeline.running.decided_ids import BadBefore
 from kavka.pipeline.schemas.decoded import ColumnDecoder, Decoded
 from kavka.pipeline.schemas.errors import SchemaChangedError
+from kavka.pipeline.schemas.unknown_ids import no_schema, unknown_ids, without
 
 REASON: Final = "reason"
 CHANGED: Final = "_changed_schema"
@@ -30,8 +32,12 @@ class Rows:
     The bytes of what could be decoded are left out: only bad rows need them.
     """
 
-    def __init__(self, decoders: Mapping[str, ColumnDecoder]) -> None:
+    def __init__(
+        self, decoders: Mapping[str, ColumnDecoder], bad_before: Mapping[str, BadBefore] | None = None
+    ) -> None:
+        """`bad_before`, of a column: which of its values are bad as the registry did not have their ids."""
         self._decoders: Final = dict(decoders)
+        self._bad_before: Final = dict(bad_before or {})
 
     def added(self) -> pa.Schema:
         """The columns that come behind the source's."""
@@ -55,8 +61,13 @@ class Rows:
         changed: str | None = None
         arrays: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
         for column, decoder in self._decoders.items():
+            values = arrays[column].cast(pa.binary())
+            if column in self._bad_before:
+                unknown = unknown_ids(values, batch, self._bad_before[column])
+                reasons = {**{row: f"{column}: {no_schema(each)}" for row, each in unknown.items()}, **reasons}
+                values = without(values, unknown)
             try:
-                found = decoder.decode(arrays[column].cast(pa.binary()))
+                found = decoder.decode(values)
             except SchemaChangedError as error:
                 changed = _sayable(str(error))
                 found = Decoded(pa.nulls(count, decoder.type), {}, {})

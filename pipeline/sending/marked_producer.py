@@ -19,6 +19,10 @@ from kavka.pipeline.sending.markers import Marker, MarkerName, MarkerPlace
 from kavka.pipeline.sending.steps import BEGUN, COMMITTED, FENCED, MARKED, SENT, OnStep, unwatched
 
 TRANSACTION_TIMEOUT_MS: Final = 60_000
+MOST_REQUEST_BYTES: Final = 32 << 20
+"""As `buffer.memory`: how long a record may be is the broker's to say. A producer's own limit would end a job for good
+by one that its source has taken.
+"""
 _FENCED: Final = (ProducerFencedError, InvalidProducerEpochError)
 
 Row: TypeAlias = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
@@ -72,6 +76,7 @@ class MarkedProducer:
             {
                 "linger.ms": "20",
                 "batch.size": "131072",
+                "max.request.size": str(MOST_REQUEST_BYTES),
                 **resolved_settings(place.settings),
                 "transactional.id": name.transactional_id,
                 "transaction.timeout.ms": str(transactions.timeout_ms),

@@ -16,9 +16,9 @@ import pyarrow
 import pyarrow.compute
 
 from kavka.client import Admin, OffsetSpec, TopicPartition
-from kavka.pipeline.lake.entries import DataFile, Filter
+from kavka.pipeline.lake.entries import Filter
 from kavka.pipeline.lake.lake import Lake
-from kavka.pipeline.sending.lake_rows import pieces
+from kavka.pipeline.sending.lake_rows import Piece, pieces, portions
 from kavka.pipeline.sending.marked_producer import MarkedProducer, Transactions
 from kavka.pipeline.sending.marker_reading import NOTHING_READ, read_markers
 from kavka.pipeline.sending.markers import (
@@ -32,11 +32,12 @@ from kavka.pipeline.sending.markers import (
 from kavka.pipeline.sending.pace import Pace
 from kavka.pipeline.sending.rows import rows_of
 from kavka.pipeline.sending.steps import OnStep, unwatched
-from kavka.pipeline.sending.target_checks import Load, Target, TargetError, checked_target
+from kavka.pipeline.sending.target_checks import Target, TargetError, checked_target, load_of
 from kavka.pipeline.sending.target_partitions import AS_SOURCE, PartitionChoice
 
 TRANSACTION_ROWS: Final = 50_000
-_BEFORE_ALL_MS: Final = -1
+_BEFORE_ALL_MS: Final = -(2**63)
+_MICROSECONDS: Final = pyarrow.timestamp("us", "UTC")
 
 
 class Replay(NamedTuple):
@@ -117,7 +118,8 @@ def _replayed(what: Replay, ends: Mapping[int, int], on_progress: OnProgress) ->
     if not files:
         return Replayed(rows, positions)
     with Admin(common_settings(what.settings)) as admin:
-        target = checked_target(admin, what.target, _load(files), what.partitions, time.time_ns() // 1_000_000)
+        load = load_of(files, what.from_ms, what.to_ms)
+        target = checked_target(admin, what.target, load, what.partitions, time.time_ns() // 1_000_000)
         place = marker_place(admin, what.settings, what.marker_topic)
     with ExitStack() as stack:
         waiting = []
@@ -171,7 +173,7 @@ class _Source:
         self._details: Final = _details(what, target)
         name = MarkerName(what.name, what.topic, self.partition)
         self._producer: Final = MarkedProducer(place, name, what.transactions, what.on_step)
-        self._rest: Iterator[tuple[pyarrow.Table, int]] = iter(())
+        self._rest: Iterator[Piece] = iter(())
 
     def open(self) -> int:
         """Find out where to begin. Raises TargetError when the replay of this name is another one."""
@@ -183,18 +185,15 @@ class _Source:
         self._rest = self._portions(replace(self._wanted, start_offset=self.position))
         return self.position
 
-    def _portions(self, wanted: Filter) -> Iterator[tuple[pyarrow.Table, int]]:
+    def _portions(self, wanted: Filter) -> Iterator[Piece]:
         """Rows for a transaction each, and the offset that comes after."""
         limit = self._what.transactions.rows or TRANSACTION_ROWS
         rate = self._what.rows_per_second
         if rate is not None:
             # It must not last longer than a quarter of what a transaction may.
             limit = max(min(limit, int(rate * self._what.transactions.timeout_ms / 4000)), 1)
-        for rows, end in pieces(self._lake, wanted):
-            for begin in range(0, rows.num_rows, limit):
-                part = rows.slice(begin, limit)
-                is_last = begin + limit >= rows.num_rows
-                yield part, end if is_last else part.column("offset")[-1].as_py() + 1
+        for piece in pieces(self._lake, wanted):
+            yield from portions(piece, limit)
 
     def send_some(self, pace: Pace) -> int | None:
         """One transaction; its rows. None: there are no more."""
@@ -208,9 +207,10 @@ class _Source:
             pace.sent(batch.num_rows)
         self._producer.commit(Marker(0, end, details=self._details))
         self.position = end
-        newest = pyarrow.compute.max(rows.column("timestamp")).as_py()
-        if newest is not None:
-            self.time_ms = int(newest.timestamp() * 1000)
+        newest = pyarrow.compute.max(rows.column("timestamp").cast(_MICROSECONDS))
+        if newest.is_valid:
+            # Not as a datetime: a record's time may be of the year 10000.
+            self.time_ms = newest.value // 1000
         return int(rows.num_rows)
 
     def _send(self, batch: pyarrow.RecordBatch) -> None:
@@ -252,18 +252,6 @@ def _other(name: str, began: Mapping[str, object], now: Mapping[str, object]) ->
         if began.get(each) != now.get(each)
     ]
     return f"replay {name!r} began with {', '.join(differences)}: go on with the same, or give it another name"
-
-
-def _load(files: Mapping[int, list[DataFile]]) -> Load:
-    every = {each.path: each for found in files.values() for each in found}.values()
-    oldest = [each.min_timestamp_us for each in every if each.min_timestamp_us is not None]
-    newest = [each.max_timestamp_us for each in every if each.max_timestamp_us is not None]
-    return Load(
-        min(oldest) // 1000 if oldest else None,
-        max(newest) // 1000 if newest else None,
-        sum(each.size_bytes for each in every),
-        frozenset(files),
-    )
 
 
 def _micros(time_ms: int | None) -> int | None:

@@ -1,10 +1,11 @@
 """What would go wrong with old records in a topic: found out before the first one is sent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kavka.client import Admin, ConfigResource
 from kavka.client.api_errors import UnknownTopicOrPartitionError
+from kavka.pipeline.lake.entries import DataFile
 from kavka.pipeline.sending.target_partitions import AS_SOURCE
 
 _SETTINGS: Final = (
@@ -24,6 +25,20 @@ class Load(NamedTuple):
     newest_ms: int | None
     size_bytes: int
     partitions: frozenset[int]
+
+
+def load_of(files: Mapping[int, Sequence[DataFile]], from_ms: int | None, to_ms: int | None) -> Load:
+    """Of files by source partition, as far as they have rows of that time. Rows from before 1970 go as those of now."""
+    every = {each.path: each for found in files.values() for each in found}.values()
+    first_ms = max(from_ms or 0, 0)
+    oldest = [each.min_timestamp_us // 1000 for each in every if each.min_timestamp_us is not None]
+    newest = [each.max_timestamp_us // 1000 for each in every if each.max_timestamp_us is not None]
+    return Load(
+        min((max(each, first_ms) for each in oldest if each >= 0 or first_ms), default=None),
+        max((each if to_ms is None else min(each, to_ms - 1) for each in newest if each >= 0), default=None),
+        sum(each.size_bytes for each in every),
+        frozenset(files),
+    )
 
 
 class Target(NamedTuple):

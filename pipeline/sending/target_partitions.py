@@ -18,8 +18,8 @@ class PartitionChoice:
     producer) or "source" (the number of the row's partition in its source).
 
     Rows without a key stay together by their source's partition, and lie in the order that they had there; rows that
-    have neither go by their value's hash. No chance plays a part: an attempt after a crash would else put a row into a
-    partition that has been written already, or has not. Picklable.
+    have neither go by their value's hash, and without a value to the first one. No chance plays a part: an attempt
+    after a crash would else put a row into a partition that has been written already, or has not. Picklable.
     """
 
     def __init__(self, way: str, settings: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ class PartitionChoice:
         rest = pyarrow.compute.if_else(
             pyarrow.compute.less(known, 0), self._hashed(values, count), _modulo(known, count)
         )
-        return pyarrow.compute.coalesce(self._hashed(keys, count), rest)
+        return pyarrow.compute.coalesce(self._hashed(keys, count), rest, pyarrow.scalar(0, pyarrow.int32()))
 
     def _hashed(self, column: pyarrow.Array, count: int) -> pyarrow.Array:
         """Each distinct one once; null for null."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from kavka.config.errors import ConfigError
 from kavka.pipeline.source.errors import OptionError
 
 KAFKA_PREFIX: Final = "kafka."
@@ -91,6 +92,13 @@ def client_settings(options: Mapping[str, str], refused: Mapping[str, str]) -> d
         if found.setdefault(setting, value) != value:
             raise OptionError(f"{setting} is given twice, as {found[setting]} and as {value}")
     return found
+
+
+def client_error(error: ConfigError) -> OptionError:
+    """What is wrong with a client's setting, by the name that its option has."""
+    if error.name is None:
+        return OptionError(str(error))
+    return OptionError(f"{KAFKA_PREFIX}{error.name}: {str(error).replace(f' for configuration {error.name}:', ':')}")
 
 
 def is_clients(name: str) -> bool:

@@ -24,6 +24,8 @@ POLL_MS: Final = 50
 """A range may end by what is no record, as a transaction's marker: no poll returns for that, so none lasts long."""
 LOOK_AROUND_MS: Final = 2_000
 """After so long without progress it is asked whether the topic is still there."""
+MOST_MISSES: Final = 3
+"""So often in a row nobody has to know of it: a broker that has just started may not know of any."""
 MOST_RECORDS: Final = 65_536
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of a record batch, but for a single row that is larger: Spark's JVM holds some of them at once."""
@@ -52,6 +54,7 @@ class _Range:
         self._position = offsets.start
         self._progress_s = time.monotonic()
         self._looked_s = self._progress_s
+        self._misses = 0
 
     def batches(self) -> Iterator[Any]:
         self._consumer.assign([self._partition])
@@ -88,6 +91,7 @@ class _Range:
         if position > self._position:
             self._position = position
             self._progress_s = self._looked_s = now_s
+            self._misses = 0
         elif now_s - self._progress_s > self._options.poll_timeout_ms / 1000:
             raise NoProgressError(
                 f"{self._range}: nothing came from offset {position} on for {self._options.poll_timeout_ms} ms "
@@ -104,7 +108,8 @@ class _Range:
             # No broker answers: the time for progress goes on.
             log.warning("no answer while reading range=%s error=%s", self._range, error)
             return
-        if self._range.topic not in topics:
+        self._misses = 0 if self._range.topic in topics else self._misses + 1
+        if self._misses == MOST_MISSES:
             report_loss(f"{self._range}: the topic is gone", fails=self._options.fails_on_data_loss)
             self._position = self._range.end
 

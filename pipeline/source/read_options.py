@@ -10,6 +10,7 @@ from kavka.pipeline.source.choices import Choice, Kind, ending, starting
 from kavka.pipeline.source.errors import OptionError
 from kavka.pipeline.source.option_values import (
     check_names,
+    client_error,
     client_settings,
     duration_ms,
     size_bytes,
@@ -173,4 +174,4 @@ def _check_together(checked: ReadOptions) -> None:
     try:
         consumer_settings({**checked.consumer_settings, **brokers})
     except ConfigError as error:
-        raise OptionError(f"kafka.{error}") from None
+        raise client_error(error) from None

@@ -4,6 +4,7 @@ Source: KafkaMicroBatchStream of spark-sql-kafka.
 """
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from kavka.client.topic_partition import TopicPartition
 from kavka.pipeline.source.batch_reader import check_all_there
 from kavka.pipeline.source.choices import resolved
 from kavka.pipeline.source.data_loss import batch_ranges, report_loss
@@ -27,6 +29,14 @@ from kavka.pipeline.source.offsets import Nested, Offsets, flat, nested
 from kavka.pipeline.source.planning import count, limited, limited_by_bytes, tasks
 from kavka.pipeline.source.range_partition import range_partitions, read_rows
 from kavka.pipeline.source.read_options import ReadOptions
+
+LOOKS: Final = 10
+LOOK_AGAIN_S: Final = 0.5
+"""Where partitions are missing they are looked for so often: a broker that has just started may not know of any."""
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -40,10 +50,12 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options: ReadOptions,
         opened: Callable[[ReadOptions], LogBounds] = log_bounds,
         now_s: Callable[[], float] = time.monotonic,
+        wait_s: Callable[[float], None] = _wait,
     ) -> None:
         self._options: Final = options
         self._open: Final = opened
         self._now_s: Final = now_s
+        self._wait_s: Final = wait_s
         self._bounds: LogBounds | None = None
         self._initial: Nested | None = None
         self._target: Offsets | None = None
@@ -102,12 +114,10 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 found[each] = min(end, max(target.get(each, 0), begin.get(each, 0)))
         return found
 
-    def _ends(self, begin: Mapping[Any, int]) -> Offsets:
+    def _ends(self, begin: Mapping[TopicPartition, int]) -> Offsets:
         bounds = self._opened()
-        partitions = bounds.partitions(self._options.subscription)
-        try:
-            check_all_there(self._options, partitions)
-        except OptionError as missing:
+        partitions, missing = self._found(begin)
+        if missing is not None:
             report_loss(str(missing), fails=self._options.fails_on_data_loss)
         end = bounds.end_offsets(partitions)
         behind = [each for each in end if end[each] < begin.get(each, 0)]
@@ -115,6 +125,21 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # An open transaction holds back what is stable; what was read before, by read_uncommitted, stays read.
             end[each] = begin[each] if log_end >= begin[each] else end[each]
         return end
+
+    def _found(self, begin: Mapping[TopicPartition, int]) -> tuple[list[TopicPartition], OptionError | None]:
+        """The partitions that are there, and what is said of those that are named and are not.
+
+        What a checkpoint does not name any more is read from its first offset on: so that nothing gets lost from it by
+        a broker that knows of nothing yet.
+        """
+        left = LOOKS
+        while True:
+            left -= 1
+            partitions = self._opened().partitions(self._options.subscription)
+            missing = _missing(self._options, partitions)
+            if not left or (missing is None and begin.keys() <= set(partitions)):
+                return partitions, missing
+            self._wait_s(LOOK_AGAIN_S)
 
     def _limited(self, begin: Offsets, end: Offsets) -> Offsets:
         options = self._options
@@ -170,3 +195,11 @@ class KavkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._bounds is None:
             self._bounds = self._open(self._options)
         return self._bounds
+
+
+def _missing(options: ReadOptions, partitions: list[TopicPartition]) -> OptionError | None:
+    try:
+        check_all_there(options, partitions)
+    except OptionError as missing:
+        return missing
+    return None

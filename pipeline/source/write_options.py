@@ -7,7 +7,7 @@ from typing import Any, Final
 from kavka.config.clients.producer import producer_settings
 from kavka.config.errors import ConfigError
 from kavka.pipeline.source.errors import OptionError
-from kavka.pipeline.source.option_values import check_names, client_settings
+from kavka.pipeline.source.option_values import check_names, client_error, client_settings
 
 _KNOWN: Final = ("topic", "includeHeaders", "checkpointLocation", "queryName")
 """The last two are Spark's own, which it gives to every sink; headers are written wherever there is such a column."""
@@ -37,7 +37,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     try:
         producer_settings(client)
     except ConfigError as error:
-        raise OptionError(f"kafka.{error}") from None
+        raise client_error(error) from None
     topic = options.get("topic")
     if topic is not None and not topic.strip():
         raise OptionError("topic is empty")

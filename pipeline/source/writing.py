@@ -98,7 +98,7 @@ def written(batches: Iterator[Any], options: WriteOptions) -> Written:
     count = 0
     with Producer(resolved_settings(options.client)) as producer:
         for batch in batches:
-            for row in _rows(batch, options.topic):
+            for row in records_of(batch, options.topic):
                 if failures:
                     break
                 producer.send(*row, on_delivery=told)
@@ -109,13 +109,16 @@ def written(batches: Iterator[Any], options: WriteOptions) -> Written:
     return Written(count)
 
 
-def _rows(batch: Any, topic: str | None) -> Iterator[tuple[Any, ...]]:
-    """The arguments of `Producer.send` for each row."""
+def records_of(batch: Any, topic: str | None) -> Iterator[tuple[Any, ...]]:
+    """The arguments of `Producer.send` for each row of a record batch. Raises RowError."""
     count = batch.num_rows
     names = set(batch.schema.names)
 
-    def column(name: str) -> Any:
-        return batch.column(name).to_pylist() if name in names else [None] * count
+    def column(name: str, kind: str | None = None) -> Any:
+        if name not in names:
+            return [None] * count
+        found = batch.column(name)
+        return (found if kind is None else found.cast(kind)).to_pylist()
 
     topics = [topic] * count if topic is not None else column("topic")
     if None in topics:
@@ -125,12 +128,14 @@ def _rows(batch: Any, topic: str | None) -> Iterator[tuple[Any, ...]]:
         micros = batch.column("timestamp").cast("int64").to_pylist()
         # A record that never had a time was read with -1 ms.
         times = [None if each is None or each < 0 else each // 1000 for each in micros]
+    # Texts as their bytes: Spark makes texts of bytes that are no UTF-8, too.
     for to, value, key, partition, time_ms, headers in zip(
-        topics, column("value"), column("key"), column("partition"), times, column("headers"), strict=True
+        topics,
+        column("value", "binary"),
+        column("key", "binary"),
+        column("partition"),
+        times,
+        column("headers"),
+        strict=True,
     ):
-        pairs = [(each["key"], each["value"]) for each in headers or ()]
-        yield to, _bytes(value), _bytes(key), partition, time_ms, pairs
-
-
-def _bytes(value: Any) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
+        yield to, value, key, partition, time_ms, [(each["key"], each["value"]) for each in headers or ()]

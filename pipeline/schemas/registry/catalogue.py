@@ -1,6 +1,7 @@
 """What a registry said, kept by id, and waiting for what it cannot say yet."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Event
@@ -14,6 +15,7 @@ logger = logging.getLogger(__name__)
 _MAX_NEEDED: Final = 200
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 30.0
+_UNKNOWN_FOR_S: Final = 60.0
 _Result = TypeVar("_Result")
 
 
@@ -35,18 +37,21 @@ class Catalogue:
         registry: Registry,
         wait: Callable[[float], bool] | None = None,
         waiting: Callable[[str], None] | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`wait` lets seconds go by, and says whether it was stopped: for tests. `waiting` is told each time why."""
         self._registry: Final = registry
         self._stopped: Final = Event()
         self._wait: Final = wait or self._stopped.wait
         self._waiting: Final = waiting
+        self._now_s: Final = now_s
         self._known: Final[dict[int, WholeSchema]] = {}
         self._versions: Final[dict[tuple[str, int], RegisteredSchema]] = {}
         self.refused: Final[dict[int, str]] = {}
         """Ids whose values are bad, and why: their schemas are unusable."""
         self.unknown: Final[dict[int, str]] = {}
         """Ids that the registry did not have when somebody asked who does not wait for them, and what to say."""
+        self._unknown_since_s: Final[dict[int, float]] = {}
         self.waits: Final = Waits()
 
     @property
@@ -72,10 +77,18 @@ class Catalogue:
                 self._patiently(partial(self._ask_id, schema_id), wait_for_unknown)
             except SchemaMissingError:
                 self.unknown[schema_id] = f"the registry has no schema with id {schema_id}"
+                self._unknown_since_s[schema_id] = self._now_s()
             except SchemaUnusableError as error:
                 self.refused[schema_id] = str(error)
             else:
                 self.unknown.pop(schema_id, None)
+
+    def forget_unknown(self) -> None:
+        """Before a batch: what the registry did not have a minute ago is asked for anew, as dead letters come again."""
+        limit_s = self._now_s() - _UNKNOWN_FOR_S
+        for schema_id in [each for each, since_s in self._unknown_since_s.items() if since_s <= limit_s]:
+            del self._unknown_since_s[schema_id]
+            self.unknown.pop(schema_id, None)
 
     def version(self, subject: str, version: int | str) -> WholeSchema:
         """A subject's version; `latest` is asked for anew each time. Waits as `load` does."""

@@ -1,6 +1,7 @@
 """Aggregates merged batch by batch are those of all rows at once; late rows are told by the stored watermark."""
 
 import json
+import time
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,15 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DayTimeIntervalType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    YearMonthIntervalType,
+)
 
 from kavka.pipeline.jobs.aggregate import Aggregation, aggregation_of, next_state, updates
 from kavka.pipeline.jobs.measures import check_types, measure, merged
@@ -80,6 +89,62 @@ def test_groups_by_bytes_that_are_no_text_have_keys_of_their_own() -> None:
     assert keys == ["gA==", "gQ=="]
 
 
+def test_a_group_may_have_any_time_and_a_text_any_bytes() -> None:
+    what = WHAT._replace(by=("site", "at", "day"), measures=(measure("last", "max(at)"),))
+    places = pyarrow.array([0, 1, 2], pyarrow.int32()).buffers()[1]
+    garbled = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, places, pyarrow.py_buffer(b"\x80a")])
+    at = pyarrow.array([2**62, 1], pyarrow.timestamp("us", "UTC"))
+    day = pyarrow.array([2**31 - 1, 0], pyarrow.date32())
+    columns = {"_start_us": [0, 0], "site": garbled, "at": at, "day": day, "last": at, "_batch": [0, 0]}
+    values = [json.loads(row[1] or b"") for row in updates(State(Note(0, 0, 0), pyarrow.table(columns)), what)]
+    assert [(each["site"], each["at"], each["day"]) for each in values] == [
+        ("\\x80", "148108-07-06T14:00:27.387904Z", "5881580-07-11"),
+        ("a", "1970-01-01T00:00:00.000001Z", "1970-01-01"),
+    ]
+    assert [each["last"] for each in values] == [each["at"] for each in values]
+
+
+def test_times_without_a_zone_are_not_those_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    what = WHAT._replace(by=("site",), measures=(measure("visits", "count"),))
+    at = pyarrow.array([0], pyarrow.timestamp("us"))
+    columns = {"_start_us": [0], "site": at, "visits": [1], "_batch": [0]}
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        ((key, *_),) = updates(State(Note(0, 0, 0), pyarrow.table(columns)), what)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert json.loads(key or b"")["site"] == "1970-01-01T00:00:00Z"
+
+
+def test_a_column_that_has_become_wider_goes_on_with_the_same_groups() -> None:
+    def counts(number: int, kind: pyarrow.DataType) -> pyarrow.Table:
+        table = counted([(3, "a", 1)], NO_WATERMARK_US)
+        return table.set_column(2, "site", pyarrow.array([number], kind))
+
+    state = next_state(None, counts(7, pyarrow.int32()), WHAT, 0)
+    state = next_state(state, counts(7, pyarrow.int64()), WHAT, 1)
+    state = next_state(state, counts(2**40, pyarrow.int64()), WHAT, 2)
+    state = next_state(state, counts(7, pyarrow.int32()), WHAT, 3)
+    assert sorted(zip(*state.groups.select(["site", "visits"]).to_pydict().values(), strict=True)) == [
+        (7, 3),
+        (2**40, 1),
+    ]
+    other = counts(7, pyarrow.int32()).set_column(2, "site", pyarrow.array(["seven"]))
+    with pytest.raises(ValueError, match="site was int64 and is string: begin anew with a new checkpoint"):
+        next_state(state, other, WHAT, 4)
+
+
+def test_a_column_may_come_to_have_nulls() -> None:
+    first = counted([(3, "a", 1)], NO_WATERMARK_US)
+    number = first.schema.get_field_index("site")
+    first = first.cast(first.schema.set(number, first.schema.field("site").with_nullable(False)))
+    state = next_state(None, first, WHAT, 0)
+    state = next_state(state, counted([(4, None, 1), (5, "a", 1)], NO_WATERMARK_US), WHAT, 1)
+    assert sorted(map(str, state.groups["site"].to_pylist())) == ["None", "a"]
+
+
 @pytest.mark.parametrize("size_us", [1, 3_600_000_000, 366 * 86_400_000_000])
 def test_every_window_of_a_time_that_counts_can_be_written(size_us: int) -> None:
     what = WHAT._replace(windows=Windows(size_us, size_us), measures=(measure("visits", "count"),))
@@ -126,6 +191,9 @@ def test_large_sums_that_fit_are_exact() -> None:
         (["tags"], "count", r"by: tags is of type array<string>: name its parts"),
         (["place"], "count", r"by: place is of type struct<x:int>"),
         (["site"], "max(tags)", r"measures\.n: there is no max of array<string>"),
+        (["age"], "count", r"by: age is of type interval year to month: make a text of it"),
+        (["site"], "max(age)", r"measures\.n: there is no max of interval year to month"),
+        (["site"], "sum(stay)", r"measures\.n: there is no sum of interval day to second"),
     ],
 )
 def test_columns_that_have_parts_are_neither_groups_nor_compared(by: list[str], text: str, problem: str) -> None:
@@ -133,8 +201,12 @@ def test_columns_that_have_parts_are_neither_groups_nor_compared(by: list[str], 
         "tags": ArrayType(StringType()),
         "place": StructType([StructField("x", IntegerType())]),
         "site": StringType(),
+        "stay": DayTimeIntervalType(),
+        "age": YearMonthIntervalType(),
     }
-    check_types(kinds, ["site"], [measure("n", "count(tags)"), measure("m", "max(site)")])
+    check_types(
+        kinds, ["site", "stay"], [measure("l", "count(age)"), measure("n", "count(tags)"), measure("m", "max(site)")]
+    )
     with pytest.raises(ValueError, match=problem):
         check_types(kinds, by, [measure("n", text)])
 

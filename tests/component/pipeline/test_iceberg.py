@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pyarrow
 import pyarrow.parquet
@@ -12,10 +13,11 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from kavka.pipeline.lake import iceberg
 from kavka.pipeline.lake.errors import LakeError
-from kavka.pipeline.lake.iceberg import BATCH, QUERY, IcebergTable
+from kavka.pipeline.lake.iceberg import BATCH, QUERY, IcebergSink, IcebergTable
 from kavka.pipeline.lake.layout import Layout
 from kavka.pipeline.lake.partition_spec import BY_DATE
 from kavka.pipeline.lake.publishing import StagedFile, staged_files
+from kavka.pipeline.lake.spark_rows import to_cut
 from kavka.storage.files import AnyPath, Files
 from tests.support.job_runs import Reports, run_of
 from tests.support.lakes import TOPIC, rows
@@ -65,6 +67,24 @@ def test_snapshots_say_how_far_a_query_has_come(table: IcebergTable, reader: Cat
         table.add(_staged(tmp_path / "c", rows(range(5, 9))), "q", 2)
 
 
+def test_what_another_job_has_added_meanwhile_is_not_added_again(
+    table: IcebergTable, reader: Catalog, tmp_path: Path
+) -> None:
+    cut = to_cut(table.state(), "q", 0)
+    staged = _staged(tmp_path / "a", rows(range(3, 9)))
+    with closing(IcebergTable("web.visits", _catalog(tmp_path))) as another:
+        another.add(_staged(tmp_path / "b", rows(range(5))), "of another job", 0)
+
+    with pytest.raises(LakeError, match="another query has archived offsets 3 to 4 of visits-0 while this one did"):
+        table.add(staged, "q", 0, cut)
+    # When it comes again they are cut.
+    cut = to_cut(table.state(), "q", 0)
+    assert cut == {TOPIC: {0: [(0, 5)]}}
+    table.add(_staged(tmp_path / "c", rows(range(5, 9))), "q", 0, cut)
+    found = reader.load_table("web.visits").scan().to_arrow()["offset"].to_pylist()
+    assert sorted(found) == list(range(9))
+
+
 def test_a_new_column_is_added_to_the_table(table: IcebergTable, reader: Catalog, tmp_path: Path) -> None:
     table.add(_staged(tmp_path / "a", rows(range(2))), "q", 0)
     more = rows(range(2, 4)).append_column("site", pyarrow.array(["x", "y"]))
@@ -79,6 +99,22 @@ def test_a_closed_table_holds_nothing(tmp_path: Path) -> None:
         table.add(_staged(tmp_path / "a", rows(range(2))), "q", 0)
         assert open_files_in(tmp_path) == [f"{tmp_path}/catalog.db"]
     assert open_files_in(tmp_path) == []
+
+
+def test_a_catalog_that_cannot_be_closed_leaves_the_folder_to_others(tmp_path: Path) -> None:
+    def open_sink() -> IcebergSink:
+        sink = IcebergSink(Layout(tmp_path / "lake"), BY_DATE, "web.visits", _catalog(tmp_path))
+        any_spark: Any = None
+        sink.open(run_of(any_spark, tmp_path, "", "q", Reports()))
+        return sink
+
+    first = open_sink()
+    table = create_autospec(IcebergTable, instance=True)
+    table.close.side_effect = OSError("the catalog has gone")
+    first._table = table
+    with pytest.raises(OSError, match="has gone"):
+        first.close()
+    open_sink().close()
 
 
 class NotedFiles(Files):
@@ -108,21 +144,62 @@ class Batch:
     dtypes = (("topic", "string"), ("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
 
 
-def test_files_are_durable_before_a_snapshot_names_them(
-    reader: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pyarrow.Table, files: Files) -> None:
+    """By the sink, one batch, as Spark would have staged it."""
+
     def stage(batch: object, folder: Path, *_: object) -> int:
-        _staged(folder, rows(range(5)))
-        return 5
+        _staged(folder, table)
+        return int(table.num_rows)
 
     monkeypatch.setattr(iceberg, "stage", stage)
-    files = NotedFiles(reader)
     sink = iceberg.IcebergSink(Layout(tmp_path / "lake"), BY_DATE, "web.visits", _catalog(tmp_path), files)
     any_spark: Any = None
     any_batch: Any = Batch()
     sink.open(run_of(any_spark, tmp_path, "", "archive", Reports()))
     with closing(sink):
         sink.write(any_batch, 0)
+
+
+@pytest.mark.parametrize("time_us", [253_402_300_800_000_000, 2**62, -(2**62)])
+def test_a_record_may_have_any_time_and_a_text_any_bytes(
+    reader: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_us: int
+) -> None:
+    one = rows([7])
+    times = pyarrow.array([time_us], pyarrow.timestamp("us", "UTC"))
+    places = pyarrow.array([0, 2], pyarrow.int32()).buffers()[1]
+    garbled = pyarrow.Array.from_buffers(pyarrow.string(), 1, [None, places, pyarrow.py_buffer(b"\x80\x81")])
+    hostile = one.set_column(3, "timestamp", times).append_column("site", garbled)
+    _archived(tmp_path, monkeypatch, hostile, Files())
+    found = reader.load_table("web.visits").scan(row_filter="offset == 7").to_arrow()
+    assert found["timestamp"].cast(pyarrow.int64()).to_pylist() == [time_us]
+    assert found["site"].cast(pyarrow.large_binary()).to_pylist() == [b"\x80\x81"]
+
+
+def test_how_far_a_query_has_come_outlives_its_snapshots(table: IcebergTable, reader: Catalog, tmp_path: Path) -> None:
+    table.add(_staged(tmp_path / "a", rows(range(5))), "q", 0)
+    table.add(_staged(tmp_path / "b", rows(range(5, 8))), "q", 1)
+    # As a compaction of the table and its expiry of snapshots leave it.
+    compacted = reader.load_table("web.visits")
+    compacted.overwrite(compacted.scan().to_arrow())
+    compacted = reader.load_table("web.visits")
+    newest = compacted.current_snapshot()
+    assert newest is not None
+    expiring = compacted.maintenance.expire_snapshots()
+    for each in compacted.snapshots():
+        if each.snapshot_id != newest.snapshot_id:
+            expiring = expiring.by_id(each.snapshot_id)
+    expiring.commit()
+
+    found = table.state()
+    assert found.queries["q"].batch == 1
+    assert found.starting_offsets() == {TOPIC: {0: 8}}
+
+
+def test_files_are_durable_before_a_snapshot_names_them(
+    reader: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = NotedFiles(reader)
+    _archived(tmp_path, monkeypatch, rows(range(5)), files)
     (written,) = (tmp_path / "lake" / "data").rglob("*.parquet")
     assert reader.load_table("web.visits").scan().count() == 5
     assert files.durable >= {written, *written.parents[:4]}

@@ -1,5 +1,6 @@
 """Spark's process: what it inherits of the job's."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -38,3 +39,30 @@ def test_signals_stay_blocked_here_while_java_starts_and_are_not_in_java(
     shown = dict(line.split(":\t") for line in log.read_text().splitlines())
     assert int(shown["SigBlk"], 16) == 0
     assert int(shown["SigIgn"], 16) & (1 << (signal.SIGINT - 1))
+
+
+@pytest.mark.parametrize(
+    ("given", "inherited"),
+    [
+        ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LC_ALL": "", "LANG": ""}, "C.UTF-8"),
+        ({"LC_ALL": "", "LC_CTYPE": "POSIX"}, "C.UTF-8"),
+        ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.UTF-8"}, ""),
+    ],
+)
+def test_java_names_files_by_utf8_where_the_locale_says_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], inherited: str
+) -> None:
+    environments: list[dict[str, str]] = []
+
+    def launch(conf: object, popen: dict[str, Any]) -> None:
+        popen["env"] = dict(os.environ)
+        environments.append(popen["env"])
+
+    for name in ("LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", launch)
+    Jvm({"spark.master": "local[1]"}, (), None)
+    assert [each["LC_ALL"] for each in environments] == [inherited]

@@ -11,6 +11,7 @@ from kavka.pipeline.source.errors import DataLossError, OptionError
 from kavka.pipeline.source.offsets import Nested, OffsetRange
 from kavka.pipeline.source.read_options import read_options
 from kavka.pipeline.source.stream_reader import KavkaStreamReader
+from kavka.pipeline.source.subscription import Subscription
 from tests.support.scripted_logs import ScriptedLogs
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -23,8 +24,11 @@ class Stage:
         self.logs = logs
         self.now_s = 0.0
         given = {"bootstrap.servers": "x:1", "subscribe": "a", "startingoffsets": "earliest", **(options or {})}
+        if "subscribepattern" in given:
+            del given["subscribe"]
         checked = read_options(given, streaming=True)
-        self.reader = KavkaStreamReader(checked, lambda _: self.logs, lambda: self.now_s)
+        self.waits_s: list[float] = []
+        self.reader = KavkaStreamReader(checked, lambda _: self.logs, lambda: self.now_s, self.waits_s.append)
 
     def latest(self, start: Nested, limit: ReadLimit | None = None) -> Nested:
         return self.reader.latestOffset(start, limit or self.reader.getDefaultReadLimit())
@@ -181,6 +185,38 @@ def test_a_topic_that_is_not_there_is_an_error_at_first_and_loss_afterwards() ->
     with pytest.raises(DataLossError, match="there is no topic a"):
         Stage(ScriptedLogs({}, {})).latest({"a": {"0": 1}})
     assert Stage(ScriptedLogs({}, {}), {"failondataloss": "false"}).latest({"a": {"0": 1}}) == {}
+
+
+class JustStarted(ScriptedLogs):
+    """Of a broker that does not know of any topic for the first few questions."""
+
+    questions = 0
+
+    def partitions(self, subscription: Subscription) -> list[TopicPartition]:
+        self.questions += 1
+        return [] if self.questions <= 3 else super().partitions(subscription)
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize("given", [{"subscribe": "a"}, {"subscribepattern": "a.*"}])
+def test_a_broker_that_does_not_know_a_topic_yet_takes_no_place_out_of_the_checkpoint(
+    fails: str, given: dict[str, str]
+) -> None:
+    stage = Stage(JustStarted({A0: 0}, {A0: 20}), {"failondataloss": fails, **given})
+    assert stage.latest({"a": {"0": 10}}) == {"a": {"0": 20}}
+    assert len(stage.waits_s) == 3
+    once = Stage(JustStarted({A0: 0}, {A0: 20}), {"failondataloss": fails, **given})
+    once.reader.prepareForTriggerAvailableNow()
+    # By a pattern nobody knows what there is to be: what is there now is left to the next run.
+    assert once.latest({"a": {"0": 10}}) == {"a": {"0": 20 if "subscribe" in given else 10}}
+
+
+def test_a_topic_that_stays_away_is_gone() -> None:
+    stage = Stage(ScriptedLogs({}, {}), {"subscribepattern": "a.*"})
+    assert stage.latest({"a": {"0": 1}}) == {}
+    assert sum(stage.waits_s) >= 4
+    with pytest.raises(DataLossError, match="a-0 is gone"):
+        stage.ranges({"a": {"0": 1}}, {})
 
 
 def test_offsets_that_a_checkpoint_cannot_have_are_refused() -> None:

@@ -2,9 +2,11 @@
 
 import shutil
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow
 import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
@@ -75,6 +77,32 @@ def test_a_path_may_have_any_name_and_a_folder_any_value(spark: SparkSession, tm
     assert read.count() == len(sites)
     Compaction(lake, keep_hours=0).run()
     assert Lake(lake).to_arrow().sort_by("offset")["site"].to_pylist() == sites
+
+
+def test_values_that_nobody_meant_for_folders_do_not_stop_the_archive(spark: SparkSession, tmp_path: Path) -> None:
+    reserved = "__HIVE_DEFAULT_PARTITION__"
+    hostile = "CASE id WHEN 0 THEN X'80' WHEN 1 THEN X'81' WHEN 3 THEN '' WHEN 4 THEN 'a' WHEN 5 THEN X'6180' "
+    more = f"WHEN 6 THEN '{reserved}' WHEN 7 THEN concat('é', X'80') WHEN 8 THEN X'6100' WHEN 9 THEN X'61EFBFBD'"
+    values = f"CAST(CAST({hostile} {more} END AS BINARY) AS STRING)"
+    columns = ["'visits' AS topic", "0 AS partition", "id AS offset", "timestamp_seconds(id) AS timestamp"]
+    least = "timestamp_micros(CASE id WHEN 8 THEN -9223372036854775808 ELSE id - 1 END) AS seen"
+    batch = spark.range(10).coalesce(1).selectExpr(*columns, f"{values} AS site", least)
+    sink = _sink(tmp_path / "lake", partition_by=["site", "hour(seen)", "day(seen) as day"])
+    sink.open(run_context(spark, tmp_path / "checkpoint", "query"))
+    try:
+        sink.write(batch, 0)
+    finally:
+        sink.close()
+
+    found = Lake(tmp_path / "lake")
+    sites = found.to_arrow().sort_by("offset")["site"].cast(pyarrow.binary()).to_pylist()
+    first = [b"\x80", b"\x81", None, b"", b"a", b"a\x80", reserved.encode(), "é".encode() + b"\x80"]
+    assert sites == [*first, b"a\0", "a\ufffd".encode()]
+    folders = Counter(each.partition["by_site"] for each in found.files() for _ in range(each.rows))
+    assert sorted(folders.values()) == [1, 1, 1, 1, 2, 2, 2]
+    assert {None, "a", "a\ufffd", "\ufffd"} <= folders.keys()
+    assert {each.partition["day"] for each in found.files()} == {"1969-12-31", "1970-01-01", "-290308-12-21"}
+    assert {each.partition["hour"] for each in found.files()} == {"1969-12-31-23", "1970-01-01-00", "-290308-12-21-19"}
 
 
 def test_a_lost_checkpoint_brings_no_row_twice(spark: SparkSession, tmp_path: Path) -> None:

@@ -98,6 +98,14 @@ def test_a_backfill_ends_where_the_log_begins(broker: Broker, lake: tuple[Path, 
     assert shown(broker, target) == expected(before)
 
 
+def test_records_may_have_times_that_python_has_not(broker: Broker, tmp_path: Path) -> None:
+    far_ms = 253_402_300_800_000
+    rows = sample_lake(tmp_path, [range(3)], partitions=1, first_ms=far_ms)
+    target = broker.create_topic("far", 1, configs={**KEPT_FOREVER, "message.timestamp.after.max.ms": str(2**63 - 1)})
+    assert replay(replay_of(broker.bootstrap_servers, tmp_path, target, "far")).rows == 3
+    assert shown(broker, target) == expected(rows)
+
+
 @pytest.mark.parametrize(("step", "times"), [(FENCED, 2), (BEGUN, 3), (MARKED, 4), (COMMITTED, 5)])
 def test_a_replay_killed_at_a_step_is_gone_on_with_exactly(
     broker: Broker, lake: tuple[Path, list[dict[str, Any]]], tmp_path: Path, step: str, times: int

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
+from kavka.pipeline.running.decided_ids import DecidedIds
 from kavka.pipeline.running.sink import SinkError
 from kavka.pipeline.schemas.decoding import SparkDecoder, decoder
 from kavka.pipeline.schemas.settings import schema_settings
@@ -132,6 +133,32 @@ def test_keys_and_values_wait_for_unknown_ids_each_as_it_is_told(spark: SparkSes
     finally:
         stage.release()
         stage.close()
+
+
+def test_an_id_that_gets_known_between_two_queries_is_the_same_to_both(spark: SparkSession, tmp_path: Path) -> None:
+    register(tmp_path, 1, VISIT, 1)
+    avro_of = {"format": "avro", "schema": json.dumps(VISIT), "on_change": "ignore", "unknown_ids": "dead_letters"}
+    settings = schema_settings({**avro_of, "registry": {"directory": str(tmp_path)}})
+    old = avro(VISIT, {"site": "a", "timestamp": 1000}, 1)
+    new = avro(NEWER, {"site": "b", "timestamp": 2000, "hits": 5}, 2)
+    file = tmp_path / "ids.json"
+
+    def offsets(values: list[bytes]) -> tuple[list[int], list[int]]:
+        """Of a query's good rows and bad ones: each is a process of its own."""
+        stage = SparkDecoder(settings)
+        stage.decide_by(DecidedIds(file))
+        try:
+            good, bad = stage.decode(rows(spark, *values))
+            return sorted(row["offset"] for row in good.collect()), sorted(row["offset"] for row in bad.collect())
+        finally:
+            stage.release()
+            stage.close()
+
+    assert offsets([old, new, old]) == ([0, 2], [1])
+    register(tmp_path, 2, NEWER, 2)
+    # The dead letters' query is later, and finds more: what was bad is, and what comes behind is not.
+    assert offsets([old, new, old, new]) == ([0, 2, 3], [1])
+    assert offsets([old, new, old, new, old]) == ([0, 2, 3, 4], [1])
 
 
 def test_a_change_stops_the_job_where_it_is_to(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,9 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from kavka.pipeline.jobs import dead_letters
 from kavka.pipeline.jobs.aggregate import LATE_SENT, SAVED, SPLIT, AggregateSink
 from kavka.pipeline.jobs.join import sink as join_sink
+from kavka.pipeline.jobs.lake_join import CHOSEN, LakeJoinSink
 from kavka.pipeline.jobs.topic_join import SAVED as NOTED
 from kavka.pipeline.jobs.topic_join import WAITING_SAVED, TopicJoinSink
-from kavka.pipeline.running.sink import Sink
+from kavka.pipeline.jobs.windows import micros
+from kavka.pipeline.lake.archive import ArchiveSink, archive_settings
+from kavka.pipeline.lake.compact import Compaction
+from kavka.pipeline.lake.lake import Lake
+from kavka.pipeline.lake.spark_reading import read_lake
+from kavka.pipeline.running.sink import Sink, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.sending import topic_sink
 from kavka.pipeline.sending.steps import COMMITTED, MARKED, PLANNED, WRITTEN
@@ -139,6 +145,56 @@ def test_overlapping_windows_count_a_row_in_each(spark: SparkSession, broker: Br
     }
 
 
+def test_groups_may_be_intervals_as_far_as_arrow_has_them(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    batches = [visits(spark, 2 * number, [(10, "a"), (20, "b")]) for number in range(2)]
+    stay = "make_dt_interval(0, IF(site = 'a', 1, 30)) AS stay"
+    run = run_of(spark, tmp_path, broker.bootstrap_servers, "stays", Reports())
+    table = {"topic": "stays", "time": "time", "window": "1h", "by": ["stay"]}
+    written(lambda: AggregateSink(Table(table)), run, [batch.selectExpr("*", stay) for batch in batches])
+    found = last_values(broker.records("stays", committed=True))
+    assert {each["stay"]: each["count"] for each in found.values()} == {"1:00:00": 2, "1 day, 6:00:00": 2}
+    sink = AggregateSink(Table({**table, "topic": "ages", "by": ["age"]}))
+    sink.open(run)
+    with pytest.raises(SinkError, match="by: age is of type interval year to month: make a text of it"):
+        sink.write(batches[0].selectExpr("*", "make_ym_interval(1, 2) AS age"), 2)
+
+
+def test_no_value_of_a_record_stops_an_aggregate(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("hostile", configs={"message.timestamp.after.max.ms": "3600000", "cleanup.policy": "compact"})
+    ahead = 4 * 10**9 - FIRST_S
+    batch = visits(spark, 0, [(10, "a"), (20, "b"), (30, "c"), (ahead, "d")])
+    texts = {"a": "repeat(char(1), 900000)", "b": "CAST(X'80' AS STRING)", "c": r"'\\x80'", "d": "'plain'"}
+    cases = " ".join(f"WHEN '{site}' THEN {text}" for site, text in texts.items())
+    number = "CASE site WHEN 'a' THEN 'none' WHEN 'b' THEN 'NaN' ELSE '2' END AS number"
+    rows = batch.selectExpr("*", f"CASE site {cases} END AS text", number)
+    table: dict[str, object] = {"topic": "hostile", "time": "time", "window": "1h", "by": ["text", "bytes"]}
+    table["measures"] = {"most": "max(text)", "all": "sum(number)", "mean": "avg(number)"}
+    run = run_of(spark, tmp_path / "by", broker.bootstrap_servers, "hostile", Reports())
+    run.directory.mkdir()
+    written(lambda: AggregateSink(Table(table)), run, [rows.selectExpr("*", "CAST(text AS BINARY) AS bytes")])
+    records = broker.records("hostile", committed=True)
+    assert len({each.key for each in records}) == 4
+    assert all(len(each.value or b"") < 100_000 for each in records)
+    ends = {each.json["text"][-4:]: (each.json["all"], each.json["mean"]) for each in records}
+    assert ends["lain"] == ends["\\x80"] == (2.0, 2.0)
+    assert sorted(map(str, ends.values())) == ["('NaN', 'NaN')", "(2.0, 2.0)", "(2.0, 2.0)", "(None, None)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("string", "'2026-11-23 10:00:00', 'never'"),
+        ("double", "1.7e9D, double('NaN')"),
+        ("date", "DATE'2026-11-23', date_from_unix_date(2147483647)"),
+    ],
+)
+def test_what_is_no_time_is_late(spark: SparkSession, kind: str, values: str) -> None:
+    rows = spark.sql(f"SELECT explode(array({values})) AS at")
+    assert dict(rows.dtypes)["at"] == kind
+    found = [row[0] is None for row in rows.select(micros(rows, "at")).collect()]
+    assert found == [False, True]
+
+
 def test_two_topics_are_joined_by_time_and_each_pair_comes_once(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -176,6 +232,36 @@ def test_rows_are_joined_with_the_newest_of_their_keys_in_a_lake(
     assert found == {"key-1": "0-7", "key-2": "0-8", "stranger": None}
 
 
+def test_a_lake_may_have_wider_columns_and_be_compacted_while_a_batch_is_joined_with_it(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    sink = ArchiveSink(archive_settings(Table({"path": str(lake)})))
+    sink.open(run_of(spark, tmp_path / "archive", "", "archive", Reports()))
+    for batch_id, number in enumerate(("CAST(1 AS INT)", "2199023255552", "CAST(3 AS BIGINT)")):
+        rows = visits(spark, batch_id, [(batch_id, f"site-{batch_id}")], "sites")
+        sink.write(rows.selectExpr("*", f"{number} AS rank"), batch_id)
+    sink.close()
+    files = [each.path for each in Lake(lake).files()]
+
+    def compacted_and_dead(step: str) -> None:
+        if step == CHOSEN and [each.path for each in Lake(lake).files()] == files:
+            Compaction(lake, keep_hours=0).run()
+            raise DiedError(step)
+
+    broker.create_topic("ranked", 1)
+    run = run_of(spark, tmp_path, broker.bootstrap_servers, "ranked", Reports())
+    table = {"topic": "ranked", "lake": str(lake), "on": ["site"], "lake_columns": ["rank"]}
+    batch = visits(spark, 0, [(number, f"site-{number}") for number in range(3)])
+    written(lambda: LakeJoinSink(Table(table), compacted_and_dead), run, [batch])
+    assert not (lake / files[1]).exists()
+    found = {each.json["site"]: each.json["rank"] for each in broker.records("ranked", committed=True)}
+    assert found == {"site-0": 1, "site-1": 2199023255552, "site-2": 3}
+    shown = read_lake(spark, Lake(lake))
+    assert shown is not None
+    assert [row["rank"] for row in shown.orderBy("offset").collect()] == [1, 2199023255552, 3]
+
+
 def _name_columns(lake: Path) -> None:
     """Give the lake's rows decoded columns: key and value as text."""
     for path in lake.glob("data/*/*.parquet"):
@@ -205,3 +291,21 @@ def test_a_job_sends_rows_and_its_dead_letters(spark: SparkSession, broker: Brok
         ("no b", 1, "visits", b"v1"),
     ]
     assert reports.counted == {"rows_out": 4, "dead_letters": 2}
+
+
+def test_a_letter_that_is_too_long_says_where_it_lies(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("cut")
+    most = 1_048_588 - 100
+    lengths = f"CASE offset WHEN 0 THEN repeat('x', {most}) WHEN 1 THEN repeat('y', 900000) ELSE 'z' END AS BINARY"
+    long_headers = f"array(struct('h' AS key, CAST(repeat('x', {most}) AS BINARY) AS value))"
+    columns = [f"CAST({lengths}) AS value", f"IF(offset = 2, {long_headers}, NULL) AS headers", "'bad' AS reason"]
+    batch = visits(spark, 0, [(0, "a"), (1, "b"), (2, "c")]).selectExpr("* EXCEPT (value)", *columns)
+    run = run_of(spark, tmp_path, broker.bootstrap_servers, "cut", Reports())
+    written(lambda: dead_letters.sink({"topic": "cut"}), run, [batch])
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    found = {each.source_offset: each for each in dead_letters.show(settings, "cut")}
+    assert {each: found[each].is_cut for each in found} == {0: True, 1: False, 2: True}
+    assert (found[0].value, found[1].value, found[2].headers) == (None, b"y" * 900_000, ())
+    assert (found[0].reason, found[0].source_topic, found[0].source_partition) == ("bad", "visits", 0)
+    broker.create_topic("visits-again")
+    assert dead_letters.retry(settings, "cut", target="visits-again") == dead_letters.Retried(1, 2)

@@ -273,22 +273,20 @@ def test_a_read_is_whole_although_a_worker_is_killed(spark: SparkSession, broker
     with Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.size": "0"}) as producer:
         for number in range(4000):
             producer.send("killed", b"%d" % number, partition=number % 2)
-    # A record a fetch: it takes long enough to be hit.
+    # A record a fetch: who is killed has read some of them.
     slow = {"kafka.max.partition.fetch.bytes": "1", "kafka.fetch.max.bytes": "1"}
     rows = read(spark, OWN, options(broker, "killed", columns="offset,partition", **slow))
     found: list[int] = []
     job = threading.Thread(target=lambda: found.append(rows.distinct().count()))
-    job.start()
-    tracker = spark.sparkContext.statusTracker()
-
-    def reading() -> list[int] | None:
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        return python_workers() if any(stage and stage.numActiveTasks for stage in stages) else None
-
-    workers = wait_until(reading, 300, "no worker reads")
-    for worker in workers:
-        os.kill(worker, signal.SIGKILL)
-    is_hit = job.is_alive()
+    faults = broker.faults
+    # A hundred fetches pass; the next one waits until all is done here.
+    passing = faults.delay("Fetch", delay_ms=0, times=100, topic="killed", partition=0)
+    with passing, faults.delay("Fetch", delay_ms=600_000, topic="killed", partition=0) as held:
+        job.start()
+        wait_until(lambda: held.hits, 300, "no worker reads")
+        for worker in python_workers():
+            os.kill(worker, signal.SIGKILL)
+        is_hit = job.is_alive()
     job.join(300)
 
     assert is_hit

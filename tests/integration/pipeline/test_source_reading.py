@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from kavka.client import Producer
+from kavka.client.consumer.consumer import Consumer
 from kavka.client.topic_partition import TopicPartition
+from kavka.pipeline.source import range_reading
 from kavka.pipeline.source.broker_logs import BrokerLogs
 from kavka.pipeline.source.consumer_pool import ConsumerPool
 from kavka.pipeline.source.errors import DataLossError, NoProgressError, OptionError, PathUnseenError
@@ -193,6 +195,29 @@ def test_a_topic_that_is_deleted_under_a_read_ends_it(broker: Broker) -> None:
                 next(read)
         else:
             assert list(read) == []
+
+
+def test_a_broker_that_does_not_know_the_topic_yet_takes_no_records(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("unknown-yet")
+    put(broker, "unknown-yet", [b"x"] * 10)
+    answers = [0, 0, 0, 0]
+
+    def list_topics(consumer: Consumer, timeout_ms: float | None = None) -> dict[str, object]:
+        """As a broker answers that has just started, and is told of its topics then; and so once more."""
+        if not answers:
+            return {"unknown-yet": None}
+        answers.pop()
+        if len(answers) in (0, 2):
+            put(broker, "unknown-yet", [b"x"])
+        return {}
+
+    monkeypatch.setattr(Consumer, "list_topics", list_topics)
+    monkeypatch.setattr(range_reading, "LOOK_AROUND_MS", 100)
+    read = rows(OffsetRange("unknown-yet", 0, 0, 12), options(broker, "unknown-yet", failOnDataLoss="false"))
+    assert sum(batch.num_rows for batch in read) == 12
+    assert not answers
 
 
 def test_a_range_that_nothing_comes_of_is_an_error(broker: Broker) -> None:

@@ -232,6 +232,20 @@ def test_an_unknown_id_is_waited_for_unless_nobody_wants_to() -> None:
     assert shelf.asked == [8, 7, 7, 7]
 
 
+def test_an_unknown_id_is_asked_for_again_by_and_by_as_dead_letters_come_again() -> None:
+    shelf = Shelf()
+    clock_s = [0.0]
+    catalogue = Catalogue(shelf, now_s=lambda: clock_s[0])
+    catalogue.load([7], wait_for_unknown=False)
+    shelf.schemas[7] = schema(7)
+    for clock_s[0], asked in ((59.0, [7]), (60.0, [7, 7])):
+        catalogue.forget_unknown()
+        catalogue.load([7], wait_for_unknown=False)
+        assert shelf.asked == asked
+    assert catalogue.known.keys() == {7}
+    assert catalogue.unknown == {}
+
+
 def test_a_wait_ends_when_it_is_stopped() -> None:
     catalogue = Catalogue(Shelf())
     catalogue.stop()

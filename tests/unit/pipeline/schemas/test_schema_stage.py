@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kavka.pipeline.running.decided_ids import DecidedIds, Place
 from kavka.pipeline.running.parts import absolute
 from kavka.pipeline.running.tables import SettingError
 from kavka.pipeline.schemas.declared import declared_type
@@ -68,6 +69,28 @@ def test_bad_rows_keep_their_bytes_and_good_rows_do_not() -> None:
     assert found[missing_name("key")].to_pylist() == [None, None, None, 8]
     assert found[missing_name("value")].null_count == 4
     assert found[CHANGED].null_count == 4
+
+
+def test_rows_of_an_id_are_bad_before_where_it_was_decided_though_it_is_known_now() -> None:
+    decided = DecidedIds()
+    decided.make_bad({7: [Place("t", 1, 11)]})
+    decided.make_known([7])
+    decoders = {"value": RegisteredDecoder("avro", whole("int", 7), {7: whole("int", 7), 8: whole("int", 8)}, {})}
+    values = [*[avro("int", number, 7) for number in (1, 2, 3, 4)], framed(8, b"\2"), None]
+    batch = pa.record_batch(
+        {
+            "value": pa.array(values),
+            "topic": pa.array(["t", "t", "t", "u", "t", "t"]),
+            "partition": pa.array([1, 1, 0, 1, 1, 1], pa.int32()),
+            "offset": pa.array([10, 11, 5, 5, 5, 5]),
+        }
+    )
+    decided.make_bad({7: [Place("t", 1, 10)]})
+    found = Rows(decoders, {"value": decided.bad_before}).decoded(batch)
+    assert found["_decoded_value"].to_pylist() == [None, None, 3, 4, 1, None]
+    reason = "value: the registry has no schema with id 7"
+    assert found[REASON].to_pylist() == [reason, reason, None, None, None, None]
+    assert found["value"].to_pylist() == [*values[:2], None, None, None, None]
 
 
 def test_a_reason_that_quotes_a_lone_surrogate_is_a_text() -> None:

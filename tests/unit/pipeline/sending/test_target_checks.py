@@ -1,11 +1,13 @@
 """A target that would refuse, change or soon delete old records is found out by its settings."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
-from kavka.pipeline.sending.target_checks import Load, problems_of
+from kavka.pipeline.sending.target_checks import Load, load_of, problems_of
+from tests.support.lakes import FIRST_DAY_US, entry
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -60,3 +62,15 @@ def test_retention_does_not_count_where_nothing_is_deleted() -> None:
 
 def test_rows_without_times_have_none_that_are_wrong() -> None:
     assert problems({"retention.ms": "1000"}, load=LOAD._replace(oldest_ms=None, newest_ms=None)) == []
+
+
+def test_rows_that_are_not_sent_are_no_load() -> None:
+    first_ms = FIRST_DAY_US // 1000
+    files = {0: [entry("data/a.parquet", 0, 3600), entry("data/b.parquet", 3600, 7200)]}
+    assert load_of(files, None, None) == Load(first_ms, first_ms + 7_199_000, 72_000, frozenset({0}))
+    load = load_of(files, first_ms + 60_000, first_ms + 120_000)
+    assert (load.oldest_ms, load.newest_ms) == (first_ms + 60_000, first_ms + 119_999)
+    # Those before 1970 go as rows of now.
+    without = [replace(files[0][0], min_timestamp_us=-1000)]
+    assert load_of({0: without}, None, None).oldest_ms is None
+    assert load_of({0: without}, 5, None).oldest_ms == 5

@@ -34,6 +34,13 @@ def test_rows_without_a_key_stay_together_by_their_sources_partition() -> None:
     assert found == [1, 1, 2, 2]
 
 
+def test_a_row_without_anything_goes_somewhere_too() -> None:
+    nothing = pyarrow.nulls(2, pyarrow.binary())
+    assert PartitionChoice("key", {}).partitions(
+        4, nothing, nothing, pyarrow.nulls(2, pyarrow.int32())
+    ).to_pylist() == [0, 0]
+
+
 def test_rows_without_key_and_source_go_by_their_values() -> None:
     found = chosen(PartitionChoice("key", {}), 4, [None, None])
     assert found == [murmur2(b"v") % 0x8000_0000 % 4] * 2

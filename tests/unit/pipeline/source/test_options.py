@@ -94,7 +94,7 @@ def test_a_pattern_is_to_match_the_whole_name() -> None:
         ({"subscribe": " "}, "subscribe is empty"),
         ({"kafka.auto.offset.reset": "earliest"}, "startingOffsets says where to begin"),
         ({"kafka.enable.auto.commit": "true"}, "cannot be set"),
-        ({"kafka.fetch.max.bytes": "many"}, "kafka.Invalid value many for configuration fetch.max.bytes"),
+        ({"kafka.fetch.max.bytes": "many"}, "kafka.fetch.max.bytes: Invalid value many: Not a number"),
         ({"kafka.isolation.level": "serializable"}, "read_committed or read_uncommitted"),
         ({"bootstrap.servers": "b:2"}, "bootstrap.servers is given twice"),
         ({"startingOffsets": "latest"}, "a batch read cannot start at the latest offset"),
