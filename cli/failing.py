@@ -24,6 +24,10 @@ _CLIENT_ERRORS: Final = "kavka.client.kafka_error"
 _ITEM_ERRORS: Final = "kavka.client.admin.item_errors"
 _CONFIG_ERRORS: Final = "kavka.config.errors"
 UNREACHABLE_HINT: Final = "is a broker listening there? name one with --bootstrap-server"
+UNANSWERED_HINT: Final = (
+    "is a broker listening there, and by this security.protocol? name one with --bootstrap-server, or the other "
+    "settings in --command-config"
+)
 _HINTS: Final = {
     "AuthorizationError": "the principal may not do this: an ACL has to allow it (kavka acls)",
     "AuthenticationError": "check the credentials in --command-config",
@@ -123,7 +127,7 @@ def _with_hint(error: BaseException) -> BaseException | str:
         return error
     hint = next((text for name, text in _HINTS.items() if name in _kinds(error)), "")
     if not hint and exit_code_of(error) == UNREACHABLE:
-        hint = UNREACHABLE_HINT
+        hint = UNANSWERED_HINT
     return f"{str(error).rstrip('.')}; {hint}" if hint else str(error)
 
 

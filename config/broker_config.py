@@ -10,6 +10,7 @@ Threads: immutable, so shared freely.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -17,10 +18,11 @@ from kavka.config import ignored
 from kavka.config.broker_values import BrokerValues
 from kavka.config.cross_checks import check_together
 from kavka.config.dynamic_names import check_dynamic_names
+from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import base_row, split_prefix
 from kavka.config.resolved import resolve
 from kavka.config.setting import Setting
-from kavka.config.values import Source
+from kavka.config.values import Source, without_values
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -38,6 +40,15 @@ class BrokerConfig(BrokerValues):
         per_broker: Mapping[str, str] = _EMPTY,
     ) -> None:
         static = _with_synonyms(static)
+        try:
+            self._fill(static, cluster_defaults, per_broker)
+        except ConfigError as error:
+            given = chain(static.items(), cluster_defaults.items(), per_broker.items())
+            raise without_values(error, given) from None
+
+    def _fill(
+        self, static: Mapping[str, str], cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]
+    ) -> None:
         values = self.DEFAULT_VALUES.copy()
         by_listener: dict[tuple[str, str], Any] = {}
         # What a stronger layer hides is parsed too: it counts as soon as that is taken away.

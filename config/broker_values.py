@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from kavka.config.cleaner import CleanerSettings
@@ -55,6 +56,11 @@ class BrokerValues(
         for source, texts in reversed(self.layers):
             merged.update((name, Original(text, source)) for name, text in texts.items())
         return merged
+
+    @property
+    def given(self) -> Iterator[tuple[str, str]]:
+        """Names and texts of all layers, also those that a stronger one hides. Has passwords in clear."""
+        return chain.from_iterable(texts.items() for _, texts in self.layers)
 
     @property
     def awaits_other_releases(self) -> bool:

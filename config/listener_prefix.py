@@ -11,11 +11,17 @@ from typing import Final
 from kavka.config.setting import Setting
 
 SHARED_THREADS: Final = "network threads serve all listeners together"
+BEFORE_MECHANISM: Final = "it is a listener's, and counts before a client has chosen a mechanism"
+WITHOUT_MECHANISM: Final = "it counts behind a listener's and a mechanism's name, as listener.name.NAME.plain. alone"
 PREFIX: Final = "listener.name."
 LIMITS_OF_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _OWN: Final = (*LIMITS_OF_LISTENER, "connections.max.reauth.ms")
-_OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size")
+_JAAS: Final = "sasl.jaas.config"
+_RECEIVE_SIZE: Final = "sasl.server.max.receive.size"
+_OF_MECHANISM: Final = (_JAAS, "connections.max.reauth.ms", _RECEIVE_SIZE)
 """Of any mechanism, also of one that Kavka does not know."""
+_OF_LISTENER: Final = (_RECEIVE_SIZE, "sasl.enabled.mechanisms", "sasl.mechanism.inter.broker.protocol")
+"""Never of a mechanism; in Kafka they may be given for one, and do nothing."""
 _MECHANISMS: Final = ("plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "gssapi")
 
 
@@ -51,4 +57,8 @@ def without_effect(name: str, rows: Mapping[str, Setting]) -> str | None:
     if prefixed is not None and prefixed[1] == "num.network.threads":
         return SHARED_THREADS
     row = row_of(name, rows)
-    return None if row is None else row.without_effect
+    if prefixed is not None and row is not None and row.name != prefixed[1] and row.name in _OF_LISTENER:
+        return BEFORE_MECHANISM
+    if _JAAS in (name, prefixed[1] if prefixed is not None else None):
+        return WITHOUT_MECHANISM
+    return None if row is None else row.ignored

@@ -21,16 +21,19 @@ from kavka.config.authorizer import (
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import split_prefix
 from kavka.config.listeners import SASL
+from kavka.config.values import without_values
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
+KAFKAS_ENGINES: Final = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
 KAFKAS_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 _NO_AUTHORIZER: Final = "without authorizer.class.name every client may do everything"
 _NO_CLASSES: Final = "it names a Java class, which Kavka cannot load, so that nothing would be checked"
+_NO_LOGIN: Final = "it names a Java class, which Kavka cannot load, so that brokers would log in otherwise"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -49,6 +52,10 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
     ),
     "authorizer.zookeeper.url": (_is_given, "must not be set: ACLs are kept where the cluster's state is"),
     "zookeeper.ssl.client.enable": (_is_true, "must be false: this version talks to ZooKeeper without TLS"),
+    "ssl.engine.factory.class": (lambda text: text not in ("", KAFKAS_ENGINES), f"must not be set: {_NO_CLASSES}"),
+    "security.providers": (_is_given, f"must not be set: {_NO_CLASSES}"),
+    "sasl.client.callback.handler.class": (_is_given, f"must not be set: {_NO_LOGIN}"),
+    "sasl.login.class": (_is_given, f"must not be set: {_NO_LOGIN}"),
     "principal.builder.class": (lambda text: text not in ("", KAFKAS_PRINCIPALS), f"must not be set: {_NO_CLASSES}"),
     "alter.config.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
     "create.topic.policy.class.name": (_is_given, f"must not be set: {_NO_CLASSES}"),
@@ -58,14 +65,30 @@ PROMISES: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
     ),
     "client.quota.callback.class": (_is_given, f"must not be set: {_NO_CLASSES}"),
 }
-"""Name -> (whether a text promises something, what is expected instead). Names may have a listener's prefix."""
+"""Name -> (whether a text promises something, what is expected instead). Names may have a listener's prefix, and behind
+it a mechanism's."""
+
+
+def promise_of(name: str) -> tuple[Callable[[str], bool], str] | None:
+    """The entry in PROMISES that a setting falls under."""
+    prefixed = split_prefix(name)
+    if prefixed is None:
+        return PROMISES.get(name)
+    _mechanism, _, rest = prefixed[1].partition(".")
+    return PROMISES.get(prefixed[1]) or (PROMISES.get(rest) if rest.startswith("sasl.") else None)
 
 
 def check_promises(config: BrokerValues) -> None:
     """Raises ConfigError for the first setting whose promise would not be kept."""
+    try:
+        _check_promises(config)
+    except ConfigError as error:
+        raise without_values(error, config.given) from None
+
+
+def _check_promises(config: BrokerValues) -> None:
     for name, original in config.originals.items():
-        prefixed = split_prefix(name)
-        promise = PROMISES.get(name if prefixed is None else prefixed[1])
+        promise = promise_of(name)
         if promise is not None and promise[0](original.text.strip()):
             raise ConfigError(name, original.text, promise[1])
     _check_authorizer(config)

@@ -21,9 +21,8 @@ from typing import Final
 
 from kavka.config.errors import ConfigError
 from kavka.config.properties import parse_properties
-from kavka.config.values import Referred
+from kavka.config.values import PROVIDERS, Referred, is_about_providers
 
-PROVIDERS: Final = "config.providers"
 MOST_BYTES: Final = 1 << 20
 _CLASSES: Final = "org.apache.kafka.common.config.provider."
 _BEGINS: Final = "${"
@@ -31,11 +30,6 @@ _ENDS: Final = "}"
 
 Lookup = Callable[[str, str], str | None]
 """From path and key to the value; None where there is none. Raises ConfigError."""
-
-
-def is_about_providers(name: str) -> bool:
-    """Whether a setting says which providers there are."""
-    return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
 
 
 class Providers:

@@ -14,6 +14,8 @@ from kavka.config.errors import ConfigError
 from kavka.config.jaas import JaasEntry, only_entry
 from kavka.config.listener_prefix import PREFIX
 from kavka.config.listeners import SASL
+from kavka.config.urls import check_url
+from kavka.config.values import Password
 
 if TYPE_CHECKING:
     from kavka.config.broker_values import BrokerValues
@@ -53,6 +55,8 @@ class TokenRules(NamedTuple):
     issuer: str | None
     scope_claim: str
     subject_claim: str
+    web_options: tuple[tuple[str, Password], ...] = ()
+    """`ssl.*` of the login module: whom to trust where the keys are fetched."""
 
 
 class MechanismSettings(NamedTuple):
@@ -107,11 +111,12 @@ def _mechanism(config: BrokerValues, listener_name: str, mechanism: str) -> Mech
     if handler and (mechanism != OAUTHBEARER or handler not in (UNSECURED_VALIDATOR, *VALIDATORS)):
         expected = "it names a Java class, which Kavka cannot load, so that nothing would be checked"
         raise ConfigError("sasl.server.callback.handler.class", handler, f"must not be set: {expected}")
+    jaas = _jaas(config, listener_name, mechanism)
     return MechanismSettings(
         mechanism,
-        _jaas(config, listener_name, mechanism),
+        jaas,
         _given(config, listener_name, mechanism, "connections.max.reauth.ms"),
-        _token_rules(config, listener_name, handler) if mechanism == OAUTHBEARER else None,
+        _token_rules(config, listener_name, handler, jaas) if mechanism == OAUTHBEARER else None,
         _given(config, listener_name, mechanism, "sasl.kerberos.principal.to.local.rules"),
     )
 
@@ -136,10 +141,11 @@ def _jaas(config: BrokerValues, listener_name: str, mechanism: str) -> JaasEntry
     return entry
 
 
-def _token_rules(config: BrokerValues, listener_name: str, handler: str | None) -> TokenRules:
+def _token_rules(config: BrokerValues, listener_name: str, handler: str | None, jaas: JaasEntry | None) -> TokenRules:
     def given(name: str) -> Any:
         return _given(config, listener_name, OAUTHBEARER, name)
 
+    options = {} if jaas is None else jaas.options
     name = "sasl.oauthbearer.jwks.endpoint.url"
     url = given(name)
     if handler in VALIDATORS and not url:
@@ -147,11 +153,14 @@ def _token_rules(config: BrokerValues, listener_name: str, handler: str | None) 
     if handler == UNSECURED_VALIDATOR and url:
         expected = f"must not be set: listener {listener_name} has the handler that takes unsigned tokens"
         raise ConfigError(name, url, expected)
-    if url and not url.startswith(("file:", "https:", "http:")):
-        raise ConfigError(name, url, "must be the URL of a file, or of a page by https or http")
+    if url:
+        check_url(name, url)
+    refresh = "sasl.oauthbearer.jwks.endpoint.refresh.ms"
+    if given(refresh) < 1:
+        raise ConfigError(refresh, given(refresh), f"listener {listener_name} fetches keys at most once a millisecond")
     return TokenRules(
         url or None,
-        given("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        given(refresh),
         given("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
         given("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         given("sasl.oauthbearer.clock.skew.seconds"),
@@ -159,6 +168,7 @@ def _token_rules(config: BrokerValues, listener_name: str, handler: str | None) 
         given("sasl.oauthbearer.expected.issuer"),
         given("sasl.oauthbearer.scope.claim.name"),
         given("sasl.oauthbearer.sub.claim.name"),
+        tuple((name, Password(text)) for name, text in sorted(options.items()) if name.startswith("ssl.")),
     )
 
 

@@ -57,7 +57,7 @@ class SecuritySettings(Settings):
         "sasl.jaas.config",
         PASSWORD,
         None,
-        "Login modules with users and passwords; usually set with the prefix listener.name.NAME.MECHANISM.",
+        "Login modules with users and passwords; counts with the prefix listener.name.NAME.MECHANISM. alone.",
         scope=PER_BROKER,
         importance=MEDIUM,
     )

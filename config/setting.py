@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NoReturn
 from kavka.config.checks import Check
 from kavka.config.defaults import KAVKA_DEFAULTS
 from kavka.config.errors import ConfigError
-from kavka.config.not_yet import NOT_YET
 from kavka.config.values import (
     HIDDEN,
     LOW,
@@ -36,8 +35,8 @@ from kavka.config.values import (
 class Setting:
     """One row.
 
-    `default` is a parsed value; `ignored` says why Kavka accepts the setting without using it, `waits_for` what must be
-    there before it is followed; `internal` rows are left out of DescribeConfigs, as in Kafka; `synonyms` are the broker
+    `default` is a parsed value; `ignored` says why Kavka accepts the setting without using it, and is None for one
+    that is followed; `internal` rows are left out of DescribeConfigs, as in Kafka; `synonyms` are the broker
     settings behind a topic's, the strongest first.
     """
 
@@ -52,7 +51,6 @@ class Setting:
         "scope",
         "synonyms",
         "type",
-        "waits_for",
     )
 
     def __init__(
@@ -73,8 +71,7 @@ class Setting:
         self.type = kind
         difference = KAVKA_DEFAULTS.get(name)
         self.default = default if difference is None else difference[0]
-        self.waits_for = NOT_YET.get(name)
-        self.doc = doc if self.waits_for is None else f"{doc} Not yet: it waits for {self.waits_for}."
+        self.doc = doc
         self.check = check
         self.scope = scope
         self.importance = importance
@@ -85,11 +82,6 @@ class Setting:
     @property
     def attribute(self) -> str:
         return attribute_name(self.name)
-
-    @property
-    def without_effect(self) -> str | None:
-        """Why the setting changes nothing; None for one that is followed."""
-        return self.ignored if self.waits_for is None else f"it waits for {self.waits_for}"
 
     @property
     def is_sensitive(self) -> bool:

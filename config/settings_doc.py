@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from kavka.config.broker_config import BrokerConfig
@@ -39,7 +39,7 @@ def settings_page() -> str:
     parts.append(_section(f"Broker, not in Kafka: {KavkaSettings.__doc__}", KavkaSettings.ROWS.values()))
     parts.append(_section("Topic", TopicSettings.ROWS.values()))
     parts.append(_section("Group (of the consumer protocol)", GroupSettings.ROWS.values()))
-    parts += [_refused(), _not_yet(), _ignored()]
+    parts += [_refused(), _ignored()]
     return "\n".join(part for part in parts if part)
 
 
@@ -52,7 +52,7 @@ def _differences() -> str:
 
 
 def _section(title: str | None, rows: Iterable[Setting]) -> str:
-    rows = [row for row in rows if row.without_effect is None]
+    rows = [row for row in rows if row.ignored is None]
     if not rows:
         return ""
     lines = [f"## {(title or '').rstrip('.')}", "", "| name | type | default | allowed | changes | |", "|" + "---|" * 6]
@@ -72,17 +72,14 @@ def _refused() -> str:
     lines = [
         "## Refused",
         "",
-        "These ask for a safety that is not here yet: the broker does not start with them, and takes no such change.",
+        "These ask for something that Kavka does not do, and without which a broker would be less safe than it looks:",
+        "it does not start with them, and takes no such change.",
         "",
-        "- a listener whose security protocol is not PLAINTEXT",
+        "- a listener that cannot be served: with TLS and no key, or a SASL mechanism that is not known, whose login",
+        "  module is missing or another's, or (GSSAPI) whose package is not installed",
     ]
     lines += [f"- `{name}`: {expected}" for name, (_, expected) in PROMISES.items()]
     return "\n".join([*lines, ""])
-
-
-def _not_yet() -> str:
-    lines = ["## Not yet", "", f"These are to be followed, and are not yet. {_WITHOUT_EFFECT}", ""]
-    return "\n".join([*lines, *_by_reason(lambda row: row.waits_for, "waiting for "), ""])
 
 
 def _ignored() -> str:
@@ -92,16 +89,12 @@ def _ignored() -> str:
         f"There is nothing in Kavka that these could change. {_WITHOUT_EFFECT}",
         "",
     ]
-    return "\n".join([*lines, *_by_reason(lambda row: row.ignored, ""), ""])
-
-
-def _by_reason(reason_of: Callable[[Setting], str | None], before: str) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for rows, where in ((BrokerConfig.ALL_ROWS, ""), (TopicSettings.ROWS, " (topic)")):
         for row in rows.values():
-            if (reason := reason_of(row)) is not None:
-                by_reason.setdefault(reason, []).append(f"`{row.name}`{where}")
-    return [f"- {before}{reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+            if row.ignored is not None and row.name not in PROMISES:
+                by_reason.setdefault(row.ignored, []).append(f"`{row.name}`{where}")
+    return "\n".join([*lines, *(f"- {reason}: {', '.join(names)}" for reason, names in by_reason.items()), ""])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import PREFIX, base_row, split_prefix, without_effect
 from kavka.config.promises import PROMISES
 from kavka.config.properties import parse_properties
-from kavka.config.providers import PROVIDERS, Providers, is_about_providers
+from kavka.config.values import PROVIDERS, is_about_providers
 
 LEAST_LIKENESS: Final = 0.8
 """Of a mistyped name to the one it is taken for, from 0 to 1."""
@@ -47,7 +47,12 @@ def load_config(path: Path | str | None, overrides: Iterable[str], environ: Mapp
     rows = BrokerConfig.ALL_ROWS
     useless = [(name, reason) for name in sorted(given) if (reason := without_effect(name, rows)) is not None]
     unknown = [name for name in sorted(given) if not is_known(name)]
-    return Loaded(BrokerConfig(Providers(given, environ).resolve(given)), unknown, useless)
+    if PROVIDERS in given:
+        # Loaded where they are used.
+        from kavka.config.providers import Providers
+
+        given = Providers(given, environ).resolve(given)
+    return Loaded(BrokerConfig(given), unknown, useless)
 
 
 def is_known(name: str) -> bool:

@@ -5,9 +5,12 @@ Integers and doubles are bounded as in Java; text is stripped first; a list is s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final
+
+from kavka.config.errors import ConfigError
 
 ValueText = str | None
 HIDDEN: Final = "[hidden]"
@@ -67,6 +70,8 @@ DOUBLE_MAX: Final = 1.7976931348623157e308
 
 _LONGEST_INTEGER: Final = 20
 _DOUBLE_CHARACTERS: Final = frozenset("0123456789+-.eEdDfF")
+_CUT_CHARACTERS: Final = 8
+"""A word of an error that is at least so long may be the beginning of one that was cut short."""
 _LIMITS: Final = {Type.SHORT: 2**15, Type.INT: 2**31, Type.LONG: 2**63}
 
 
@@ -88,6 +93,14 @@ class Password:
         return hash(self.value)
 
 
+PROVIDERS: Final = "config.providers"
+
+
+def is_about_providers(name: str) -> bool:
+    """Whether a setting says which providers there are, of `config/providers.py`."""
+    return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
+
+
 class Referred(str):
     """A setting's text that a config provider gave. `reference` was given for it, and is what others may see."""
 
@@ -102,6 +115,31 @@ class Referred(str):
 def as_given(text: str) -> str:
     """A setting's text as it was given, not what a provider had for it."""
     return text.reference if isinstance(text, Referred) else text
+
+
+def without_values(error: ConfigError, given: Iterable[tuple[str, str]]) -> ConfigError:
+    """The error without what providers gave: who is told of it may be somebody who may not read what they read.
+
+    `given` are the names and texts of which it may speak. Errors speak of parts of lists and of addresses, too: so it
+    must not have a word of a provider's value, and in doubt says less.
+    """
+    referred = [(name, text) for name, text in given if isinstance(text, Referred)]
+    if not referred:
+        return error
+    said = _words(str(error))
+    for name, text in referred:
+        words = _words(text)
+        is_cut = any(word.startswith(each) for each in said if len(each) >= _CUT_CHARACTERS for word in words)
+        if is_cut or said & words or (name == error.name and error.value != text.reference):
+            reason = "it cannot be used; the reason is not shown, as it may have what a config provider gave"
+            return ConfigError(error.name, HIDDEN, reason)
+    return error
+
+
+def _words(text: str) -> set[str]:
+    import re
+
+    return {word.lstrip("0") or word for word in re.split(r"[\W_]+", text.lower()) if word}
 
 
 def parse(kind: Type, text: ValueText) -> Any:

@@ -97,6 +97,9 @@ class ClosedGate:
         """See Gate."""
         raise RuntimeError("nobody was let in")
 
+    def rejected(self, listener_name: str) -> None:
+        """See Gate."""
+
     def end(self) -> None:
         """See Gate."""
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.network.connection import Connection
-from kavka.broker.network.transports import PLAINTEXT, Transport
+from kavka.broker.network.transports import CLOSED, PLAINTEXT, Transport
 from kavka.config.errors import ConfigError, SettingRefusedError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kavka.config.listeners import Listener
 
 MOST_HANDSHAKE_THREADS: Final = 4
+"""One for two processors: they compute without the interpreter's lock, and so take them from those who have clients."""
 FAILED_RELOADS: Final = "kavka_tls_failed_reloads"
 WITH_TLS: Final = frozenset({"SSL", "SASL_SSL"})
 
@@ -52,7 +53,7 @@ class ListenerTransports:
 
     def of(self, listener_name: str) -> Transport:
         """A listener's. Any thread."""
-        return self._transports.get(listener_name, PLAINTEXT)
+        return self._transports.get(listener_name, CLOSED)
 
     @property
     def has_tls(self) -> bool:
@@ -157,6 +158,7 @@ class ListenerTransports:
     def _add(self, listener: "Listener", settings: "ServerSettings") -> None:
         from kavka.broker.network.handshakes import Handshakes
         from kavka.broker.network.tls_connection import TlsConnection
+        from kavka.broker.security.authentication_counts import counts_of
         from kavka.broker.security.tls.server_tls import ListenerTls
 
         made = _made(listener.name, settings)
@@ -165,10 +167,15 @@ class ListenerTransports:
         except ConfigError as problem:
             log.warning("clients will refuse listener=%s reason=%s", listener.name, problem)
         if self._handshakes is None:
-            self._handshakes = Handshakes(min(os.cpu_count() or 1, MOST_HANDSHAKE_THREADS), self._on_death, self._plane)
-            if self._is_started:
-                self._start_handshakes()
-        tls = self._tls[listener.name] = ListenerTls(made)
+            threads = max(1, min((os.cpu_count() or 1) // 2, MOST_HANDSHAKE_THREADS))
+            self._handshakes = Handshakes(threads, self._on_death, self._plane)
+        if self._is_started:
+            # Again, if they could not be started for the listener before.
+            self._start_handshakes()
+        counts, name = counts_of(self._metrics), listener.name
+        # Where SASL follows, it says who a client is.
+        succeeded = partial(counts.succeeded, name, False) if listener.security_protocol == "SSL" else lambda: None
+        tls = self._tls[name] = ListenerTls(made, succeeded, partial(counts.failed, name, is_repeated=False))
         new_connection = partial(TlsConnection, secured=tls)
         self._transports[listener.name] = Transport(listener.security_protocol, new_connection, self._handshakes)
 

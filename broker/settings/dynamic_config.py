@@ -4,7 +4,8 @@ the broker runs (KIP-226).
 Dynamic settings live in the registry, under `/config`. Who watches them there calls `broker_changed`, `topic_changed`
 and `group_changed`, which make a new immutable snapshot, swap it in and tell the listeners. What cannot be used of what
 is stored (another version wrote it, or it no longer fits the static settings) is logged and left out: it must not
-keep a broker down, unless it is a limit of connections or keeps records. It stays stored, and counts as soon as it can.
+keep a broker down, unless it is a limit of connections, secures them, or keeps records. It stays stored, and counts as
+soon as it can.
 """
 
 import logging
@@ -13,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from kavka.broker.settings.stored_settings import StoredSettings, without_values
+from kavka.broker.settings.stored_settings import StoredSettings
 from kavka.broker.settings.usable_settings import snapshot, usable_snapshot
 from kavka.config.broker_config import BrokerConfig, changed_settings
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, usable_group_overrides
 from kavka.config.topic_config import UNREADABLE, TopicConfig, usable_overrides
-from kavka.config.values import Source
+from kavka.config.values import Source, without_values
 
 TopicListener = Callable[[str, Mapping[str, str]], None]
 """Called with a topic's name and all of its overrides."""
@@ -100,6 +101,11 @@ class DynamicConfig:
         with self._lock:
             self._parts = parts
 
+    def undisturbed(self, step: Callable[[], None]) -> None:
+        """Run `step` while nobody changes the settings."""
+        with self._lock:
+            step()
+
     def check_broker_change(self, broker_id: int | None, new: Mapping[str, str]) -> BrokerConfig:
         """The snapshot that there will be when `new` is stored for this broker, or with None for the cluster.
 
@@ -109,8 +115,10 @@ class DynamicConfig:
             stored_defaults, stored_own = self._stored_defaults, self._stored_own
         before = stored_defaults if broker_id is None else stored_own
         texts, unread = self.stored_settings.read(new)
+        unread_before = {name for name, _ in self.stored_settings.read(before)[1]}
         for name, reason in unread:
-            if before.get(name) != new.get(name):
+            # A provider that is not defined is not among the names.
+            if before.get(name) != new.get(name) or (name not in new and name not in unread_before):
                 raise reason
         try:
             if broker_id is None:
@@ -119,18 +127,14 @@ class DynamicConfig:
             check_broker_change(self.current, layer(self.current, Source.DYNAMIC_DEFAULT_BROKER), texts)
             return usable_snapshot(self.current, self.stored_settings.read(stored_defaults)[0], texts)[0]
         except ConfigError as error:
-            raise without_values(error, texts.values()) from None
+            raise without_values(error, [*texts.items(), *self.current.given]) from None
 
     def prepare(self, change: "PendingChange", config: BrokerConfig) -> None:
         """See `PendingChange.prepare`."""
         with self._lock:
             if self._parts is None:
                 return
-            try:
-                self._parts.prepare(config)
-            except OSError as failure:
-                self._keep_only_wanted()
-                raise ConfigError(None, None, f"it cannot be applied: {failure.strerror}") from failure
+            self._prepare(self._parts, config, "it")
             self._pending[change] = config
 
     def end(self, change: "PendingChange") -> None:
@@ -138,6 +142,16 @@ class DynamicConfig:
         with self._lock:
             if self._pending.pop(change, None) is not None:
                 self._keep_only_wanted()
+
+    def _prepare(self, parts: ChangingParts, config: BrokerConfig, what: str) -> None:
+        """Do what may fail of a change, or take it back; `what` is it for people. Raises ConfigError. Lock held."""
+        try:
+            parts.prepare(config)
+        except (OSError, ConfigError) as failure:
+            self._keep_only_wanted()
+            reason = failure.strerror if isinstance(failure, OSError) else str(failure)
+            error = ConfigError(None, None, f"{what} cannot be applied: {reason}")
+            raise without_values(error, config.given) from failure
 
     def _keep_only_wanted(self) -> None:
         """Take back what neither the present settings nor a pending change needs. Lock held."""
@@ -147,7 +161,7 @@ class DynamicConfig:
     def broker_started(self, cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
         """These were stored before the start. Both at once: either may need the other to be usable.
 
-        Raises ConfigError for a limit of connections, or what keeps records, that cannot be used.
+        Raises ConfigError for a limit of connections, or what secures them or keeps records, that cannot be used.
         """
         with self._lock:
             self._stored_defaults, self._stored_own = cluster_defaults, per_broker
@@ -179,22 +193,20 @@ class DynamicConfig:
             log.warning("stored dynamic setting is not used name=%s reason=%s", name, reason)
         changed = changed_settings(old, new)
         if self._parts is not None and changed:
-            try:
-                self._parts.prepare(new)
-            except OSError as failure:
-                # Stored by another broker or tool: here it was prepared before.
-                self._keep_only_wanted()
-                names = ",".join(sorted(changed))
-                raise ConfigError(None, None, f"{names} cannot be applied: {failure.strerror}") from failure
+            # Of what another broker or tool has stored: here it was prepared before.
+            self._prepare(self._parts, new, ",".join(sorted(changed)))
         self.current = new
         if not changed:
             return
         self._topic_configs = {}
         log.info("settings changed names=%s", ",".join(sorted(changed)))
-        if self._parts is not None:
-            self._parts.changed(old, new, changed, list(self._pending.values()))
-        for listener in self._broker_listeners:
-            listener()
+        try:
+            if self._parts is not None:
+                self._parts.changed(old, new, changed, list(self._pending.values()))
+        finally:
+            # Also where a part has failed: nobody tells them of this change again.
+            for listener in self._broker_listeners:
+                listener()
 
     def topic_changed(self, topic: str, stored: Mapping[str, str]) -> None:
         """A topic's overrides are now `stored`."""

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class EntityChanges:
     """Hears of what was stored (`ConfigNotificationListener`), of all kinds but topics and brokers.
 
-    Threads: `changed` on one at a time; `_lock` guards `_rates` and who follows them.
+    Threads: `changed` and `unreadable` on one at a time; `_lock` guards `_rates` and who follows them.
     """
 
     LIMITED: Final = ("users", "clients", "ips")
@@ -35,6 +35,7 @@ class EntityChanges:
 
     def __init__(self, services: "Services", monotonic_ns: Callable[[], int]) -> None:
         self._services: Final = services
+        self._now_ns: Final = monotonic_ns
         self._now_ms: Final = lambda: monotonic_ns() // 1_000_000
         self._quotas: Quotas | None = None
         self._lock: Final = threading.Lock()
@@ -57,6 +58,16 @@ class EntityChanges:
         elif self._quotas is not None or not QUOTAS.isdisjoint(stored):
             self._quotas_changed(entity_path, stored)
 
+    def unreadable(self, entity_path: str) -> None:
+        """What is stored there cannot be read. Quotas go on to hold; nobody logs in by what nobody can see.
+
+        Kafka forgets both. Nothing but the log tells of it: who was let in stays so until he has to log in again.
+        """
+        kind, _, name = entity_path.partition("/")
+        users = self._services.scram_credentials
+        if kind == "users" and users is not None:
+            users.node_changed(name, {})
+
     def rates_to(self, follow: "Callable[[AddressRates | None], None]") -> None:
         """Tell `follow` of the rates by address, now if there are any, and whenever they begin or end."""
         with self._lock:
@@ -70,7 +81,7 @@ class EntityChanges:
             from kavka.broker.quotas.gauges import register_quota_gauges
             from kavka.broker.quotas.quotas import Quotas
 
-            self._quotas = Quotas(services.config.current, self._now_ms, services.changed)
+            self._quotas = Quotas(services.config.current, self._now_ns, services.changed)
             register_quota_gauges(services.metrics, self._quotas)
         quotas = self._quotas
         quotas.apply(entity_path, stored)
@@ -89,8 +100,10 @@ class EntityChanges:
 
                 config = self._services.config.current
                 sample_ms = config.quota_window_size_seconds * 1000
-                self._rates = AddressRates(config.quota_window_num, sample_ms, self._now_ms)
-                self._rates.apply(name, stored)
+                rates = AddressRates(config.quota_window_num, sample_ms, self._now_ms)
+                rates.apply(name, stored)
+                # Not before: nobody would be told of these if they could not be used.
+                self._rates = rates
                 if self._follow_rates is not None:
                     self._follow_rates(self._rates)
             else:

@@ -6,15 +6,15 @@ itself is worked out once: to decode a password takes milliseconds.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.settings.usable_settings import Unused
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of
-from kavka.config.providers import Providers, is_about_providers
-from kavka.config.values import HIDDEN, Referred, Source
+from kavka.config.values import PROVIDERS, Source, is_about_providers
 
 if TYPE_CHECKING:
     from kavka.broker.settings.password_encoder import PasswordEncoder
@@ -41,15 +41,10 @@ class StoredSettings:
         """The texts that count, and what cannot be read, with the reason."""
         texts: dict[str, str] = {}
         unused: list[Unused] = []
-        try:
-            # A definition among the static settings is the operator's own, and not to be widened from afar.
-            providers = Providers(_definitions(stored, self._static), os.environ)
-        except ConfigError as error:
-            providers = Providers(_definitions({}, self._static), os.environ)
-            unused.append(Unused(error.name or "config.providers", error))
+        resolve = self._resolver(stored, unused)
         for name, text in stored.items():
             try:
-                texts[name] = providers.resolve_one(name, self._decode(text) if is_password(name) else text)
+                texts[name] = resolve(name, self._decode(text) if is_password(name) else text)
             except ConfigError as error:
                 unused.append(Unused(name, ConfigError(None, None, f"{name}: {error}")))
         return texts, unused
@@ -85,6 +80,22 @@ class StoredSettings:
                     continue
         return {**stored, **renewed} if renewed else None
 
+    def _resolver(self, stored: Mapping[str, str], unused: list[Unused]) -> Callable[[str, str], str]:
+        """What gives a setting's text for the one that is stored."""
+        definitions = _definitions(stored, self._static)
+        if not definitions[PROVIDERS]:
+            return _itself
+        # Loaded where they are used.
+        from kavka.config.providers import Providers
+
+        try:
+            return Providers(definitions, os.environ).resolve_one
+        except ConfigError as error:
+            unused.append(Unused(error.name or PROVIDERS, error))
+            # What refers to those that cannot be had has no value: else the reference were somebody's password.
+            lost = _names(stored) - _names(self._static)
+            return partial(_without, lost, Providers(_definitions({}, self._static), os.environ).resolve_one)
+
     def _decode(self, text: str) -> str:
         if self._encoder is None:
             raise ConfigError(None, None, NO_SECRET)
@@ -102,30 +113,40 @@ class StoredSettings:
         return self._encoder.encode(password)
 
 
+def _itself(_name: str, text: str) -> str:
+    return text
+
+
+def _without(lost: frozenset[str], resolve: Callable[[str, str], str], name: str, text: str) -> str:
+    """What `resolve` gives. Raises ConfigError for a reference to a provider that is lost."""
+    if not is_about_providers(name):
+        for provider in lost:
+            if f"${{{provider}:" in text:
+                raise ConfigError(None, None, f"it refers to the config provider {provider}, which cannot be used")
+    return resolve(name, text)
+
+
 def is_password(name: str) -> bool:
     """Whether a broker's setting is one, also behind a listener's prefix."""
     row = row_of(name, BrokerConfig.ALL_ROWS)
     return row is not None and row.is_sensitive
 
 
-def without_values(error: ConfigError, texts: Iterable[str]) -> ConfigError:
-    """The error without what config providers gave: a client may be told of it who may not read what they read."""
-    message = str(error)
-    for text in texts:
-        if isinstance(text, Referred) and text and str(text) in message:
-            message = message.replace(str(text), HIDDEN)
-    return error if message == str(error) else ConfigError(None, None, message)
-
-
 def _definitions(stored: Mapping[str, str], static: Mapping[str, str]) -> dict[str, str]:
-    """Of the providers. Those of both are there; of one that both define the static settings' parts count."""
-    names = [each.get("config.providers", "") for each in (static, stored)]
-    own = [name.strip() for name in names[0].split(",") if name.strip()]
-    protected = tuple(f"config.providers.{name}." for name in own)
+    """Of the providers. Those of both are there; of one that both define the static settings' parts count.
+
+    A definition among the static settings is the operator's own, and not to be widened from afar.
+    """
+    names = [each.get(PROVIDERS, "") for each in (static, stored)]
+    protected = tuple(f"config.providers.{name}." for name in _names(static))
     found = {
         name: text
         for name, text in stored.items()
         if is_about_providers(name) and not name.startswith(protected or "\n")
     }
     found |= {name: text for name, text in static.items() if is_about_providers(name)}
-    return found | {"config.providers": ",".join(filter(None, names))}
+    return found | {PROVIDERS: ",".join(filter(None, names))}
+
+
+def _names(given: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in given.get(PROVIDERS, "").split(","))))

@@ -5,8 +5,9 @@ which may need one another: so it starts from the static settings alone, which f
 what is there already: all at once, else either half of it, singly in the end, or a few together. What stays out is
 wrong. So it takes few tries where few are wrong, whatever is stored beside them.
 
-A limit of connections or a promise to keep records that counted and stays out is no reason to go on without: the broker
-would be more open, or delete more, than its operator said.
+A limit of connections, a setting of security or a promise to keep records that counted and stays out is no reason to go
+on without: the broker would be more open, or delete more, than its operator said. Nor are `listeners`, where the static
+ones have an address that these had not: it may be the one that was closed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,12 @@ from kavka.config.broker_config import BrokerConfig
 from kavka.config.dynamic_names import check_dynamic_names
 from kavka.config.errors import ConfigError
 from kavka.config.listener_prefix import row_of, split_prefix
-from kavka.config.promises import check_promises
+from kavka.config.promises import check_promises, promise_of
+from kavka.config.values import Source
 
 PROTECTING: Final = frozenset(
     {
+        "listener.security.protocol.map",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
@@ -36,11 +39,12 @@ PROTECTING: Final = frozenset(
         "unclean.leader.election.enable",
     }
 )
-"""Limits of connections, and what records are kept for."""
+"""Limits of connections, and what records are kept for; besides, what says who is let in: see `_is_security`."""
 MOST_TOGETHER: Final = 3
 """So many settings are tried together that fit only so: `listeners`, `advertised.listeners` and the map."""
 MOST_GROUPS: Final = 1_000
 """Of them are tried in all."""
+LISTENERS: Final = "listeners"
 
 
 class Stored(NamedTuple):
@@ -78,17 +82,18 @@ def usable_snapshot(
 ) -> tuple[BrokerConfig, list[Unused]]:
     """The snapshot that the stored settings make without those that cannot be used, and these.
 
-    `unread`: what is stored besides, and could not even be read. Raises ConfigError where one of PROTECTING is among
+    `unread`: what is stored besides, and could not even be read. Raises ConfigError where one that protects is among
     them, unless the broker's own hides it.
     """
+    listeners = _listener_names(old, cluster_defaults, per_broker)
     for each in unread:
-        if _protects(each.name):
+        if each.name == LISTENERS or _protects(each.name, listeners):
             raise _refusal(each.name, each.reason) from each.reason
     try:
         return snapshot(old, cluster_defaults, per_broker), list(unread)
     except ConfigError:
         # Found out below, one by one: the error names one setting at most, and not always the one that is wrong.
-        stored_ones = _stored(cluster_defaults, per_broker)
+        stored_ones = _stored(cluster_defaults, per_broker, listeners)
         faults = {each: fault for each in stored_ones if (fault := _fault_of(each)) is not None}
         usable, misfits = _what_fits(old, [each for each in stored_ones if each not in faults])
     own = {stored.name for stored in usable if stored.is_own}
@@ -97,17 +102,20 @@ def usable_snapshot(
         reason = faults.get(stored) or _misfit(old, [*usable, stored])
         if reason is None:
             continue
-        if _protects(stored.name) and (stored.is_own or stored.name not in own):
+        protects = _protects(stored.name, listeners) or (stored.name == LISTENERS and _opens_more(old, stored.text))
+        if protects and (stored.is_own or stored.name not in own):
             raise _refusal(stored.name, reason) from reason
         unused.append(Unused(stored.name, reason))
     return _together(old, usable), unused
 
 
-def _stored(cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Stored]:
+def _stored(
+    cluster_defaults: Mapping[str, str], per_broker: Mapping[str, str], listeners: frozenset[str]
+) -> list[Stored]:
     """All that is stored: where one of two has to go, it is the later one."""
     stored = [Stored(name, text, True) for name, text in per_broker.items()]
     stored += [Stored(name, text, False) for name, text in cluster_defaults.items()]
-    return sorted(stored, key=lambda each: not _protects(each.name))
+    return sorted(stored, key=lambda each: not _protects(each.name, listeners))
 
 
 def _fault_of(stored: Stored) -> ConfigError | None:
@@ -178,6 +186,41 @@ def _refusal(name: str, reason: ConfigError) -> ConfigError:
     )
 
 
-def _protects(name: str) -> bool:
+def _protects(name: str, listeners: frozenset[str]) -> bool:
     prefixed = split_prefix(name)
-    return (name if prefixed is None else prefixed[1]) in PROTECTING
+    return (name if prefixed is None else prefixed[1]) in PROTECTING or _is_security(name, listeners)
+
+
+def _opens_more(old: BrokerConfig, text: str) -> bool:
+    """Whether the static settings' listeners are some that the text has not."""
+    return not _endpoints(_static_listeners(old)) <= _endpoints(text)
+
+
+def _endpoints(text: str) -> set[str]:
+    return {part.strip().upper() for part in text.split(",")}
+
+
+def _static_listeners(old: BrokerConfig) -> str:
+    return dict(old.layers)[Source.STATIC_BROKER].get(LISTENERS, str(BrokerConfig.ROWS[LISTENERS].default))
+
+
+def _listener_names(old: BrokerConfig, *layers: Mapping[str, str]) -> frozenset[str]:
+    """Those that there may be, whichever text comes to count; in lower case."""
+    default = str(BrokerConfig.ROWS[LISTENERS].default)
+    given = ",".join([default, _static_listeners(old), *(each.get(LISTENERS, "") for each in layers)])
+    return frozenset(part.partition("://")[0].strip().lower() for part in given.split(","))
+
+
+def _is_security(name: str, listeners: frozenset[str]) -> bool:
+    """Whether it says who is let in by one of these listeners, and how.
+
+    What counts without it may let in more: passwords of users that are no more, or clients that are asked for no
+    certificate.
+    """
+    prefixed = split_prefix(name)
+    if prefixed is not None and prefixed[0] not in listeners:
+        return False
+    if promise_of(name) is not None:
+        return True
+    row = row_of(name, BrokerConfig.ALL_ROWS)
+    return row is not None and row.ignored is None and row.name.startswith(("ssl.", "sasl.", "connections.max.reauth"))

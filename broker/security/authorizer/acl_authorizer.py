@@ -47,7 +47,7 @@ class AclAuthorizer:
         self.audit: Final = Audit()
         self._super_users: Final = frozenset(super_users)
         self._on_changed: Final = on_changed
-        self._allows_unmentioned: Final = allows_unmentioned
+        self.allows_unmentioned: Final = allows_unmentioned
         self._snapshot = AclSnapshot({})
         self._compiled: dict[tuple[str, str, Operation, ResourceType], _Compiled] = {}
         self._compiled_names = 0
@@ -79,7 +79,7 @@ class AclAuthorizer:
             return always
         type_name = TYPE_NAMES[resource_type]
         own, of_all = snapshot.group(type_name, principal), snapshot.group(type_name, ANYBODY)
-        mentioned = snapshot.mentioned(type_name) if self._allows_unmentioned else None
+        mentioned = snapshot.mentioned(type_name) if self.allows_unmentioned else None
         # Who is not named shares what was compiled for others who are not.
         key = (
             principal if own.acls else ANYBODY,
@@ -106,7 +106,7 @@ class AclAuthorizer:
             return True
         snapshot, type_name = self._snapshot, TYPE_NAMES[resource_type]
         found = fitting(host, *(snapshot.group(type_name, each) for each in (principal, ANYBODY)))
-        return found.allows_some(operation, allows_unmentioned=self._allows_unmentioned)
+        return found.allows_some(operation, allows_unmentioned=self.allows_unmentioned)
 
     def acls(self, wanted: AclFilter) -> list[AclBinding]:
         """The ACLs that are meant, in order."""

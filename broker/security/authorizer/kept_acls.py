@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.metrics.log_lines import AUDIT, escaped
 from kavka.broker.security.authorizer.bindings import AclBinding, AclFilter
+from kavka.broker.security.authorizer.names import ALLOW
 from kavka.cluster.promise import Promise
 from kavka.cluster.znodes.acl import AclEntry, ResourcePattern
 from kavka.protocol.errors import BrokerError
@@ -31,6 +32,13 @@ class KeptAcls:
     def find(self, wanted: AclFilter) -> list[AclBinding]:
         """Those that are meant, of all that count here, in order."""
         return self._authorizer.acls(wanted)
+
+    def takes_away(self, bindings: Sequence[AclBinding]) -> bool:
+        """Whether to create these may leave somebody with less than he had.
+
+        To delete may always: an ACL that is gone already may have been taken away by a change that is not answered yet.
+        """
+        return self._authorizer.allows_unmentioned or any([each.entry.permission != ALLOW for each in bindings])
 
     def create(self, bindings: Sequence[AclBinding], asker: str) -> Promise[list[BrokerError | None]]:
         """A promise of what became of each; one that is there already is as good as made. `asker`: for the audit."""

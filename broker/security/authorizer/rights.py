@@ -31,12 +31,16 @@ class Deciding(Protocol):
 
 
 class _Known:
-    """What was decided by one snapshot; any thread adds to it, and the last one counts."""
+    """What was decided by one snapshot; any thread adds to it, and the last one counts.
 
-    __slots__ = ("deciders", "decisions", "snapshot")
+    The snapshot itself is not kept: clients come and go, or wait, and each would keep all ACLs of another moment.
+    """
 
-    def __init__(self, snapshot: AclSnapshot) -> None:
-        self.snapshot: Final = snapshot
+    __slots__ = ("deciders", "decisions", "mark")
+
+    def __init__(self, mark: object) -> None:
+        """`mark`: the snapshot's."""
+        self.mark: Final = mark
         self.deciders: dict[tuple[Operation, ResourceType], Decide] = {}
         self.decisions: dict[tuple[Operation, Resource], bool] = {}
 
@@ -50,7 +54,7 @@ class ClientRights:
         self._authorizer = authorizer
         self.principal: Final = principal
         self.host: Final = host
-        self._known = _Known(authorizer.snapshot)
+        self._known = _Known(authorizer.snapshot.mark)
 
     def allows(self, operation: Operation, resource: Resource, api_key: int, *, quiet: bool = False) -> bool:
         """See `acl.Rights`."""
@@ -89,16 +93,18 @@ class ClientRights:
 
     def _current(self) -> _Known:
         known = self._known
-        snapshot = self._authorizer.snapshot
-        if known.snapshot is not snapshot:
-            known = self._known = _Known(snapshot)
+        mark = self._authorizer.snapshot.mark
+        if known.mark is not mark:
+            known = self._known = _Known(mark)
         return known
 
     def _decider(self, known: _Known, operation: Operation, resource_type: ResourceType) -> Decide:
         key = (operation, resource_type)
         decide = known.deciders.get(key)
         if decide is None:
-            decide = known.deciders[key] = self._authorizer.decider(
-                known.snapshot, self.principal, self.host, operation, resource_type
+            authorizer = self._authorizer
+            # It may be a later one than that of what is known, which nobody asks any more then.
+            decide = known.deciders[key] = authorizer.decider(
+                authorizer.snapshot, self.principal, self.host, operation, resource_type
             )
         return decide

@@ -32,11 +32,13 @@ EMPTY: Final = Group({})
 class AclSnapshot:
     """Immutable, but for what is worked out of it when it is asked for first. Threads: any."""
 
-    __slots__ = ("_groups", "_mentioned", "acls")
+    __slots__ = ("_groups", "_mentioned", "acls", "mark")
 
     def __init__(self, acls: AllAcls, before: "AclSnapshot | None" = None) -> None:
         """`before`: groups that are as they were there are shared with it."""
         self.acls: Final = acls
+        self.mark: Final = object()
+        """Stands for this snapshot where it is not to be kept."""
         self._groups: Final = _grouped(acls, before)
         self._mentioned: dict[str, Names] = {}
 

@@ -1,17 +1,18 @@
 """Delegation tokens (KIP-48, KIP-373): made, renewed and ended for their owners, and known to every broker.
 
 A token's secret is the HMAC of its id, which each broker works out with the cluster's secret key; the keys that SCRAM
-needs of it are made where somebody logs in, and kept nowhere. The rules are those of Kafka's DelegationTokenManager.
+needs of it are made, and remembered, where somebody logs in. The rules are those of Kafka's DelegationTokenManager.
 """
 
 import hmac
 import logging
 import threading
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.security.sasl.ports import Token
+from kavka.cluster.notices import Notices
 from kavka.cluster.registry.base import (
     BadVersionError,
     Create,
@@ -37,7 +38,7 @@ from kavka.cluster.znodes.delegation_token import (
     is_token_id,
     token_of_notice,
 )
-from kavka.cluster.znodes.json_data import ZnodeError
+from kavka.cluster.znodes.json_data import INT64_MAX, ZnodeError
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.schema import uuid_to_text
 
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from kavka.config.broker_config import BrokerConfig
 
 log = logging.getLogger(__name__)
-
-NOTICE_LIFE_MS: Final = 15 * 60 * 1000
-"""How long a notice stays for brokers that are slow to read it; as in Kafka."""
 
 
 class KnownToken(NamedTuple):
@@ -67,7 +65,7 @@ class DelegationTokens:
     """The cluster's tokens as this broker knows them, and changes of them.
 
     Threads: any. `_tokens` and `_by_hmac` are written under `_lock`, and read without it; the registry is asked on the
-    worker's thread alone, but for `start`. `_seen` and `_sessions_read` are that thread's, `_sessions` the registry's.
+    worker's thread alone, but for `start`. `_notices` and `_sessions_read` are its own, `_sessions` the registry's.
     """
 
     def __init__(
@@ -86,14 +84,14 @@ class DelegationTokens:
         self._lock = threading.Lock()
         self._tokens: dict[str, KnownToken] = {}
         self._by_hmac: dict[bytes, str] = {}
-        self._seen: set[str] = set()
+        self._notices = Notices(registry, [TOKEN_CHANGES_PATH], now_ms)
         self._sessions = self._sessions_read = 0
 
     def start(self) -> None:
         """Know all tokens there are, and hear of changes from here on. Raises RegistryError."""
         create_paths(self._registry, [TOKENS_PATH, TOKEN_CHANGES_PATH])
         self._registry.on_session_event(self._on_session_event)
-        self._seen = set(children_or_none(self._registry, TOKEN_CHANGES_PATH, self._on_watch))
+        self._notices.begin(self._on_watch)
         self._read_all()
 
     def find(self, token_id: str) -> Token | None:
@@ -143,7 +141,8 @@ class DelegationTokens:
         if len(renewers) > MOST_RENEWERS:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{len(renewers)} renewers")
         longest_ms = config.delegation_token_max_lifetime_ms
-        max_timestamp_ms = now_ms + (longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms))
+        lifetime_ms = longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms)
+        max_timestamp_ms = min(now_ms + lifetime_ms, INT64_MAX)
         token = TokenInformation(
             uuid_to_text(new_topic_id()),
             owner,
@@ -155,7 +154,7 @@ class DelegationTokens:
         )
         path = DelegationTokenNode.path(token.token_id)
         try:
-            self._registry.multi([Create(path, DelegationTokenNode.encode(token)), _notice(token.token_id)])
+            self._write(Create(path, DelegationTokenNode.encode(token)), token.token_id)
         except InvalidNodeError:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "The renewers are more than a node can hold.") from None
         log.info("delegation token created token_id=%s owner=%r", token.token_id, owner)
@@ -170,9 +169,7 @@ class DelegationTokens:
             changed = token._replace(expiry_timestamp_ms=min(token.max_timestamp_ms, now_ms + period_ms))
             path = DelegationTokenNode.path(token.token_id)
             try:
-                self._registry.multi(
-                    [SetData(path, DelegationTokenNode.encode(changed), version), _notice(token.token_id)]
-                )
+                self._write(SetData(path, DelegationTokenNode.encode(changed), version), token.token_id)
             except (BadVersionError, NoNodeError):
                 continue
             log.info("delegation token's expiry changed token_id=%s owner=%r", token.token_id, token.owner)
@@ -218,12 +215,25 @@ class DelegationTokens:
 
     def _remove(self, token: TokenInformation, version: int = -1) -> None:
         try:
-            self._registry.multi([Delete(DelegationTokenNode.path(token.token_id), version), _notice(token.token_id)])
+            self._write(Delete(DelegationTokenNode.path(token.token_id), version), token.token_id)
         except (NoNodeError, BadVersionError):
             # Removed, or renewed, by another broker, of which its notice tells.
             return
         self._forget(token.token_id)
         log.info("delegation token removed token_id=%s owner=%r", token.token_id, token.owner)
+
+    def _write(self, operation: Create | SetData | Delete, token_id: str) -> None:
+        """With the notice of it. Raises NoNodeError where the token is gone, and other RegistryErrors."""
+        while True:
+            try:
+                self._registry.multi([operation, Create(TOKEN_CHANGE_PREFIX, token_id.encode(), sequential=True)])
+            except NoNodeError as error:
+                if error.path == operation.path and not isinstance(operation, Create):
+                    raise
+                # Somebody has cleared what it hangs on.
+                create_paths(self._registry, [TOKENS_PATH, TOKEN_CHANGES_PATH])
+            else:
+                return
 
     def _on_watch(self, event: WatchEvent) -> None:
         self._worker.look(self._look)
@@ -238,30 +248,17 @@ class DelegationTokens:
         """Take in what has changed, and hear of what comes next. False: to be tried again."""
         try:
             sessions = self._sessions
-            names = children_or_none(self._registry, TOKEN_CHANGES_PATH, self._on_watch)
-            if sessions == self._sessions_read:
-                self._read_changed([name for name in names if name not in self._seen])
-            else:
+            changed = _told_of(self._notices.new(self._on_watch))
+            if changed is None or self._notices.has_missed or sessions != self._sessions_read:
                 self._read_all()
                 self._sessions_read = sessions
-            self._seen = set(names)
-            self._purge(names)
+            else:
+                self._read(changed)
+            self._notices.done()
         except RegistryError as error:
             log.warning("changes of delegation tokens are not heard: %s", error)
             return False
         return True
-
-    def _read_changed(self, notices: list[str]) -> None:
-        found = get_readable(self._registry, [f"{TOKEN_CHANGES_PATH}/{name}" for name in notices])
-        changed: dict[str, None] = {}
-        for name, node in zip(notices, found, strict=True):
-            if node is None:
-                continue
-            try:
-                changed[token_of_notice(name, node[0])] = None
-            except ZnodeError as error:
-                log.error("ignored: %s", error)
-        self._read(list(changed))
 
     def _read_all(self) -> None:
         names = [name for name in children_or_none(self._registry, TOKENS_PATH) if is_token_id(name)]
@@ -278,15 +275,6 @@ class DelegationTokens:
             else:
                 self._take_in(token)
 
-    def _purge(self, names: list[str]) -> None:
-        """Remove notices that everyone had time to read. Brokers race for it: who comes late finds nothing."""
-        paths = [f"{TOKEN_CHANGES_PATH}/{name}" for name in names]
-        oldest_ms = self._now_ms() - NOTICE_LIFE_MS
-        found = get_readable(self._registry, paths)
-        old = [path for path, node in zip(paths, found, strict=True) if node and node[1].ctime_ms < oldest_ms]
-        if old:
-            self._registry.pipeline([Delete(path) for path in old])
-
     def _take_in(self, token: TokenInformation) -> KnownToken:
         known = KnownToken(token, hmac.digest(self._secret_key, token.token_id.encode(), "sha512"))
         with self._lock:
@@ -301,8 +289,17 @@ class DelegationTokens:
                 self._by_hmac.pop(known.hmac, None)
 
 
-def _notice(token_id: str) -> Create:
-    return Create(TOKEN_CHANGE_PREFIX, token_id.encode(), sequential=True)
+def _told_of(notices: Mapping[str, bytes]) -> list[str] | None:
+    """The tokens that have changed. None: nobody knows which, as a notice is in no form that is known."""
+    changed: dict[str, None] = {}
+    is_whole = True
+    for path, data in notices.items():
+        try:
+            changed[token_of_notice(path.rpartition("/")[2], data)] = None
+        except ZnodeError as error:
+            log.error("all delegation tokens are read: %s", error)
+            is_whole = False
+    return list(changed) if is_whole else None
 
 
 def _decoded(token_id: str, data: bytes) -> TokenInformation | None:

@@ -1,7 +1,11 @@
-"""One thread for requests that wait for the registry: it may be out of reach long, and I/O threads serve everyone."""
+"""One thread for requests that wait for the registry: it may be out of reach long, and I/O threads serve everyone.
+
+Another one is for those that wait for a resolver.
+"""
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
@@ -21,15 +25,19 @@ T = TypeVar("T")
 class RegistryWorker:
     """Does one thing after the other. Its thread starts with the first, and `stop` joins it.
 
-    Threads: any; `_gate` guards `_thread` and `_is_stopped`. `_again` is the thread's own.
+    Threads: any; `_gate` guards `_thread` and `_is_stopped`. `_again` and `_again_s` are the thread's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "kavka-credentials") -> None:
+        """`name`: its thread's."""
+        self._name = name
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_stopped = False
         self._again: Callable[[], bool] | None = None
+        self._again_s = 0.0
+        """When `_again` is due, whatever else waits."""
 
     def run(self, work: Callable[[], T]) -> Promise[T]:
         """A promise of what `work` returns or raises, settled on the thread.
@@ -38,7 +46,7 @@ class RegistryWorker:
         """
         promise: Promise[T] = Promise()
         if self._queue.qsize() >= MOST_WAITING:
-            promise.fail(BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many requests wait for the registry."))
+            promise.fail(BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many requests wait already."))
         elif not self._put(lambda: promise.settle_by(work)):
             promise.fail(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "The broker stops."))
         return promise
@@ -64,18 +72,20 @@ class RegistryWorker:
                 return False
             self._queue.put(job)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=thread_name("kavka-credentials"), daemon=True)
+                self._thread = threading.Thread(target=self._run, name=thread_name(self._name), daemon=True)
                 self._thread.start()
         return True
 
     def _run(self) -> None:
         while True:
+            again, left_s = self._again, self._again_s - time.monotonic()
+            if again is not None and left_s <= 0:
+                self._again = None
+                self._look(again)
+                continue
             try:
-                job = self._queue.get(timeout=None if self._again is None else RETRY_S)
+                job = self._queue.get(timeout=None if again is None else left_s)
             except Empty:
-                look, self._again = self._again, None
-                if look is not None:
-                    self._look(look)
                 continue
             if job is None:
                 return
@@ -88,4 +98,4 @@ class RegistryWorker:
             log.exception("a look at the registry failed")
             is_done = False
         if not is_done:
-            self._again = look
+            self._again, self._again_s = look, time.monotonic() + RETRY_S

@@ -1,13 +1,13 @@
-"""Users' SCRAM credentials as this broker knows them: read from `/config/users` once somebody logs in, then kept."""
+"""Users' SCRAM credentials as this broker knows them: read from `/config/users` for its first SASL listener."""
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kavka.cluster.entity_configs import read_configs
-from kavka.cluster.registry.base import RegistryError
-from kavka.cluster.znodes.scram_credential import MECHANISMS, USERS, parse_credential, user_of_node
+from kavka.cluster.znodes.scram_credential import MECHANISMS, USERS, Look, look_of, parse_credential, user_of_node
 
 if TYPE_CHECKING:
     from kavka.cluster.registry.base import Registry
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NONE: Final[Mapping[str, str]] = {}
+_MOST_LOOKED_AT: Final = 1000
 
 
 class ScramStore:
     """Who has which credential.
 
     Threads: any. `_lock` is held over the one reading of the registry, so that no change that is heard of meanwhile is
-    lost; after it `find` takes no lock. `_users` has the stored texts, each replaced whole.
+    lost; after it `find` takes no lock. `_users` has the stored texts, each replaced whole; `_looks` what was last seen
+    of them, for each mechanism, replaced whole by an empty one with each user that changes.
     """
 
     def __init__(self, registry: "Registry") -> None:
         self._registry: Final = registry
         self._lock = threading.Lock()
         self._users: dict[str, Mapping[str, str]] = {}
+        self._looks: dict[str, Sequence[Look]] = {}
         self._is_loaded = False
 
     def load(self) -> None:
@@ -47,16 +50,7 @@ class ScramStore:
                 self._take_in(name, config)
 
     def find(self, mechanism: "ScramMechanism", user: str) -> "ScramCredential | None":
-        """The credential of a user for a mechanism; None without one, or one that can be read.
-
-        From memory, but for the first where `load` was not called: one that finds no registry then finds nobody.
-        """
-        if not self._is_loaded:
-            try:
-                self.load()
-            except RegistryError as failure:
-                log.error("users are not known yet, nobody can log in by SCRAM: %s", failure)
-                return None
+        """The credential of a user for a mechanism; None without one, or one that can be read. Nobody before `load`."""
         text = self._users.get(user, _NONE).get(mechanism.value)
         if text is None:
             return None
@@ -65,6 +59,17 @@ class ScramStore:
         except ValueError as reason:
             log.error("a credential cannot be read user=%r mechanism=%s reason=%s", user, mechanism.value, reason)
             return None
+
+    def looks(self, mechanism: "ScramMechanism") -> Sequence[Look]:
+        """Those of users' credentials, sorted; of many users those of the first ones."""
+        known = self._looks
+        looks = known.get(mechanism.value)
+        if looks is None:
+            with self._lock:
+                some = list(islice(self._users.values(), _MOST_LOOKED_AT))
+            seen = [look_of(each[mechanism.value]) for each in some if mechanism.value in each]
+            looks = known[mechanism.value] = sorted(look for look in seen if look is not None)
+        return looks
 
     def _take_in(self, name: str, config: Mapping[str, str]) -> None:
         user = user_of_node(name)
@@ -75,3 +80,4 @@ class ScramStore:
             self._users[user] = texts
         else:
             self._users.pop(user, None)
+        self._looks = {}

@@ -19,12 +19,14 @@ from kavka.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
     from kavka.broker.requests.handling import Context
-    from kavka.broker.security.sasl.authentication_counts import AuthenticationCounts
+    from kavka.broker.requests.session import Session
+    from kavka.broker.security.authentication_counts import AuthenticationCounts
     from kavka.broker.security.sasl.sasl_listener import SaslListener
     from kavka.broker.waiting.timer import Timer, TimerEntry
     from kavka.protocol.messages.sasl_handshake import SaslHandshakeResponse
 
 NS_IN_MS: Final = 1_000_000
+NEVER_NS: Final = 1 << 80
 SHORTEST_NS: Final = 1_000_000_000
 """From one re-authentication of a connection to its next (KIP-368)."""
 SHORTEST_FRAME_BYTES: Final = 2
@@ -56,8 +58,8 @@ class Surroundings(NamedTuple):
 class SaslGate:
     """One connection's.
 
-    Threads: that which holds the connection's `running`; `end` by its network thread; `_expired`, which only shuts the
-    session, by the timer's.
+    Threads: that which holds the connection's `running`; `end` by its network thread; `rejected` by either; `_expired`,
+    which only shuts the session, by the timer's.
     """
 
     __slots__ = (
@@ -89,6 +91,10 @@ class SaslGate:
         self._usual_bytes = usual_bytes
         return min(usual_bytes, self._listener().max_receive_bytes)
 
+    def rejected(self, listener_name: str) -> None:
+        """See Gate."""
+        self._around.counts.failed(listener_name, is_repeated=self._authenticated is not None)
+
     def end(self) -> None:
         """See Gate."""
         self._stop_expiry()
@@ -99,9 +105,7 @@ class SaslGate:
         assert frame is not None
         exchange = self._exchange
         if exchange is None:
-            if self._around.now_ns() < self._expires_ns:
-                # The session was shut for the one before it, as it was opened.
-                context.session.gate = None
+            if self._is_known(context.session):
                 return passage.execute(context)
             is_handshake = frame.nbytes >= SHORTEST_FRAME_BYTES and frame[1] == ApiKey.SASL_HANDSHAKE and not frame[0]
             if not (is_handshake and self.may_begin_again()):
@@ -123,6 +127,18 @@ class SaslGate:
             self._let_in(context, exchange)
         context.answer = step.answer
         return True
+
+    def _is_known(self, session: "Session") -> bool:
+        """Whether the session was shut for the one before it, just when this one was opened: then it is open again."""
+        known = self._authenticated
+        if known is None or self._around.now_ns() >= self._expires_ns:
+            return False
+        session.open(known.identity.principal, known.identity.is_by_token)
+        if self._around.now_ns() < self._expires_ns:
+            return True
+        # It may have been shut meanwhile, for its own sake.
+        session.shut()
+        return False
 
     def may_begin_again(self) -> bool:
         """See Gate."""
@@ -164,10 +180,10 @@ class SaslGate:
         self._exchange = None
         identity = known.identity
         now_ns = self._around.now_ns()
+        self._expires_ns = NEVER_NS if known.lifetime_ms is None else now_ns + known.lifetime_ms * NS_IN_MS
         context.connection.reader.max_size_bytes = self._usual_bytes
         context.session.open(identity.principal, identity.is_by_token)
         if known.lifetime_ms is not None:
-            self._expires_ns = now_ns + known.lifetime_ms * NS_IN_MS
             self._expiry = self._around.timer.schedule(context.session.shut, known.lifetime_ms)
             if context.connection.closed:
                 self._stop_expiry()

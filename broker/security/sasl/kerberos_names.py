@@ -85,8 +85,9 @@ def _rule(text: str) -> _Rule:
     if int(found["parts"]) == 0:
         raise ValueError(f"Invalid rule: {text}")
     try:
-        match = None if found["match"] is None else re.compile(found["match"])
-        find = None if found["find"] is None else re.compile(found["find"])
+        # As in Java \w and \d know ASCII alone.
+        match = None if found["match"] is None else re.compile(found["match"], re.ASCII)
+        find = None if found["find"] is None else re.compile(found["find"], re.ASCII)
         put = _python_replacement(found["put"] or "")
         if find is not None:
             find.sub(put, "")

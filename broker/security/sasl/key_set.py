@@ -8,6 +8,7 @@ there, its tokens are not believed. Keys that a failed fetch does not bring stay
 import http.client
 import logging
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -18,12 +19,15 @@ from pathlib import Path
 from typing import Final
 
 from kavka.broker.security.sasl.key_reading import KeySetError, SigningKey, read_keys
+from kavka.config.errors import ConfigError
 from kavka.config.thread_names import thread_name
 
 UNKNOWN_KEY_S: Final = 10.0
 TIMEOUT_S: Final = 5.0
 """For each step of a fetch."""
 LONGEST_FETCH_S: Final = 20.0
+LONGEST_WAIT_S: Final = 365 * 86_400.0
+"""The system refuses to wait for ever in seconds."""
 MOST_BYTES: Final = 1024 * 1024
 PIECE_BYTES: Final = 64 * 1024
 
@@ -44,11 +48,14 @@ class KeySet:
         retry_backoff_ms: int,
         retry_backoff_max_ms: int,
         now_s: Callable[[], float] = time.monotonic,
+        web_context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
+        """`web_context()`: by what to trust a page, for each fetch, as stores may change. Raises ConfigError."""
         self.url: Final = url
-        self._refresh_s = refresh_ms / 1000
+        self._web_context: Final = web_context
+        self._refresh_s = min(refresh_ms / 1000, LONGEST_WAIT_S)
         self._backoff_s = max(retry_backoff_ms, 1) / 1000
-        self._backoff_max_s = max(retry_backoff_max_ms, retry_backoff_ms, 1) / 1000
+        self._backoff_max_s = min(max(retry_backoff_max_ms, retry_backoff_ms, 1) / 1000, LONGEST_WAIT_S)
         self._now_s = now_s
         self._wake = threading.Condition()
         self._is_wanted = self._stopping = False
@@ -130,12 +137,16 @@ class KeySet:
                 with Path(urllib.request.url2pathname(parts.path)).open("rb") as file:
                     return _bounded(file.read, float("inf"))
             return self._read_page(parts)
-        except (OSError, http.client.HTTPException, ValueError) as problem:
+        except (OSError, http.client.HTTPException, ValueError, ConfigError) as problem:
             raise KeySetError(getattr(problem, "strerror", None) or str(problem) or type(problem).__name__) from problem
 
     def _read_page(self, parts: urllib.parse.SplitResult) -> bytes:
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        host, port = parts.hostname or "", parts.port
+        connection = (
+            http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=self._web_context())
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        )
         with self._wake:
             if self._stopping:
                 raise KeySetError("the broker stops")

@@ -4,11 +4,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kavka.broker.security.sasl.authentication_counts import AuthenticationCounts
+from kavka.broker.security.authentication_counts import counts_of
+from kavka.broker.security.credentials.keeping import users_of
 from kavka.broker.security.sasl.gate import SaslGate, Surroundings
 from kavka.broker.security.sasl.plain import Plain
 from kavka.broker.security.sasl.sasl_listener import SaslListener
 from kavka.broker.security.sasl.scram import Scram, StandIns
+from kavka.cluster.registry.base import RegistryError
 from kavka.config.errors import ConfigError
 from kavka.config.sasl_settings import GSSAPI, OAUTHBEARER, PLAIN, sasl_of
 from kavka.protocol.sasl.scram import ScramMechanism
@@ -31,10 +33,13 @@ class SaslListeners:
     """Those of one broker. Threads: `gate` by any; the others by one at a time."""
 
     def __init__(self, services: "Services", timer: "Timer", now_ns: Callable[[], int]) -> None:
+        """Raises ConfigError where the users cannot be read: who logs in must not wait for the registry."""
         self._services = services
-        self._counts = AuthenticationCounts()
-        self._counts.register(services.metrics)
-        self._around = Surroundings(timer, self._counts, now_ns)
+        try:
+            users_of(services).load()
+        except RegistryError as failure:
+            raise ConfigError(None, None, f"nobody could log in by SASL: {failure}") from failure
+        self._around = Surroundings(timer, counts_of(services.metrics), now_ns)
         self._key_sets: KeySets | None = None
         secrets = (services.config.current.value(name) for name in SHARED_SECRETS)
         self._stand_ins = StandIns(next((each.value.encode() for each in secrets if each is not None), None))

@@ -11,7 +11,6 @@ from kavka.broker.security.sasl.mechanisms import Identity, ToldError
 from kavka.protocol.sasl.plain import PlainError, read_plain
 
 USER_OPTION: Final = "user_"
-LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _INVALID: Final = "Authentication failed: Invalid username or password"
 _OTHER_ID: Final = "Authentication failed: Client requested an authorization id that is different from username"
 

@@ -1,7 +1,9 @@
 """Where SASL asks for credentials. Made by `broker/security/credentials`, which keeps them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from kavka.cluster.znodes.scram_credential import Look
 from kavka.protocol.sasl.scram import ScramCredential, ScramMechanism
 
 
@@ -10,6 +12,10 @@ class ScramCredentials(Protocol):
 
     def find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         """The user's credential for this mechanism; None if there is none, or no such user."""
+        ...
+
+    def looks(self, mechanism: ScramMechanism) -> Sequence[Look]:
+        """Those of users' credentials for it, sorted, one for each user; of very many users those of some."""
         ...
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kavka.broker.security.sasl.key_set import KeySet
 
 LONGEST_KEY_ID: Final = 1000
+_BLANKS: Final = "".join(map(chr, range(33)))
 
 
 class SignedTokens:
@@ -36,13 +37,14 @@ class SignedTokens:
             raise TokenError(f"{type(problem).__name__}: {problem}") from None
         rules = self._rules
         name = claims.get(rules.subject_claim)
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not name.strip() or not name.strip(_BLANKS):
             raise TokenError(f"The claim {rules.subject_claim} is missing, or no text")
         scope = claims.get(rules.scope_claim)
         if not (scope is None or isinstance(scope, str) or _are_texts(scope)):
             raise TokenError(f"The claim {rules.scope_claim} is neither a text nor a list of texts")
         self._check_times(claims)
-        return BelievedToken(name, int(claims["exp"] * 1000))
+        # Without blanks around it, as Kafka has it here, and Java's `trim`.
+        return BelievedToken(name.strip(_BLANKS), int(claims["exp"] * 1000))
 
     def _claims(self, token: str) -> dict[str, Any]:
         """What the token says, its signature, issuer and audience checked."""

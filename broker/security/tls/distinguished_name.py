@@ -7,13 +7,11 @@ before, but what is in its subject is whatever its authority let through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-_SEQUENCE: Final = 0x30
-_SET: Final = 0x31
+from kavka.client.tls.der import OBJECT_IDENTIFIER, SEQUENCE, SET, element, elements
+
 _VERSION: Final = 0xA0
-_OBJECT_IDENTIFIER: Final = 0x06
 _TEXT_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: all read as UTF-8, as Java does."""
 _KEYWORDS: Final = {
@@ -35,32 +33,32 @@ _BEFORE_SUBJECT: Final = 4
 
 def subject_name(certificate: bytes) -> str:
     """The subject of a certificate (DER). Raises ValueError where it is none."""
-    tag, certificate_content, _ = _element(certificate)
-    _expect(tag, _SEQUENCE)
-    tag, content, _ = _element(certificate_content)
-    _expect(tag, _SEQUENCE)
-    fields = _elements(content)
+    tag, certificate_content, _ = element(certificate)
+    _expect(tag, SEQUENCE)
+    tag, content, _ = element(certificate_content)
+    _expect(tag, SEQUENCE)
+    fields = elements(content)
     tag, _ = next(fields, (0, b""))
     for _ in range(_BEFORE_SUBJECT if tag == _VERSION else _BEFORE_SUBJECT - 1):
         next(fields, None)
     tag, subject = next(fields, (0, b""))
-    _expect(tag, _SEQUENCE)
+    _expect(tag, SEQUENCE)
     return _name(subject)
 
 
 def _name(content: bytes) -> str:
     names = []
-    for tag, relative in _elements(content):
-        _expect(tag, _SET)
-        names.append("+".join([_attribute(tag, pair) for tag, pair in _elements(relative)]))
+    for tag, relative in elements(content):
+        _expect(tag, SET)
+        names.append("+".join([_attribute(tag, pair) for tag, pair in elements(relative)]))
     return ",".join(reversed(names))
 
 
 def _attribute(tag: int, content: bytes) -> str:
-    _expect(tag, _SEQUENCE)
-    tag, identifier, value = _element(content)
-    _expect(tag, _OBJECT_IDENTIFIER)
-    tag, text, _ = _element(value)
+    _expect(tag, SEQUENCE)
+    tag, identifier, value = element(content)
+    _expect(tag, OBJECT_IDENTIFIER)
+    tag, text, _ = element(value)
     dotted = _dotted(identifier)
     keyword = _KEYWORDS.get(dotted)
     if keyword is None or tag not in _TEXT_TAGS:
@@ -90,26 +88,6 @@ def _dotted(identifier: bytes) -> str:
         raise ValueError("an object identifier is cut short")
     first = min(numbers[0] // 40, 2)
     return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
-
-
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    while data:
-        tag, content, data = _element(data)
-        yield tag, content
-
-
-def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """(tag, content, what follows) of the DER element at the start. Raises ValueError."""
-    if len(data) < 2:
-        raise ValueError("a certificate is cut short")
-    size, begin = data[1], 2
-    if size & 0x80:
-        begin = 2 + (size & 0x7F)
-        size = int.from_bytes(data[2:begin])
-    end = begin + size
-    if end > len(data):
-        raise ValueError("a certificate is cut short")
-    return data[0], data[begin:end], data[end:]
 
 
 def _expect(tag: int, expected: int) -> None:

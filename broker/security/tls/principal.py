@@ -1,7 +1,7 @@
 """Who a certificate makes its client: `ssl.principal.mapping.rules` over the subject's name (KIP-371).
 
 Rules are tried in order: `RULE:pattern/replacement/[LU]` where the pattern matches the whole name, `DEFAULT` always.
-The patterns are Java's, run by Python's engine: what that does not know stops the start.
+The patterns are Java's, run by Python's engine: what that does not know, or reads otherwise, stops the start.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from kavka.broker.security.tls.distinguished_name import subject_name
 from kavka.config.errors import ConfigError
 
 SETTING: Final = "ssl.principal.mapping.rules"
+EVERYBODY: Final = "DEFAULT"
+"""The rules by which each certificate's name is a principal's."""
 _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(?:,\s*|\Z)")
 _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
 _TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\.", re.DOTALL)
 """What is escaped, a class of characters, or a dot, which in Java is no line's end of any kind."""
+_MADE_OF_OTHERS: Final = re.compile(r"\[(?:\\.|&(?!&)|[^\\\[&])*(?:\[|&&)", re.DOTALL)
 _ANY: Final = "[^\n\r\x85\u2028\u2029]"
 _REFERENCE: Final = re.compile(r"\\(.)|\$\{([A-Za-z][A-Za-z0-9]*)\}|\$(\d+)|(\$|\\)", re.DOTALL)
 
@@ -83,13 +86,19 @@ def _parse(text: str) -> tuple[_Rule, ...]:
 
 def _compiled(text: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(_NAMED_GROUP.sub("(?P<", _TOKENS.sub(_java_dot, pattern)))
-    except re.error as failure:
+        # As in Java \w, \d and \s know ASCII alone: who maps by them means no other names that look like these.
+        return re.compile(_NAMED_GROUP.sub("(?P<", _TOKENS.sub(_as_python, pattern)), re.ASCII)
+    except (re.error, ValueError, OverflowError, RecursionError) as failure:
+        # By flags of Python's own, numbers and parentheses beyond its engine.
         raise ConfigError(SETTING, text, f"the pattern {pattern} cannot be used: {failure}") from None
 
 
-def _java_dot(token: re.Match[str]) -> str:
-    return _ANY if token[0] == "." else token[0]
+def _as_python(token: re.Match[str]) -> str:
+    """Raises re.error for a class of characters within another, or one that two have in common: Python knows none."""
+    text = token[0]
+    if _MADE_OF_OTHERS.match(text) is not None:
+        raise re.error(f"the class {text} is made of others")
+    return _ANY if text == "." else text
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kavka.broker.network.peer_certificate import PeerCertificate
 from kavka.broker.security.tls.distinguished_name import subject_name
-from kavka.broker.security.tls.principal import SETTING, PrincipalRules
+from kavka.broker.security.tls.principal import EVERYBODY, SETTING, PrincipalRules
 from kavka.client.tls.ciphers import java_name
 from kavka.client.tls.contexts import TlsSettings, client_context, server_context, tls_settings_by
 from kavka.client.tls.stores import read_key_store
@@ -47,19 +48,21 @@ class ServerSettings(NamedTuple):
 def server_settings(config: BrokerConfig, listener: Listener) -> ServerSettings:
     """Those of a listener: by its prefix, else the broker's.
 
-    Where SASL says who a client is, certificates are asked for only by the listener's own `ssl.client.auth` (KIP-684).
+    Where SASL says who a client is, certificates are asked for only by the listener's own `ssl.client.auth` (KIP-684),
+    and no rule has to make a principal of one.
     """
     name = listener.name
     own_auth = config.listener_given(name, "ssl.client.auth")
+    has_sasl = listener.security_protocol == "SASL_SSL"
 
     def value_of(setting: str) -> object:
-        if setting == "ssl.client.auth" and listener.security_protocol == "SASL_SSL":
+        if setting == "ssl.client.auth" and has_sasl:
             return own_auth
         return config.listener_value(name, setting)
 
     return ServerSettings(
         tls_settings_by(value_of),
-        config.listener_value(name, SETTING),
+        EVERYBODY if has_sasl else config.listener_value(name, SETTING),
         config.listener_value(name, "ssl.allow.dn.changes"),
         config.listener_value(name, "ssl.allow.san.changes"),
         bool(config.zookeeper_connect) and config.inter_broker_listener_name == name,
@@ -125,8 +128,16 @@ class ListenerTls:
     Threads: any; `current` is replaced whole, `_lock` guards the counts.
     """
 
-    def __init__(self, first: ServerTls) -> None:
+    def __init__(
+        self,
+        first: ServerTls,
+        authenticated: Callable[[], None] = lambda: None,
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`authenticated` and `refused` count handshakes that have succeeded and failed."""
         self.current = first
+        self.authenticated: Final = authenticated
+        self.refused: Final = refused
         self._lock: Final = threading.Lock()
         self._connections: Final[Counter[tuple[str, str]]] = Counter()
 

@@ -11,6 +11,7 @@ from kavka.cli.main import main
 from tests.integration.cli.conftest import Kavka
 from tests.integration.conftest import TESTED
 from tests.support import maven
+from tests.support.acl_flags import COUNT, FILTERS, GIVEN, listed
 from tests.support.client_brokers import ALL
 from tests.support.java_tools import JavaTools
 from tests.support.json_documents import document
@@ -59,54 +60,22 @@ def acls(run: Kavka, *words: str) -> list[tuple[str, ...]]:
     return [tuple(row.values()) for row in rows]
 
 
-def as_kafkas_tool_has_them(text: str) -> set[tuple[str, ...]]:
-    """What kafka-acls --list prints, as the rows of ours."""
-    found: set[tuple[str, ...]] = set()
-    for block in re.split("Current ACLs for resource `ResourcePattern", text)[1:]:
-        kind, name, pattern = re.findall(r"resourceType=(\w+), name=([^,]+), patternType=(\w+)", block)[0]
-        entries = re.findall(r"principal=([^,]+), host=([^,]+), operation=(\w+), permissionType=(\w+)", block)
-        found |= {(kind, name, pattern, *entry) for entry in entries}
-    return found
-
-
 def test_acls_are_what_kafkas_tool_makes_of_the_same_flags(broker: RunningServer, run: Kavka, tool: Any) -> None:
-    given = [
-        ("--allow-principal", "User:alice", "--producer", "--idempotent", "--topic", "orders"),
-        ("--allow-principal", "User:bob", "--allow-host", "127.0.0.1", "--consumer", "--topic", "o", "--group", "g"),
-        (
-            "--deny-principal",
-            "User:eve",
-            "--operation",
-            "Alter",
-            "--topic",
-            "or",
-            "--resource-pattern-type",
-            "prefixed",
-        ),
-        ("--allow-principal", "User:carol", "--cluster", "--operation", "ClusterAction", "--operation", "Create"),
-        ("--allow-principal", "User:dave", "--transactional-id", "t", "--user-principal", "User:x"),
-    ]
     acl_command = ACL_COMMANDS[TOOLS[broker.name]]
-    for words in given:
+    for words in GIVEN:
         assert run("acls", "add", *words).code == 0
-    wait_until(lambda: len(acls(run)) == 12, WAIT_S, lambda: str(acls(run)))
+    wait_until(lambda: len(acls(run)) == COUNT, WAIT_S, lambda: str(acls(run)))
     ours = set(acls(run))
-    assert ours == as_kafkas_tool_has_them(tool(acl_command, "--list"))
-    for words in (
-        ("--topic", "orders"),
-        ("--topic", "orders", "--resource-pattern-type", "match"),
-        ("--topic", "or", "--resource-pattern-type", "any"),
-        ("--group", "g", "--cluster"),
-        ("--principal", "User:carol"),
-    ):
-        assert set(acls(run, *words)) == as_kafkas_tool_has_them(tool(acl_command, "--list", *words))
-    assert len(acls(run, "--topic", "orders", "--resource-pattern-type", "match")) == 4
+    assert ours == listed(tool(acl_command, "--list"))
+    for words in FILTERS:
+        assert set(acls(run, *words)) == listed(tool(acl_command, "--list", *words))
+    assert {words: len(acls(run, *words)) for words in FILTERS} == FILTERS
 
-    for words in given:
+    for words in GIVEN:
         removed = run("acls", "remove", *words, "--force", "--output", "json")
         assert (removed.code, len(document("acls", removed.out)) > 0) == (0, True)
     wait_until(lambda: acls(run) == [], WAIT_S, lambda: str(acls(run)))
-    for words in given:
+    for words in GIVEN:
         tool(acl_command, "--add", *words)
     wait_until(lambda: set(acls(run)) == ours, WAIT_S, lambda: str(set(acls(run)) ^ ours))
     # Without principals: all there is of the resource.

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock, create_autospec
 import pytest
 
 from kavka.cli.connecting import BOOTSTRAP, client_settings
+from kavka.cli.failing import reported
 from kavka.cli.main import main
 from kavka.cli.parsing import Parser
 from kavka.cli.tree import commands
@@ -22,7 +23,12 @@ from kavka.client.admin import (
     ResourceType,
     TopicListing,
 )
-from kavka.client.api_errors import ClusterAuthorizationError, TopicAuthorizationError, UnknownTopicOrPartitionError
+from kavka.client.api_errors import (
+    ClusterAuthorizationError,
+    KafkaTimeoutError,
+    TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
+)
 from kavka.client.consumer.consumer import Consumer
 from kavka.client.producer.producer import Producer
 from kavka.client.topic_partition import TopicPartition
@@ -68,6 +74,12 @@ def test_an_unreachable_broker_is_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"kavka {name}: ")
     assert line.endswith("; is a broker listening there? name one with --bootstrap-server")
+
+
+def test_who_is_not_answered_by_what_listens_may_speak_another_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported("kavka topics list", KafkaTimeoutError("not asked in time")) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("kavka topics list: not asked in time; is a broker listening there, and by this security.p")
 
 
 def refusing(client: MagicMock, kind: type) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kavka.config import BrokerConfig
 from kavka.config.group_config import GroupSettings
-from kavka.config.not_yet import NOT_YET
 from kavka.config.setting import Setting
 from kavka.config.topic_settings import TopicSettings
 
@@ -79,16 +78,16 @@ def rows_read() -> Iterator[tuple[str, Setting, bool]]:
     for kind, rows in (("topic", TopicSettings.ROWS), ("group", GroupSettings.ROWS)):
         for row in rows.values():
             yield kind, row, row.attribute in read or (kind == "topic" and row.name in deriving)
-            if row.without_effect is None:
+            if row.ignored is None:
                 behind.update(row.synonyms)
     for row in BrokerConfig.ROWS.values():
         yield "broker", row, row.attribute in read or row.name in deriving or row.name in behind
 
 
 def test_every_setting_that_is_not_marked_is_read_by_some_code() -> None:
-    unread = [f"{kind} {row.name}" for kind, row, is_read in rows_read() if not is_read and row.without_effect is None]
+    unread = [f"{kind} {row.name}" for kind, row, is_read in rows_read() if not is_read and row.ignored is None]
 
-    assert unread == [], "serve them, or say in config/not_yet.py what they wait for"
+    assert unread == [], "serve them, or say by `ignored=` why not"
 
 
 DERIVED_IN_VAIN = {
@@ -98,15 +97,6 @@ DERIVED_IN_VAIN = {
 
 
 def test_no_setting_that_is_said_to_have_no_effect_is_read() -> None:
-    read = [row.name for _, row, is_read in rows_read() if is_read and row.without_effect is not None]
+    read = [row.name for _, row, is_read in rows_read() if is_read and row.ignored is not None]
 
-    assert set(read) - DERIVED_IN_VAIN == set(), "they work now: take them out of config/not_yet.py"
-
-
-def test_what_is_not_yet_followed_exists() -> None:
-    assert NOT_YET.keys() <= BrokerConfig.ROWS.keys() | TopicSettings.ROWS.keys()
-
-
-def test_a_setting_that_waits_says_for_what_in_its_documentation() -> None:
-    for name, awaited in NOT_YET.items():
-        assert BrokerConfig.ROWS[name].doc.endswith(f"Not yet: it waits for {awaited}.")
+    assert set(read) - DERIVED_IN_VAIN == set(), "they work now: take out their `ignored=`"

@@ -60,6 +60,22 @@ def test_a_mechanisms_setting_hides_the_listeners_and_that_the_brokers() -> None
     assert (third.tokens.audiences, third.tokens.subject_claim) == (("a", "b"), "user")
 
 
+def test_whom_to_trust_where_keys_are_fetched_is_the_login_modules_to_say() -> None:
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    given = {
+        "sasl__enabled__mechanisms": "OAUTHBEARER",
+        "sasl__oauthbearer__jwks__endpoint__url": "https://issuer/keys",
+        "oauthbearer__sasl__jaas__config": f'{module} required ssl.truststore.type="PEM" ssl.truststore.location="ca";',
+    }
+    (found,) = sasl(**given).mechanisms
+
+    assert found.tokens is not None
+    assert {name: text.value for name, text in found.tokens.web_options} == {
+        "ssl.truststore.location": "ca",
+        "ssl.truststore.type": "PEM",
+    }
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
@@ -98,7 +114,21 @@ def test_a_mechanisms_setting_hides_the_listeners_and_that_the_brokers() -> None
             },
             "unsigned",
         ),
-        ({"sasl__enabled__mechanisms": "OAUTHBEARER", URL.replace(".", "__"): "ftp://issuer/keys"}, "URL of a file"),
+        ({"sasl__enabled__mechanisms": "OAUTHBEARER", URL.replace(".", "__"): "ftp://issuer/keys"}, "http or file"),
+        *(
+            ({"sasl__enabled__mechanisms": "OAUTHBEARER", URL.replace(".", "__"): url}, "Must be a URL")
+            for url in (
+                "https://secret@[x/keys",
+                "http://secret@host:99999/",
+                "http://host:secret/",
+                "https://",
+                "file:",
+            )
+        ),
+        (
+            {"sasl__enabled__mechanisms": "OAUTHBEARER", "sasl__oauthbearer__jwks__endpoint__refresh__ms": "0"},
+            "refresh.ms",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(settings: dict[str, str], complaint: str) -> None:

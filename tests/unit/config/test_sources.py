@@ -30,11 +30,17 @@ def test_command_line_counts_before_environment_before_file_before_default(file:
 
 def test_unknown_and_ignored_settings_are_named() -> None:
     overrides = ["num.partitons=3", "process.roles=broker", "remote.log.reader.threads=many", "num.partitions=2"]
+    # Of a listener it is followed; which mechanism a client has is known too late.
+    limits = [f"listener.name.a.{each}sasl.server.max.receive.size=1000" for each in ("", "plain.")]
 
-    loaded = load_config(None, overrides, {})
+    loaded = load_config(None, [*overrides, *limits], {})
 
     assert loaded.unknown == ["num.partitons"]
-    assert [name for name, reason in loaded.without_effect if reason] == ["process.roles", "remote.log.reader.threads"]
+    assert [name for name, reason in loaded.without_effect if reason] == [
+        "listener.name.a.plain.sasl.server.max.receive.size",
+        "process.roles",
+        "remote.log.reader.threads",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +145,25 @@ def test_the_environment_of_a_kraft_container_is_taken_over() -> None:
     assert [listener.name for listener in loaded.config.listeners] == ["PLAINTEXT", "PLAINTEXT_HOST"]
     assert loaded.unknown == []
     assert [name for name, _ in loaded.without_effect] == ["controller.quorum.voters", "process.roles"]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("listener.name.out.scram-sha-512.sasl.server.max.receive.size", False),
+        ("listener.name.out.plain.sasl.enabled.mechanisms", False),
+        ("listener.name.out.sasl.server.max.receive.size", True),
+        ("sasl.jaas.config", False),
+        ("listener.name.out.sasl.jaas.config", False),
+        ("listener.name.out.plain.sasl.jaas.config", True),
+        ("listener.name.out.oauthbearer.sasl.oauthbearer.sub.claim.name", True),
+    ],
+)
+def test_what_nobody_asks_for_by_that_name_is_said_to_have_no_effect(name: str, counts: bool) -> None:
+    loaded = load_config(None, [f"{name}=100"], {})
+
+    assert loaded.unknown == []
+    assert [each for each, _ in loaded.without_effect] == ([] if counts else [name])
 
 
 @pytest.mark.parametrize("override", ["num.partitions", "=3", ""])

@@ -18,7 +18,6 @@ from kavka.config.clients.checks import duration_as_ms
 from kavka.config.clients.document import client_settings_page
 from kavka.config.clients.without_effect import why_without_effect
 from kavka.config.errors import ConfigError
-from kavka.config.not_yet import NOT_YET
 
 ROOT = Path(__file__).parents[4]
 GROUPS = (ProducerSettings, ConsumerSettings, AdminSettings)
@@ -200,11 +199,6 @@ def test_text_that_fits_into_no_request_is_refused(text: str) -> None:
 def test_how_far_back_to_begin_is_ready_to_use() -> None:
     assert consumer_settings(auto_offset_reset="by_duration:PT1M").auto_offset_reset_by_ms == 60_000
     assert consumer_settings().auto_offset_reset_by_ms is None
-
-
-def test_no_row_is_taken_for_a_brokers_setting_of_the_same_name() -> None:
-    for group in GROUPS:
-        assert [name for name in group.ROWS if name in NOT_YET] == []
 
 
 def test_what_has_no_effect_is_no_row() -> None:

@@ -1,9 +1,12 @@
 """How clients' authentications went, by listener, under Kafka's names (those of its selectors)."""
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from kavka.broker.quotas.samples import Average, Maximum, Window
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import Labels, Metrics
@@ -19,21 +22,25 @@ COUNTERS: Final = {
 EXPIRED: Final = "expired_connections_killed_count"
 
 
-class _Latency:
-    """How long clients took to authenticate again, in ms."""
+RECENTLY: Final = Window(2, 30_000)
+"""What Kafka's averages look back on."""
 
-    __slots__ = ("count", "longest_ms", "sum_ms")
+
+class _Latency:
+    """How long clients took to authenticate again of late, in ms."""
+
+    __slots__ = ("average_ms", "longest_ms")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.sum_ms = 0.0
-        self.longest_ms = 0.0
+        self.average_ms = Average(RECENTLY)
+        self.longest_ms = Maximum(RECENTLY)
 
 
 class AuthenticationCounts:
     """Threads: any; `_lock` guards the numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
+        self._now_ms: Final = now_ms
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, str], int] = {}
         self._latencies: dict[str, _Latency] = {}
@@ -46,12 +53,12 @@ class AuthenticationCounts:
         metrics.gauge(
             f"{PREFIX}reauthentication_latency_avg",
             "How long clients took on average to authenticate again, in ms.",
-            lambda: self._latency(lambda each: each.sum_ms / each.count),
+            lambda: self._latency(lambda each, now_ms: each.average_ms.measure(now_ms)),
         )
         metrics.gauge(
             f"{PREFIX}reauthentication_latency_max",
             "The longest that a client took to authenticate again, in ms.",
-            lambda: self._latency(lambda each: each.longest_ms),
+            lambda: self._latency(lambda each, now_ms: each.longest_ms.measure(now_ms)),
         )
         metrics.gauge(PREFIX + EXPIRED, "Connections closed because their session had expired.", lambda: self._expired)
 
@@ -66,9 +73,9 @@ class AuthenticationCounts:
         self._add("successful_reauthentication", listener_name)
         with self._lock:
             latency = self._latencies.setdefault(listener_name, _Latency())
-            latency.count += 1
-            latency.sum_ms += taken_ms
-            latency.longest_ms = max(latency.longest_ms, taken_ms)
+            now_ms = self._now_ms()
+            latency.average_ms.record(taken_ms, now_ms)
+            latency.longest_ms.record(taken_ms, now_ms)
 
     def failed(self, listener_name: str, *, is_repeated: bool) -> None:
         """A client has not shown who it is. `is_repeated`: it had before."""
@@ -88,6 +95,16 @@ class AuthenticationCounts:
         with self._lock:
             return [({"listener": key[1]}, float(count)) for key, count in self._counts.items() if key[0] == name]
 
-    def _latency(self, read: Callable[[_Latency], float]) -> "list[tuple[Labels, float]]":
+    def _latency(self, read: Callable[[_Latency, int], float]) -> "list[tuple[Labels, float]]":
         with self._lock:
-            return [({"listener": name}, read(each)) for name, each in self._latencies.items()]
+            now_ms = self._now_ms()
+            return [({"listener": name}, read(each, now_ms)) for name, each in self._latencies.items()]
+
+
+def counts_of(metrics: "Metrics") -> AuthenticationCounts:
+    """Those of a broker, which its metrics show."""
+    mine = AuthenticationCounts()
+    counts = metrics.shared(mine)
+    if counts is mine:
+        counts.register(metrics)
+    return counts
