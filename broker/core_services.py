@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kavka.broker.requests.turns import Turns
+
 if TYPE_CHECKING:
     from kavka.broker.metadata.metadata_cache import MetadataCache
     from kavka.broker.metrics.registry import Metrics
@@ -44,6 +46,7 @@ class CoreServices:
         "quotas",
         "registry",
         "replicas",
+        "turns",
     )
 
     authorizer: "Authorizer | None"
@@ -71,11 +74,14 @@ class CoreServices:
     """None: nobody has a quota. Replaced as `generation` is, by whoever hears of them."""
     registry: "Registry"
     replicas: "ReplicaManager"
+    turns: Turns
+    """Those of the threads that run requests."""
 
     def __init__(self) -> None:
         self.authorizer = None
         self.generation = object()
         self.quotas = None
+        self.turns = Turns()
 
     def changed(self) -> None:
         """ACLs, quotas or the partitions that there are have changed: nothing holds that was decided before.

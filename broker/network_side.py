@@ -23,7 +23,7 @@ def network_side(
     on_death: Callable[[BaseException], None],
 ) -> SocketServer:
     """The network side, nothing of it bound or started yet. Sets `services.served_versions`."""
-    handlers = hooks.handlers(load_handlers(in_cluster=bool(config.zookeeper_connect)))
+    handlers = hooks.handlers(load_handlers(in_cluster=bool(config.zookeeper_connect), at_once=False))
     services.served_versions = shown_versions(handlers)
     small = [key for key, handler in handlers.items() if handler.is_small]
     sessions = Sessions(

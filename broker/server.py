@@ -37,7 +37,6 @@ from kavka.broker.partitions.topic_adoption import enter_topics, find_topics, kn
 from kavka.broker.registry_choice import OpenRegistry, open_registry
 from kavka.broker.security.credentials.keeping import Credentials
 from kavka.broker.security.gates import Gates
-from kavka.broker.security.parts import start_security
 from kavka.broker.services import Services
 from kavka.broker.settings.dynamic_config import DynamicConfig
 from kavka.broker.settings.entity_changes import EntityChanges
@@ -167,7 +166,8 @@ class Broker:
         self._enter_cluster(static, owner)
         self._take_addresses()
         self._load()
-        info = broker_info(self.broker_id, services.config.current, self._sockets.bound_port)
+        bound = self._sockets.bound
+        info = broker_info(self.broker_id, bound, self._sockets.bound_port)
         self._membership.prepare(info, self._config_notifications, self._links)
         if self._links is None:
             self._join()
@@ -179,6 +179,9 @@ class Broker:
         self._undo += (self._finish_requests, self._hand_over, self._hooks.stopping)
         self._hooks.started()
         self._is_serving = True
+        if services.config.current is not bound:  # since the logs were loaded
+            self._scheduler.intervals_changed()
+            services.config.undisturbed(lambda: self._announce(services.config.current))
 
     def _log_manager(self, static: BrokerConfig) -> LogManager:
         return LogManager(
@@ -211,7 +214,12 @@ class Broker:
         credentials = Credentials(services)
         entities = self._entities = EntityChanges(services, self._clock.monotonic_ns)
         notifications = self._config_notifications = ConfigNotificationListener(
-            registry, config.topic_changed, config.broker_changed, self._clock.now_ms, entities.changed
+            registry,
+            config.topic_changed,
+            config.broker_changed,
+            self._clock.now_ms,
+            entities.changed,
+            entities.unreadable,
         )
         notifications.start()
         self._undo.append(notifications.stop)
@@ -219,7 +227,13 @@ class Broker:
         notifications.refresh_kinds(EntityChanges.LIMITED)
         self._undo.append(credentials.stop)
         credentials.start(self._scheduler)
-        start_security(static, services, self._undo.append, self._thread_died)
+        if static.authorizer_class_name:
+            # Others load nothing of it. From here on it is known who may do what, before anybody can connect.
+            from kavka.broker.security.authorizer.opening import open_authorizer
+
+            authorizer = open_authorizer(static, registry, services.changed, services.now_ms, self._thread_died)
+            self._undo.append(authorizer.close)
+            services.authorizer, services.acls = authorizer.decides, authorizer.acls
 
     def _take_addresses(self) -> None:
         """The network side and the cleaner, made for the settings with what was changed while the broker ran before."""
@@ -304,7 +318,7 @@ class Broker:
         if config.metrics_port >= 0:
             self._start_metrics_server(config)
         try:
-            self._sockets.listen()
+            services.config.undisturbed(self._sockets.listen)
         except OSError as failure:
             ports = [self._sockets.bound_port(listener.name) for listener in config.listeners]
             raise refused_listening(failure, self.metrics_port, ports) from failure

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.core_services import CoreServices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kavka.broker.coordination.groups import GroupCoordination
     from kavka.broker.coordination.transactions import TransactionCoordination
@@ -26,6 +26,7 @@ class Services(CoreServices):
         "local_broker",
         "registry_worker",
         "replica_moves",
+        "resolver_worker",
         "scram_credentials",
         "served_versions",
         "tokens",
@@ -37,10 +38,13 @@ class Services(CoreServices):
     groups: "GroupCoordination"
     local_broker: "LocalBroker"
     """This broker as its controller sees it."""
-    registry_worker: "RegistryWorker"
-    """For requests that read the registry, or write to it, which other threads may not wait for."""
+    registry_worker: "Callable[[], RegistryWorker]"
+    """Gives who works for requests that read the registry, or write to it, which other threads may not wait for."""
     replica_moves: "ReplicaMoves"
+    resolver_worker: "Callable[[], RegistryWorker]"
+    """Gives who waits for a resolver, which those that wait for the registry may not."""
     scram_credentials: "ScramStore | None"
+    """None while no listener has SASL; set before anybody can connect to the first that has."""
     served_versions: "Mapping[int, tuple[int, int]]"
     """API key -> the lowest and the highest version that ApiVersions shows."""
     tokens: "DelegationTokens | None"

@@ -2,16 +2,20 @@
 
 import errno
 import logging
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from kavka.broker.network.acceptor import Acceptor
-from kavka.broker.network.addresses import plain_address
 from kavka.broker.network.connection import ClientSession, Connection
-from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, connection_settings
+from kavka.broker.network.limits import (
+    ConnectionLimits,
+    ConnectionSettings,
+    arrivals_of,
+    connection_settings,
+    limits_by_address,
+)
 from kavka.broker.network.network_thread import NetworkThread
 from kavka.broker.network.request_queue import RequestQueue
 from kavka.broker.network.settings import NetworkSettings
@@ -77,13 +81,14 @@ class SocketServer:
     ) -> None:
         """`new_session(listener_name)` makes that of each connection."""
         plane = self._plane
-        self._config = config
+        self._config = self.bound = config
+        """As it is now, and as it was when addresses were taken."""
         self._lock = threading.Lock()
         self._listening = False
         self._metrics = metrics
         self._on_answered = on_answered
         self._on_death = on_death
-        self.limits = ConnectionLimits(ConnectionSettings())
+        self.limits = ConnectionLimits(ConnectionSettings(), arrivals=arrivals_of(metrics))
         self._prepared_limits = ConnectionSettings()
         self.queue = RequestQueue(plane.queued_requests(config), config.queued_max_request_bytes)
         self._dispatcher = Dispatcher(handlers, services, self.queue, self._rejected)
@@ -101,8 +106,8 @@ class SocketServer:
 
         It is a SettingRefusedError where another text of one setting would do.
         """
-        config = self._config
-        by_address = _by_address(config.max_connections_per_ip_overrides)
+        config = self.bound = self._config
+        by_address = limits_by_address(config.max_connections_per_ip_overrides)
         self.limits.settings = self._prepared_limits = connection_settings(config, by_address)
         self._transports.prepare(config, self._plane.listeners(config))
         try:
@@ -120,11 +125,18 @@ class SocketServer:
         self._grow(self._config)
 
     def listen(self) -> None:
-        """Accept connections from now on. Raises OSError."""
+        """Accept connections from now on, by the settings of this moment, which stay meanwhile. Raises OSError."""
+        bound = list(self.acceptors)
         with self._lock:
-            for acceptor in self.acceptors:
-                acceptor.start()
             self._listening = True
+            latest, self._config = self._config, self.bound
+        if latest is not self.bound:
+            # What has changed since then was left alone: logs may take minutes to load.
+            self.prepare(latest)
+            self.reconfigure(latest)
+        with self._lock:
+            for acceptor in [each for each in bound if each in self.acceptors]:
+                acceptor.start()
 
     def stop_accepting(self) -> None:
         """Let no new connection in; settings that change from now on change nothing here."""
@@ -225,7 +237,7 @@ class SocketServer:
         hosts = config.max_connections_per_ip_overrides
         if hosts == self._config.max_connections_per_ip_overrides:
             return self.limits.settings.per_ip_overrides
-        return _by_address(hosts)
+        return limits_by_address(hosts)
 
     def _open(self, listeners: "Sequence[Listener]") -> None:
         present = {_address(acceptor) for acceptor in self.acceptors}
@@ -352,6 +364,7 @@ class SocketServer:
 
     def _rejected(self, connection: Connection, reason: str) -> None:
         self._metrics.count("kavka_network_rejected_requests")
+        connection.session.rejected(connection.listener_name)
         log.warning(
             "request rejected peer=%s:%d listener=%s reason=%r",
             connection.peer_host,
@@ -381,17 +394,3 @@ def _network_settings(config: "BrokerConfig") -> NetworkSettings:
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
         authentication_timeout_ms=config.kavka_authentication_timeout_ms,
     )
-
-
-def _by_address(most_by_host: Mapping[str, int]) -> dict[str, int]:
-    """Raises OSError for a host that has no address."""
-    return {address: most for host, most in most_by_host.items() for address in _addresses_of(host)}
-
-
-def _addresses_of(host: str) -> set[str]:
-    try:
-        return {plain_address(str(found[4][0])) for found in socket.getaddrinfo(host, None)}
-    except (OSError, UnicodeError) as failure:
-        reason = failure.strerror if isinstance(failure, OSError) else "no host's name"
-        name = "max.connections.per.ip.overrides"
-        raise SettingRefusedError(name, errno.EINVAL, f"{name}: host {host} has no address: {reason}") from failure

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kavka.protocol.errors import BrokerError
 
 S = TypeVar("S", bound="Shard")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,10 @@ class Coordination(Generic[S]):
     def run(self, key: str, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> None:
         """Carry out an operation on the shard of that group or transactional id; see `CoordinatorRuntime.run`."""
         self.runtime.run(self.partition_of(key), operation, refused)
+
+    def ask(self, key: str, operation: "Callable[[S], T]") -> "T | None":
+        """What that shard says at once; see `CoordinatorRuntime.ask`."""
+        return self.runtime.ask(self.partition_of(key), operation)
 
     def run_all(self, operation: "Callable[[S], Result]", refused: "Callable[[BrokerError], object]") -> int:
         """Carry out an operation on each shard; see `CoordinatorRuntime.run_all`."""

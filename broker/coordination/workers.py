@@ -11,7 +11,7 @@ class Workers(NamedTuple):
     """By what the work may wait for: what a slow disk holds up must not hold up everybody's sessions and rebalances."""
 
     operations: Execute
-    """Takes locks, but waits for no disk: shards' timers, the end of shards, news of topics."""
+    """Takes locks, but waits for no disk: shards' timers, the end of shards, news of topics, answers to revocations."""
     appends: Execute
     """May append what a client sent, and so wait for the fsync that its topic asks for."""
     flushes: Execute

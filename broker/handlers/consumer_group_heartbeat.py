@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kavka.broker.coordination.clients import subscriber_of
 from kavka.broker.coordination.groups import require_consumer_protocol
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.requests.prepared_group import CONSUMER_GROUP_HEARTBEAT_KEY, prepare_for_group
+from kavka.broker.requests.prepared_group import prepare_for_group
 from kavka.broker.security.acl import Operation, group, topic
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ def consumer_group_heartbeat(
     context.require(Operation.READ, group(request.group_id))
     for name in request.subscribed_topic_names or ():
         context.require(Operation.DESCRIBE, topic(name))
-    prepare_for_group(CONSUMER_GROUP_HEARTBEAT_KEY, request.group_id, context, services)
+    prepare_for_group(request.group_id, context, services)
     promise: Promise[ConsumerGroupHeartbeatResponse] = Promise(effects_complete=True)
     client = subscriber_of(context)
 

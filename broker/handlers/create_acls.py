@@ -3,6 +3,8 @@
 Behaviour
 - Each entry is written on condition that nobody else wrote meanwhile, and answered once it counts on this broker;
   others follow by a notice. One that is there already is as good as made. Without an authorizer: SECURITY_DISABLED.
+- What denies is answered when nobody acts any more by what was allowed before, and REQUEST_TIMED_OUT if that takes
+  longer than `request.timeout.ms`: it counts by then. What allows waits for nobody.
 - An entry is refused for its resource's name (INVALID_REQUEST), or for its principal (UNKNOWN_SERVER_ERROR, with all of
   the same resource, as in Kafka). One with the numbers of UNKNOWN closes the connection.
 - Not done: nothing.
@@ -13,8 +15,8 @@ Versions
 
 from kavka.broker.requests.acl_requests import (
     NO_AUTHORIZER,
+    answered_in_time,
     asker,
-    late,
     operation_of,
     pattern_type_of,
     permission_of,
@@ -60,7 +62,7 @@ def create_acls(request: CreateAclsRequest, context: Context, services: Services
         return CreateAclsResponse(results=[_result(next(became) if error is None else error) for error in errors])
 
     creating = services.acls.create(valid, asker(context)).then(respond)
-    return services.purgatory.within(services.config.current.request_timeout_ms, creating, late)
+    return answered_in_time(creating, services, takes_away=services.acls.takes_away(valid))
 
 
 def _refuse_vague(asked: AclCreation) -> None:

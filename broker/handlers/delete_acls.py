@@ -4,6 +4,8 @@ Behaviour
 - What filters mean is removed on condition that nobody else wrote meanwhile, and answered once it counts on this
   broker; others follow by a notice. Each ACL is told with the first filter that means it. Without an authorizer:
   SECURITY_DISABLED.
+- It is answered when nobody acts any more by what was allowed before, and REQUEST_TIMED_OUT if that takes longer than
+  `request.timeout.ms`: it counts by then.
 - A filter with numbers that nobody knows means none; with the number of UNKNOWN it closes the connection, as in Kafka.
 - Not done: nothing.
 
@@ -13,7 +15,7 @@ Versions
 
 from typing import TYPE_CHECKING
 
-from kavka.broker.requests.acl_requests import NO_AUTHORIZER, asker, filter_of, late, told
+from kavka.broker.requests.acl_requests import NO_AUTHORIZER, answered_in_time, asker, filter_of, told
 from kavka.broker.requests.handling import Context, Services, handles
 from kavka.broker.security.acl import CLUSTER, Operation
 from kavka.broker.security.authorizer.bindings import is_known
@@ -47,7 +49,7 @@ def delete_acls(request: DeleteAclsRequest, context: Context, services: Services
     if services.acls is None:
         raise BrokerError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     deleting = services.acls.delete(wanted, asker(context)).then(_response)
-    return services.purgatory.within(services.config.current.request_timeout_ms, deleting, late)
+    return answered_in_time(deleting, services, takes_away=True)
 
 
 def _response(matched: "list[list[Deletion]]") -> DeleteAclsResponse:

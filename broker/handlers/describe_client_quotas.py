@@ -5,6 +5,7 @@ Behaviour
 - A filter names types with a name, their default, or whatever there is. Unless it is strict, entities with other types
   besides are found too.
 - A type named twice, an empty one, and addresses beside others are INVALID_REQUEST; other types UNSUPPORTED_VERSION.
+- Who asks waits for the registry, however long that is out of reach; no thread that serves others does.
 - Not done: nothing.
 
 Versions
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.requests.handling import Context, handles
 from kavka.broker.security.acl import CLUSTER, Operation
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -27,6 +29,7 @@ from kavka.protocol.messages.describe_client_quotas import (
 if TYPE_CHECKING:
     from kavka.broker.quotas.describing import Component
     from kavka.broker.services import Services
+    from kavka.cluster.registry.base import Registry
 
 
 def _refused(
@@ -38,17 +41,24 @@ def _refused(
 @handles(DescribeClientQuotasRequest, versions="0-1", error_answer=_refused)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: Context, services: "Services"
+) -> Promise[DescribeClientQuotasResponse]:
+    context.require(Operation.DESCRIBE_CONFIGS, CLUSTER)
+    components = _components(request)
+    return services.registry_worker().run(lambda: _described(components, services.registry, strict=request.strict))
+
+
+def _described(
+    components: "dict[str, Component]", registry: "Registry", *, strict: bool
 ) -> DescribeClientQuotasResponse:
     # Not needed before somebody asks.
     from kavka.broker.quotas.describing import describe
 
-    context.require(Operation.DESCRIBE_CONFIGS, CLUSTER)
     entries = [
         EntryData(
             entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
             values=[ValueData(key=key, value=value) for key, value in values.items()],
         )
-        for entity, values in describe(services.registry, _components(request), strict=request.strict)
+        for entity, values in describe(registry, components, strict=strict)
     ]
     return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=entries)
 

@@ -51,7 +51,7 @@ def describe_user_scram_credentials(
 ) -> Promise[DescribeUserScramCredentialsResponse]:
     context.require(Operation.DESCRIBE, CLUSTER)
     users = [each.name for each in request.users or ()]
-    return services.registry_worker.run(lambda: _described(users, services.registry))
+    return services.registry_worker().run(lambda: _described(users, services.registry))
 
 
 def _described(users: list[str], registry: "Registry") -> DescribeUserScramCredentialsResponse:

@@ -73,7 +73,7 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         context.session.prepare(FETCH_KEY, None)
         begun: Promise[None] = Promise()
         answer = begun.then(lambda _: fetch(request, context, services))
-        connection.thread.defer(connection, partial(begun.settle_by, lambda: None))
+        connection.thread.defer(connection, partial(begun.settle_by, context.resumed))
         return answer
     run = _Fetch(request, context, services)
     found = read_all(run.readings, run.limits)
@@ -95,8 +95,9 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
                 context.session.prepare(FETCH_KEY, None)
             if context.is_inline:
                 # It reads what was written long ago, maybe from a disk.
-                promise: Promise[FetchResponse] = Promise()
-                connection.thread.defer(connection, partial(promise.settle_by, run.answer))
+                resumed: Promise[None] = Promise()
+                promise = resumed.then(lambda _: run.answer())
+                connection.thread.defer(connection, partial(resumed.settle_by, context.resumed))
                 return promise
         return run.answer()
     operation: DelayedFetch | DelayedFollowerFetch
@@ -105,7 +106,7 @@ def fetch(request: FetchRequest, context: Context, services: Services) -> FetchR
         is_tailing = len(run.readings) <= FEW_PARTITIONS
         if is_tailing is not (FETCH_KEY in context.session.prepared):
             context.session.prepare(FETCH_KEY, TAILING if is_tailing else None)
-        operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer)
+        operation = DelayedFetch(run.readings, run.limits, min_bytes, connection, run.answer, context.resumed)
         connection.parked[operation] = None
         watching = [reading.partition.data_arrived for reading in run.readings if reading.partition is not None]
     else:
@@ -198,6 +199,7 @@ class _Fetch:
     def read_and_answer(self) -> FetchResponse:
         """The answer of a follower's fetch that has waited, of what is fresh in its session by now."""
         assert self.watched is not None
+        self._context.resumed()
         asked = self.watched.take()
         self._keys = [key for key, _ in asked]
         self.readings = [self._reading(key, partition) for key, partition in asked]

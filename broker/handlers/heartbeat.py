@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
+from kavka.broker.requests.prepared_member import prepare_heartbeat
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -30,6 +31,7 @@ def heartbeat(
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    prepare_heartbeat(request, context, services)
     promise: Promise[HeartbeatResponse] = Promise(effects_complete=True)
     client = client_of(context)
 

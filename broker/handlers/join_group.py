@@ -12,11 +12,12 @@ Versions
   whose protocol name is null in errors. v8: the reason (KIP-800). v9: skip_assignment (KIP-814).
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.requests.prepared_group import JOIN_GROUP_KEY, prepare_for_group
+from kavka.broker.requests.prepared_member import prepare_wait
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -24,6 +25,7 @@ from kavka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespon
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
+    from kavka.coordinator.group.group import Client
 
 NULL_PROTOCOL_SINCE: Final = 7
 NO_GENERATION: Final = -1
@@ -44,31 +46,37 @@ def _refused(request: JoinGroupRequest, code: ErrorCode, _message: str | None) -
 @handles(JoinGroupRequest, versions="0-9", error_answer=_refused)
 def join_group(request: JoinGroupRequest, context: Context, services: "Services") -> Promise[JoinGroupResponse]:
     promise: Promise[JoinGroupResponse] = Promise(effects_complete=True)
-
-    def answer(response: JoinGroupResponse) -> None:
-        if not response.protocol_name:
-            response.protocol_name = None if context.api_version >= NULL_PROTOCOL_SINCE else ""
-        promise.complete(response)
-
-    def refused(error: BrokerError) -> None:
-        answer(_refused(request, error.code, None))
-
-    try:
-        _check(request, context, services)
-    except BrokerError as error:
-        refused(error)
-        return promise
-    prepare_for_group(JOIN_GROUP_KEY, request.group_id, context, services)
     client = client_of(context)
-    services.groups.run(request.group_id, lambda shard: shard.join(request, client, answer), refused)
+    try:
+        context.require(Operation.READ, group(request.group_id))
+        if not request.group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    except BrokerError as error:
+        promise.complete(_as_of(client.api_version, _refused(request, error.code, None)))
+    else:
+        prepare_wait(request, context, services, _ask, JoinGroupResponse)
+        _ask(request, client, services, promise.complete)
     return promise
 
 
-def _check(request: JoinGroupRequest, context: Context, services: "Services") -> None:
-    """Raises BrokerError for what needs no group to be told."""
-    context.require(Operation.READ, group(request.group_id))
-    if not request.group_id:
-        raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+def _ask(
+    request: JoinGroupRequest, client: "Client", services: "Services", answer: Callable[[JoinGroupResponse], object]
+) -> None:
+    def reply(response: JoinGroupResponse) -> None:
+        answer(_as_of(client.api_version, response))
+
+    def refused(error: BrokerError) -> None:
+        reply(_refused(request, error.code, None))
+
     config = services.config.current
     if not (config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms):
-        raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        refused(BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT))
+    else:
+        services.groups.run(request.group_id, lambda shard: shard.join(request, client, reply), refused)
+
+
+def _as_of(version: int, response: JoinGroupResponse) -> JoinGroupResponse:
+    """Where there is no protocol, its name is null or empty, by the version."""
+    if not response.protocol_name:
+        response.protocol_name = None if version >= NULL_PROTOCOL_SINCE else ""
+    return response

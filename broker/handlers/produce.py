@@ -97,6 +97,7 @@ class _Produce:
         "_now_ms",
         "_services",
         "_timeout_ms",
+        "_transactional_id",
         "_version",
         "appended",
         "awaited",
@@ -108,7 +109,9 @@ class _Produce:
         self._context = context
         self._services = services
         self._acks = request.acks
-        self._begun: Begun = begun_of(context) if PRODUCE_KEY in context.session.prepared else {}
+        # Read once: a session that expires has nothing prepared any more.
+        prepared = context.session.prepared
+        self._begun: Begun = begun_of(prepared[PRODUCE_KEY], context) if PRODUCE_KEY in prepared else {}
         self._timeout_ms = request.timeout_ms
         self._version = context.api_version
         self._now_ms = services.now_ms()
@@ -117,6 +120,7 @@ class _Produce:
         self.awaited: list[Awaited] = []
         self.failure: BrokerError | None = None
         self.verification: ProduceVerification | None = None
+        self._transactional_id = request.transactional_id or ""
         if request.transactional_id is not None:
             self.verification = ProduceVerification(services, request, self._version)
 
@@ -223,8 +227,16 @@ class _Produce:
 
     def _append_verified(self, batch: UnverifiedBatch, code: ErrorCode) -> None:
         """The coordinator has spoken. By any thread. Raises nothing: nobody would hear of it, and the client waits."""
+        with self._services.turns.new():
+            batch.answers[batch.place] = self._answer_verified(batch, code)
+
+    def _answer_verified(self, batch: UnverifiedBatch, code: ErrorCode) -> PartitionProduceResponse:
         partition, data = batch.partition, batch.data
         self._cells = self._services.metrics.mine()
+        if code is ErrorCode.NONE:
+            code = self._revoked(partition.topic)
+            if code is not ErrorCode.NONE and self.verification is not None:
+                self.verification.withdraw(batch)
         if code is not ErrorCode.NONE:
             answer = self._refuse_unverified(partition, data, code)
             answer.error_message = WORDS.get(code)
@@ -235,7 +247,20 @@ class _Produce:
                 log.exception("a batch could not be appended topic=%s partition=%d", partition.topic, partition.index)
                 self._cells.topic(partition.topic).failed_produce_requests += 1
                 answer = self._refuse(data, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        batch.answers[batch.place] = answer
+        return answer
+
+    def _revoked(self, topic_name: str) -> ErrorCode:
+        """Which right to append the client has no more that it had before its coordinator was asked; NONE: it has both.
+
+        What is revoked holds from the answer to who revoked it, and the coordinator may take seconds.
+        """
+        context = self._context
+        if context.generation is self._services.generation:
+            return ErrorCode.NONE
+        if not context.allows(Operation.WRITE, transactional_id(self._transactional_id)):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        allowed = context.allows(Operation.WRITE, topic(topic_name))
+        return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _refuse_unverified(
         self, partition: Partition, data: PartitionProduceData, code: ErrorCode

@@ -10,11 +10,12 @@ Versions
 - v3: static members (KIP-345). v5: protocol type and name, in the answer too.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.requests.prepared_group import SYNC_GROUP_KEY, prepare_for_group
+from kavka.broker.requests.prepared_member import prepare_wait
 from kavka.broker.security.acl import Operation, group
 from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -22,6 +23,7 @@ from kavka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 if TYPE_CHECKING:
     from kavka.broker.services import Services
+    from kavka.coordinator.group.group import Client
 
 PROTOCOL_REQUIRED_SINCE: Final = 5
 
@@ -39,13 +41,17 @@ def sync_group(
     context.require(Operation.READ, group(request.group_id))
     if not request.group_id:
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
-    prepare_for_group(SYNC_GROUP_KEY, request.group_id, context, services)
+    prepare_wait(request, context, services, _ask, SyncGroupResponse)
     promise: Promise[SyncGroupResponse] = Promise(effects_complete=True)
-    client = client_of(context)
+    _ask(request, client_of(context), services, promise.complete)
+    return promise.or_response()
 
+
+def _ask(
+    request: SyncGroupRequest, client: "Client", services: "Services", answer: Callable[[SyncGroupResponse], object]
+) -> None:
     services.groups.run(
         request.group_id,
-        lambda shard: shard.sync(request, client, promise.complete),
-        lambda error: promise.complete(_refused(request, error.code, None)),
+        lambda shard: shard.sync(request, client, answer),
+        lambda error: answer(_refused(request, error.code, None)),
     )
-    return promise.or_response()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from kavka.broker.coordination.clients import client_of
 from kavka.broker.metadata.requested_topics import merge_answers, readable_topics
 from kavka.broker.requests.handling import Context, handles
-from kavka.broker.security.acl import Operation, group, transactional_id
+from kavka.broker.security.acl import Operation, group, topic, transactional_id
 from kavka.cluster.promise import Promise
 from kavka.coordinator.runtime.append_errors import is_too_large
 from kavka.coordinator.runtime.result import Producer
@@ -48,8 +48,7 @@ def _refused(request: TxnOffsetCommitRequest, code: ErrorCode, _message: str | N
 def txn_offset_commit(
     request: TxnOffsetCommitRequest, context: Context, services: "Services"
 ) -> TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]:
-    context.require(Operation.WRITE, transactional_id(request.transactional_id))
-    context.require(Operation.READ, group(request.group_id))
+    _require_rights(request, context)
     refused_topics: list[TxnOffsetCommitResponseTopic] = []
 
     def refuse(asked: TxnOffsetCommitRequestTopic, indexes: Sequence[int], code: ErrorCode) -> None:
@@ -71,6 +70,9 @@ def txn_offset_commit(
         answer(_refused(request, _code_for(error, context.api_version), None))
 
     def admitted(code: ErrorCode, guard: int) -> None:
+        if code is ErrorCode.NONE and context.generation is not services.generation:
+            # What is revoked holds from the answer to who revoked it, and the coordinator may have taken seconds.
+            code = _refusal_now(request, context)
         if code is not ErrorCode.NONE:
             refused(BrokerError(code))
             return
@@ -81,14 +83,35 @@ def txn_offset_commit(
         except Exception as failure:  # noqa: BLE001 - handed on to the client, who would wait for ever
             promise.fail(failure)
 
+    def admitted_in_turn(code: ErrorCode, guard: int) -> None:
+        with services.turns.new():
+            admitted(code, guard)
+
     services.transactions.admit_offsets(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         services.groups.partition_of(request.group_id),
         context.api_version,
-        admitted,
+        admitted_in_turn,
     )
     return promise
+
+
+def _require_rights(request: TxnOffsetCommitRequest, context: Context) -> None:
+    """To the transaction and to the group. Raises BrokerError."""
+    context.require(Operation.WRITE, transactional_id(request.transactional_id))
+    context.require(Operation.READ, group(request.group_id))
+
+
+def _refusal_now(request: TxnOffsetCommitRequest, context: Context) -> ErrorCode:
+    """Why the client may not commit any more what it was let in with; NONE: it may."""
+    try:
+        _require_rights(request, context)
+        for each in request.topics:
+            context.require(Operation.READ, topic(each.name))
+    except BrokerError as refusal:
+        return refusal.code
+    return ErrorCode.NONE
 
 
 def _code_for(error: BrokerError, api_version: int) -> ErrorCode:

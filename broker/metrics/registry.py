@@ -10,7 +10,7 @@ numbers costs a third of sorting six durations into buckets, and quantiles over 
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from kavka.broker.requests.slices import in_slices
 
@@ -113,6 +113,17 @@ class ThreadCells:
         """Count an event by its metric's name (without `_total`)."""
         self.events[name] = self.events.get(name, 0) + count
 
+    def ran(self, runs: "Iterable[tuple[memoryview, int, int, int]]", sent_ns: int) -> None:
+        """Count requests that were answered by one write: their frames, when each was received, started and done."""
+        requests = self.requests
+        for frame, received_ns, started_ns, done_ns in runs:
+            cells = requests.get(frame[1])
+            if cells is None:
+                cells = requests[frame[1]] = RequestCells()
+            count = cells.count
+            cells.recent[count & (RECENT_REQUESTS - 1)] = (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns)
+            cells.count = count + 1
+
     def request(self, api_key: int, times: RequestTimes) -> None:
         """Count a request that has been answered."""
         cells = self.requests.get(api_key)
@@ -123,6 +134,7 @@ class ThreadCells:
         cells.count = count + 1
 
 
+T = TypeVar("T")
 Labels = Mapping[str, str]
 Readings = Iterable[tuple[Labels, float]]
 
@@ -143,7 +155,7 @@ class Metrics:
     """All cells and gauges of one broker.
 
     Threads: `mine`, `enlist` and `count` by any thread, on its own cells; `_lock` guards the list of cells, the
-    gauges, and what is left of threads and topics that are gone.
+    gauges, what is shared, and what is left of threads and topics that are gone.
     """
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -152,6 +164,7 @@ class Metrics:
         self._local = threading.local()
         self._cells: list[ThreadCells] = []
         self._gauges: list[Gauge] = []
+        self._shared: dict[type[object], object] = {}
         self._gone = ThreadCells("gone", threading.main_thread())
         self._forgotten_topics = TopicCells()
 
@@ -187,6 +200,13 @@ class Metrics:
 
         with self._lock:
             self._gauges.append(Gauge(name, text, readings, kind))
+
+    def shared(self, mine: T) -> T:
+        """What several parts count in together: the first of its type that was given, mostly `mine` itself."""
+        with self._lock:
+            found = self._shared.setdefault(type(mine), mine)
+        assert isinstance(found, type(mine))
+        return found
 
     def gauges(self) -> list[Gauge]:
         """The registered gauges."""

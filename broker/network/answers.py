@@ -63,8 +63,9 @@ class AnswerQueue:
         """Whether the oldest slot has its answer."""
         slots = self.slots
         try:
-            return slots[0].answer is not None
+            return bool(slots) and slots[0].answer is not None
         except IndexError:
+            # Somebody else took it after the look.
             return False
 
     def gather(self, done: list[Slot] | None = None) -> list[Part]:

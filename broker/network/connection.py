@@ -82,19 +82,19 @@ class ClientSession(Protocol):
     @property
     def is_authenticated(self) -> bool:
         """Whether it is known who the client is, as far as the listener asks for it."""
-        ...
 
     def handshaken(self, peer: "PeerCertificate | None") -> None:
         """TLS is there, and the client showed this, if anything. The owning network thread, before any request."""
-        ...
 
     def longest_frame_bytes(self, usual_bytes: int) -> int:
         """How long its first requests may be, where `usual_bytes` is what the broker takes. At the beginning."""
         ...
 
+    def rejected(self, listener_name: str) -> None:
+        """The client has sent what makes no sense, and is going to be closed for that. Any thread."""
+
     def end(self) -> None:
         """Keep nothing any more for requests to come: the connection is closed. The owning network thread."""
-        ...
 
 
 class Connection:

@@ -6,17 +6,29 @@ others: it has no part in the broker's limits, and one too many there costs anot
 been idle for the longest time.
 """
 
+import errno
+import socket
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kavka.broker.network.addresses import plain_address
+from kavka.config.errors import SettingRefusedError
+
 if TYPE_CHECKING:
+    from kavka.broker.metrics.registry import Labels, Metrics
     from kavka.broker.quotas.meters import Meter
+    from kavka.broker.quotas.samples import Average
     from kavka.config.broker_config import BrokerConfig
 
 UNLIMITED: Final = 2**31 - 1
+_METRICS: Final = "kafka_server_socket_server_metrics_"
+ACCEPT_RATE: Final = "connection_accept_rate"
+LISTENERS: Final = ""
+ADDRESSES: Final = "ip_"
 FULL_WAIT_S: Final = 0.05
 """How long an acceptor waits before it looks again whether there is room."""
 
@@ -36,6 +48,10 @@ class AddressRates(Protocol):
 
     def throttle_ms(self, address: str, /) -> int:
         """A connection has come from there: 0 if it may stay, else after how long (ms) it is to be closed."""
+        ...
+
+    def readings(self) -> list[tuple[str, float]]:
+        """The connections a second of each address that has a limit."""
         ...
 
 
@@ -76,6 +92,96 @@ class ConnectionSettings:
         self.window_size_s = window_size_s
 
 
+class Arrivals:
+    """How many connections come a second, and how long some have to wait of late: a broker's, on all its planes.
+
+    Threads: any; `_lock` guards all, `_address_rates` is one assignment.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s: Final = now_s
+        self._lock: Final = threading.Lock()
+        self._window: tuple[int, int] = (11, 1)
+        """How many samples of how many seconds each."""
+        self._counts: Final[dict[str, deque[tuple[int, int]]]] = {}
+        """By listener: which sample, and how many came in it."""
+        self._waits: Final[dict[tuple[str, str], Average]] = {}
+        """By the prefix of the metric's name, and by listener."""
+        self._address_rates: AddressRates | None = None
+
+    def register(self, metrics: "Metrics") -> None:
+        """Have them shown."""
+        metrics.gauge(f"{_METRICS}broker_{ACCEPT_RATE}", "Connections a second that are accepted.", self._rate)
+        metrics.gauge(_METRICS + ACCEPT_RATE, "Connections a second that are accepted.", self._rates)
+        text = "For how many ms connections had to wait for their rates, on average of those that had to."
+        for prefix in (LISTENERS, ADDRESSES):
+            metrics.gauge(f"{_METRICS}{prefix}connection_accept_throttle_time", text, partial(self._throttles, prefix))
+
+    def arrived(self, listener_name: str, samples: int, sample_s: int) -> None:
+        """A connection is accepted; the window is that of the rates."""
+        with self._lock:
+            self._window = samples, sample_s
+            number = int(self._now_s()) // sample_s
+            counts = self._counts.setdefault(listener_name, deque())
+            count = counts.pop()[1] if counts and counts[-1][0] == number else 0
+            counts.append((number, count + 1))
+            while counts[0][0] <= number - samples:
+                counts.popleft()
+
+    def throttled(self, prefix: str, listener_name: str, wait_ms: float) -> None:
+        """One has to wait so long, by a listener's rate or an address'."""
+        from kavka.broker.quotas.samples import Average, Window
+
+        with self._lock:
+            waits = self._waits.setdefault((prefix, listener_name), Average(Window(2, 30_000)))
+            waits.record(wait_ms, int(self._now_s() * 1000))
+
+    def follow(self, rates: AddressRates | None) -> None:
+        """Show these rates of addresses, too."""
+        self._address_rates = rates
+
+    def _by_listener(self) -> dict[str, float]:
+        with self._lock:
+            samples, sample_s = self._window
+            now_s = self._now_s()
+            number = int(now_s) // sample_s
+            # As Kafka has it: what has not been yet counts as time in which nothing came.
+            window_s = max((samples - 1) * sample_s + now_s % sample_s, float(sample_s))
+            return {
+                name: sum([count for each, count in counts if each > number - samples]) / window_s
+                for name, counts in self._counts.items()
+            }
+
+    def _rate(self) -> float:
+        return sum(self._by_listener().values())
+
+    def _rates(self) -> "list[tuple[Labels, float]]":
+        rates = self._address_rates
+        by_address = [] if rates is None else rates.readings()
+        return [
+            *(({"listener": name}, rate) for name, rate in self._by_listener().items()),
+            *(({"ip": address}, rate) for address, rate in by_address),
+        ]
+
+    def _throttles(self, prefix: str) -> "list[tuple[Labels, float]]":
+        with self._lock:
+            now_ms = int(self._now_s() * 1000)
+            return [
+                ({"listener": name}, waits.measure(now_ms))
+                for (each, name), waits in self._waits.items()
+                if each == prefix
+            ]
+
+
+def arrivals_of(metrics: "Metrics") -> Arrivals:
+    """Those of a broker, which its metrics show."""
+    mine = Arrivals()
+    arrivals = metrics.shared(mine)
+    if arrivals is mine:
+        arrivals.register(metrics)
+    return arrivals
+
+
 class ConnectionLimits:
     """Counts connections and says which ones are one too many.
 
@@ -83,8 +189,15 @@ class ConnectionLimits:
     `follow` is given are replaced by one assignment each.
     """
 
-    def __init__(self, settings: ConnectionSettings, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        now_s: Callable[[], float] = time.monotonic,
+        arrivals: Arrivals | None = None,
+    ) -> None:
+        """`arrivals`: where to count; None: nowhere that anybody sees."""
         self.settings = settings
+        self._arrivals = Arrivals(now_s) if arrivals is None else arrivals
         self._now_s = now_s
         self._lock = threading.Lock()
         self._total = 0
@@ -112,6 +225,7 @@ class ConnectionLimits:
     def follow(self, rates: AddressRates | None) -> None:
         """Go by these rates of addresses."""
         self._address_rates = rates
+        self._arrivals.follow(rates)
 
     def arrive(self, listener_name: str) -> float:
         """Count a connection that waits to be accepted: for how long (s) it has to, as too many have come of late."""
@@ -126,7 +240,10 @@ class ConnectionLimits:
             for name, limit in ((None, general), (listener_name, own)):
                 if limit < UNLIMITED:
                     longest_ms = max(longest_ms, self._rate(name, limit, now_ms).record(1, now_ms))
-            return min(longest_ms / 1000, float(settings.window_size_s))
+            wait_s = min(longest_ms / 1000, float(settings.window_size_s))
+        if wait_s:
+            self._arrivals.throttled(LISTENERS, listener_name, wait_s * 1000)
+        return wait_s
 
     def take_place(self, listener_name: str) -> bool:
         """Count a connection in that is about to be accepted; False when there is no room.
@@ -156,6 +273,7 @@ class ConnectionLimits:
         Such a connection must be closed.
         """
         settings = self.settings
+        self._arrivals.arrived(listener_name, settings.window_num, settings.window_size_s)
         with self._lock:
             if self._by_ip[ip] >= settings.per_ip_overrides.get(ip, settings.max_per_ip):
                 self._leave(listener_name)
@@ -171,6 +289,7 @@ class ConnectionLimits:
         rates = self._address_rates
         delay_ms = 0 if rates is None else rates.throttle_ms(ip)
         if delay_ms:
+            self._arrivals.throttled(ADDRESSES, listener_name, delay_ms)
             with self._lock:
                 self._leave(listener_name)
                 now_ms = self._now_ms()
@@ -233,3 +352,17 @@ def _protected(config: "BrokerConfig") -> str | None:
 def _listener_limits(config: "BrokerConfig", name: str) -> ListenerLimits:
     most, rate = (config.listener_given(name, each) for each in ("max.connections", "max.connection.creation.rate"))
     return ListenerLimits(UNLIMITED if most is None else most, UNLIMITED if rate is None else rate)
+
+
+def limits_by_address(most_by_host: Mapping[str, int]) -> dict[str, int]:
+    """Hosts' limits, by their addresses. Asks the resolver. Raises OSError for a host that has no address."""
+    return {address: most for host, most in most_by_host.items() for address in _addresses_of(host)}
+
+
+def _addresses_of(host: str) -> set[str]:
+    try:
+        return {plain_address(str(found[4][0])) for found in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "no host's name"
+        name = "max.connections.per.ip.overrides"
+        raise SettingRefusedError(name, errno.EINVAL, f"{name}: host {host} has no address: {reason}") from failure

@@ -31,26 +31,29 @@ class Muting:
     def __init__(self, connection: "Connection", ended: Callable[[], None]) -> None:
         """`ended()` is called once, when the pause is over or the connection closed."""
         self._connection: Final = connection
-        self._ended: Final = ended
+        self._ended: Callable[[], None] | None = ended
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, delay_ms: int) -> None:
         """Pause for so long from now on."""
         connection = self._connection
-        if not connection.closed:
-            connection.thread.pause(connection)
-            self._timer = connection.thread.call_later(delay_ms / 1000, self._end)
+        if connection.closed:
+            # Maybe before it was known there that it is to pause.
+            self.forget()
+            return
+        connection.thread.pause(connection)
+        self._timer = connection.thread.call_later(delay_ms / 1000, self._end)
 
     def forget(self) -> None:
         """The connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
-        self._ended()
+        self._tell_end()
 
     def _end(self) -> None:
         connection = self._connection
         connection.muting = None
-        self._ended()
+        self._tell_end()
         # As if it came now: in Kafka it is not received before.
         now_ns = time.monotonic_ns()
         waited = [(frame, now_ns, charged) for frame, _, charged in connection.pending]
@@ -58,3 +61,8 @@ class Muting:
         connection.pending.extend(waited)
         connection.thread.go_on(connection)
         connection.thread.resume(connection)
+
+    def _tell_end(self) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kavka.broker.network.authentication import Authentications
 from kavka.broker.network.connection import (
     MAX_PENDING_BYTES,
     MAX_UNANSWERED,
@@ -18,8 +17,7 @@ from kavka.broker.network.connection import (
 )
 from kavka.broker.network.departure import Departure, came_to, is_owed_nothing
 from kavka.broker.network.expiry import Expiry
-from kavka.broker.network.hang_ups import HangUps
-from kavka.broker.network.leaving import client_ended, client_reset, read_out
+from kavka.broker.network.hang_ups import HangUps, client_ended, client_reset, read_out
 from kavka.broker.network.loop_thread import LoopThread
 from kavka.broker.network.settings import NetworkSettings
 from kavka.broker.network.transports import PLAINTEXT, Transport, plaintext
@@ -29,6 +27,7 @@ from kavka.protocol.framing import BUFFERS_KEPT_BYTES, Arena, apart
 
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import Metrics, ThreadCells
+    from kavka.broker.network.authentication import Authentications
     from kavka.broker.network.limits import ConnectionLimits
     from kavka.broker.network.request_queue import RequestQueue
     from kavka.broker.network.tls_reading import TlsReading
@@ -94,8 +93,8 @@ class NetworkThread(LoopThread):
             raise
         self._departure = Departure(self.pause, self._close_or_log, self.call_later)
         self._expiry = Expiry(self.connections, lambda: self.settings.max_idle_ms, self._close_or_log, self.call_later)
-        self._authentications = Authentications(lambda: self.settings, self._close_or_log, self.call_later)
         self._transport_of = transport_of
+        self._authentications: Authentications | None = None
         self._tls: TlsReading | None = None
         self._next_id = 0
 
@@ -242,7 +241,11 @@ class NetworkThread(LoopThread):
         self._loop.add_reader(client.fileno(), connection.on_readable, connection)
 
     def _secure(self, connection: Connection, transport: Transport) -> None:
-        """A client that has to say who it is, and by TLS maybe, comes first to those who see to it."""
+        """A client that has to say who it is, and by TLS maybe, comes first to those who see to it: few brokers do."""
+        if self._authentications is None:
+            from kavka.broker.network.authentication import Authentications
+
+            self._authentications = Authentications(lambda: self.settings, self._close_or_log, self.call_later)
         self._authentications.watch(connection)
         if transport.handshakes is not None:
             if self._tls is None:

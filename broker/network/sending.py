@@ -11,6 +11,8 @@ FILE_FAILED: Final = frozenset({errno.EIO, errno.ESTALE, errno.EBADMSG, errno.EU
 """What sendfile says of the file it reads, and never of the socket."""
 IOV_MAX: Final = 1024
 JOIN_LIMIT_BYTES: Final = 64 * 1024
+IN_MEMORY: Final = (bytes, memoryview)
+"""For `isinstance`: a union of types would be made anew for each answer."""
 
 
 def send_parts(out: socket.socket, parts: list[Part]) -> None:
@@ -20,7 +22,7 @@ def send_parts(out: socket.socket, parts: list[Part]) -> None:
     """
     while parts:
         first = parts[0]
-        if isinstance(first, bytes | memoryview):
+        if isinstance(first, IN_MEMORY):
             taken = _send_memory(out, parts)
         else:
             taken = _send_file(out, first)
@@ -34,7 +36,7 @@ def _send_memory(out: socket.socket, parts: list[Part]) -> bool:
     """Write the leading run of in-memory parts, removing what was taken; False when the socket is full."""
     if len(parts) == 1:
         data = parts[0]
-        assert isinstance(data, bytes | memoryview)
+        assert isinstance(data, IN_MEMORY)
         try:
             sent = out.send(data)
         except BlockingIOError:
@@ -47,7 +49,7 @@ def _send_memory(out: socket.socket, parts: list[Part]) -> bool:
     vector: list[bytes | memoryview] = []
     size = 0
     for part in parts[:IOV_MAX]:
-        if not isinstance(part, bytes | memoryview):
+        if not isinstance(part, IN_MEMORY):
             break
         vector.append(part)
         size += len(part)
@@ -90,7 +92,7 @@ def _consume(parts: list[Part], sent: int) -> None:
     """Remove the first `sent` bytes from in-memory parts."""
     while sent:
         first = parts[0]
-        assert isinstance(first, bytes | memoryview)
+        assert isinstance(first, IN_MEMORY)
         if sent < len(first):
             parts[0] = memoryview(first)[sent:]
             return

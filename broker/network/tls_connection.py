@@ -11,15 +11,13 @@ import ssl
 import threading
 from contextlib import suppress
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from kavka.broker.network.answers import FileSlice, Part, release_parts
 from kavka.broker.network.connection import Connection
 from kavka.broker.network.peer_certificate import PeerCertificate
 
 PIECE_BYTES: Final = 32 * 1024
-RECORD_BYTES: Final = 16 * 1024
-"""The most that TLS encrypts at once, and OpenSSL in one call."""
 TURN_BYTES: Final = 1024 * 1024
 """How much is encrypted before others have their turn."""
 MOST_EMPTY_BYTES: Final = 2 * PIECE_BYTES
@@ -45,6 +43,14 @@ class Secured(Protocol):
 
     def closed(self, cipher: tuple[str, str]) -> None:
         """A connection of which `opened` was told is no more."""
+        ...
+
+    def authenticated(self) -> None:
+        """A client's handshake has succeeded."""
+        ...
+
+    def refused(self) -> None:
+        """A client's handshake has failed."""
         ...
 
 
@@ -76,6 +82,7 @@ class TlsConnection(Connection):
         "failure",
         "has_ended",
         "has_finished",
+        "has_to_say",
         "incoming",
         "outgoing",
         "peer",
@@ -89,9 +96,9 @@ class TlsConnection(Connection):
         """`others` as for `Connection`."""
         super().__init__(client_socket, thread, **others)
         self.secured: Final = secured
-        self.incoming: Final = ssl.MemoryBIO()
-        self.outgoing: Final = ssl.MemoryBIO()
-        self.tls: Final = secured.wrap(self.incoming, self.outgoing)
+        self.incoming = ssl.MemoryBIO()
+        self.outgoing = ssl.MemoryBIO()
+        self.tls = secured.wrap(self.incoming, self.outgoing)
         self.tls_lock: Final = threading.Lock()
         self.stage = Stage.SILENT
         """Belongs to the owning network thread."""
@@ -106,6 +113,8 @@ class TlsConnection(Connection):
         """How much has come since there was something to read in it."""
         self.has_ended = False
         """The client has said that nothing more comes."""
+        self.has_to_say = False
+        """Whether TLS itself had something to say when the client's bytes were last read. For `say`."""
 
     @property
     def may_read_on(self) -> bool:
@@ -138,7 +147,8 @@ class TlsConnection(Connection):
         except ssl.SSLWantReadError:
             pass
         except (OSError, ValueError) as failure:
-            self.failure = failure
+            # Without the frames it came through, which have this connection, and it may be closed already.
+            self.failure = failure.with_traceback(None)
 
     def open(self) -> None:
         """The handshake has been finished: requests may come. The owning network thread."""
@@ -169,15 +179,19 @@ class TlsConnection(Connection):
         filled = 0
         try:
             with self.tls_lock:
-                while filled < len(space):
-                    # A number, where there is a buffer: typeshed knows bytes alone.
-                    size: Any = self.tls.read(len(space) - filled, space[filled:] if filled else space)
-                    if not size:
-                        self.has_ended = True
-                        break
-                    filled += size
-                    if not self.incoming.pending and not self.tls.pending():
-                        break
+                try:
+                    while filled < len(space):
+                        # A number, where there is a buffer: typeshed knows bytes alone.
+                        size: Any = self.tls.read(len(space) - filled, space[filled:] if filled else space)
+                        if not size:
+                            self.has_ended = True
+                            break
+                        filled += size
+                        if not self.incoming.pending and not self.tls.pending():
+                            break
+                finally:
+                    # Under the lock: else it might be what is just being encrypted.
+                    self.has_to_say = self.outgoing.pending > 0
         except ssl.SSLWantReadError:
             if not filled and self.empty_bytes > MOST_EMPTY_BYTES:
                 raise OSError("records without content, one after the other") from None
@@ -231,7 +245,13 @@ class TlsConnection(Connection):
                     self.socket.send(self.outgoing.read())
         if self.cipher is not None:
             self.secured.closed(self.cipher)
+        # Once raised it knows frames that have this connection: 60 KB until the garbage collector comes by, which
+        # counts objects and not bytes.
+        self.failure = None
         super().close_socket()
+        # As much again, where a request waits for minutes yet, and keeps the connection.
+        with self.tls_lock:
+            self.tls, self.incoming, self.outgoing = _GONE, ssl.MemoryBIO(), ssl.MemoryBIO()
 
     def _send(self, parts: list[Part]) -> list[Part]:
         try:
@@ -281,6 +301,19 @@ class TlsConnection(Connection):
                 while sealed < len(piece):
                     sealed += self.tls.write(view[sealed:])
             return self.outgoing.read()
+
+
+class _Gone:
+    """Stands for the TLS of a connection that is closed: there is nothing in it, and nothing works with it."""
+
+    def pending(self) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise OSError(f"no {name}: the connection is closed")
+
+
+_GONE: Final[Any] = _Gone()
 
 
 def _next_piece(parts: list[Part]) -> bytes | memoryview:

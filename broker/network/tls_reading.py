@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 READ_BUDGET_BYTES: Final = 512 * 1024
 """Half of a plaintext connection's: decrypting takes its time."""
+TURN_NS: Final = 10_000_000
+"""Nor is a connection read for longer, before others have their turn: new keys in each record cost a hundred times what
+they weigh."""
 HANDSHAKE_RECORD: Final = 0x16
 PARTING_S: Final = 1.0
 """How long a refused client may take to read why."""
@@ -75,6 +78,9 @@ class TlsReading:
 
     def on_readable(self, connection: TlsConnection) -> None:
         """The socket has something, or what came before is to be read on."""
+        if connection.closed:
+            # Reading on was asked for, and then it was closed: what is left of it is nobody's.
+            return
         started_ns = time.monotonic_ns()
         try:
             if connection.stage is Stage.OPEN:
@@ -97,6 +103,9 @@ class TlsReading:
         try:
             size = connection.socket.recv_into(self._piece)
         except BlockingIOError:
+            if connection.is_reset:
+                # The error was told to a writer: there is no end to be read.
+                self._thread.close_connection(connection)
             return
         if not size:
             log.debug("client left in its handshake peer=%s:%d", connection.peer_host, connection.peer_port)
@@ -109,15 +118,19 @@ class TlsReading:
                 spoken = "Kafka's protocol without it"
             self._on_rejected(connection, f"this listener is for TLS, and the client speaks {spoken}")
             self._count(FAILED)
+            connection.secured.refused()
             self._thread.close_connection(connection)
             return
         connection.last_active_ns = now_ns
         connection.feed(self._piece[:size])
         connection.stage = Stage.STEPPING
         self._thread.pause(connection)
-        self._handshakes.take(partial(self._step, connection))
+        self._handshakes.take(connection.listener_name, partial(self._step, connection))
 
     def _step(self, connection: TlsConnection) -> None:
+        if connection.closed:
+            # It left, or had to, while others had their turns.
+            return
         connection.take_step()
         self._thread.call(self._stepped, connection)
 
@@ -131,6 +144,7 @@ class TlsReading:
             self._refuse(connection, connection.failure)
         elif connection.has_finished:
             self._count(SUCCEEDED)
+            connection.secured.authenticated()
             _acknowledge(connection)
             connection.open()
             connection.session.handshaken(connection.peer)
@@ -139,6 +153,7 @@ class TlsReading:
     def _refuse(self, connection: TlsConnection, failure: Exception) -> None:
         """Close, but let the client read first why: while it has sent more than was read the system would reset it."""
         self._count(FAILED)
+        connection.secured.refused()
         log.info(
             "failed authentication peer=%s:%d listener=%s reason=%r",
             connection.peer_host,
@@ -157,7 +172,8 @@ class TlsReading:
             if connection.socket.recv_into(self._piece):
                 return
         except BlockingIOError:
-            return
+            if not connection.is_reset:
+                return
         self._thread.close_connection(connection)
 
     def _broke(self, connection: TlsConnection, failure: OSError) -> None:
@@ -175,7 +191,8 @@ class TlsReading:
         if connection.has_unread and not self._decrypt(connection, now_ns):
             return
         budget = READ_BUDGET_BYTES
-        while budget > 0:
+        ends_ns = now_ns + TURN_NS
+        while budget > 0 and now_ns < ends_ns:
             try:
                 size = connection.socket.recv_into(self._piece)
             except BlockingIOError:
@@ -199,8 +216,10 @@ class TlsReading:
             own = reader.buffer is not None
             space = reader.own_space() if own else arena.space()
             size = connection.decrypt(space)
-            if size is None:
+            if connection.has_to_say:
+                # Whether or not there was something to read: a client may be owed an alert for each byte that it sends.
                 connection.say()
+            if size is None:
                 return True
             if size == 0:
                 self._thread.end(connection)

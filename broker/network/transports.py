@@ -1,7 +1,7 @@
 """How a listener's connections are carried: the network's view of security. Nothing here implements TLS."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from kavka.broker.network.connection import Connection
 
@@ -20,7 +20,13 @@ class Transport(NamedTuple):
     """Who does what costs much when TLS begins; None without TLS."""
 
 
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise ConnectionAbortedError("its listener is closed")
+
+
 PLAINTEXT: Final = Transport("PLAINTEXT", Connection)
+CLOSED: Final = Transport("CLOSED", _refuse)
+"""Of a listener that is not known, or any more: nobody is to come in by it without what it asked for."""
 
 
 def plaintext(listener_name: str) -> Transport:

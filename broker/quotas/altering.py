@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kavka.broker.quotas.connections import address_of
+from kavka.broker.quotas.connections import address_of, numeric_address
 from kavka.broker.quotas.describing import CLIENT_ID, IP, USER
 from kavka.broker.quotas.keys import CLIENT_KEYS, CONNECTION_CREATION_RATE, IP_KEYS, LARGEST, double_text
 from kavka.cluster.controller.requests import ConfigEntity
@@ -49,6 +49,11 @@ def entity_of(names: Sequence[tuple[str, str | None]]) -> ConfigEntity:
         return ConfigEntity("clients", nodes[CLIENT_ID])
     below = f"/clients/{nodes[CLIENT_ID]}" if CLIENT_ID in nodes else ""
     return ConfigEntity("users", nodes[USER] + below)
+
+
+def needs_lookup(names: Sequence[tuple[str, str | None]]) -> bool:
+    """Whether `entity_of` would have to look up a host's name, for which a resolver may take tens of seconds."""
+    return any([kind == IP and name and numeric_address(name) is None for kind, name in names])
 
 
 def update_of(entity: ConfigEntity, changes: Sequence[QuotaChange]) -> Callable[[dict[str, str]], dict[str, str]]:

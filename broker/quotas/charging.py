@@ -5,20 +5,23 @@ for the throttle time when it answers. The client is answered at once; then its 
 
     produce     its size, when it has run; and with an answer to come, the time that it took
     fetch       the time and the answer's size, when there is an answer: what exceeds the quota is not counted, and not
-                answered either
+                answered either. One that waits has two times, on two threads maybe: its handler's, and its answer's
     others      the time; those that create or delete partitions count these, when the controller does it
     brokers'    the time, apart: what brokers ask of each other is never throttled
 
 Kafka takes the time that a request is at work on its thread by the clock; here it is the processor's, which is the same
-where nobody waits, and does not charge one client for the others.
+where nobody waits, and does not charge one client for the others. To encode the answer counts, too, but nobody pauses
+for it before the next request. What network threads send later does not.
 """
 
 import struct
 import time
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.quotas.meters import Meter, MutationMeter
+from kavka.broker.quotas.tally import NS_PER_MS
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -71,23 +74,47 @@ class Mutations:
 class Charge:
     """One request's.
 
-    Threads: that which runs the request, and then whoever completes its answer.
+    Threads: that which runs the request, and whoever completes its answer, maybe before the other is done with it: each
+    has a clock of its own, `_handled_ns` and `_resumed_ns`.
     """
 
-    __slots__ = ("_began_ns", "_exceeded", "_exempt", "_mutations", "_taken_ns", "account", "now_ms", "throttle_ms")
+    __slots__ = (
+        "_counted_by",
+        "_exceeded",
+        "_exempt",
+        "_handled_ns",
+        "_handler",
+        "_has_run",
+        "_mutations",
+        "_resumed_ns",
+        "account",
+        "now_ns",
+        "throttle_ms",
+    )
 
-    def __init__(self, account: "Account", exempt: Meter, now_ms: Callable[[], int]) -> None:
+    def __init__(self, account: "Account", exempt: Meter, now_ns: Callable[[], int]) -> None:
         """`exempt` counts the time of requests that have no quota."""
         self.account: Final = account
         self._exempt: Final = exempt
-        self.now_ms: Final = now_ms
-        self._began_ns = time.thread_time_ns() if account.request is not None else 0
-        self._taken_ns = -1
+        self.now_ns: Final = now_ns
+        self._handled_ns = time.thread_time_ns() if account.request is not None else 0
+        """Up to when the time is counted of the thread that runs the request."""
+        self._handler: Final = get_ident()
+        self._has_run = False
+        """Whether that thread is done with it."""
+        self._resumed_ns = -1
+        """As `_handled_ns`, of the thread that makes a fetch's answer, where that is not done by the handler."""
+        self._counted_by: Meter | None = None
+        """What counts the request's time, once that is known."""
         self._mutations: Mutations | None = None
         self._exceeded: Meter | None = None
         """The one for which the client has to pause the longest."""
         self.throttle_ms = 0
         """For how long the client has to pause, as far as it is known."""
+
+    def now_ms(self) -> int:
+        """What meters take for now."""
+        return self.now_ns() // NS_PER_MS
 
     @property
     def is_for_produce(self) -> bool:
@@ -96,21 +123,33 @@ class Charge:
 
     def ran(self, api_key: int, size_bytes: int, request: Any, failure: Exception | None = None) -> None:
         """The request has run on its thread; its answer may come later. `failure`: what the handler raised."""
-        if self.account.request is not None:
-            self._taken_ns = time.thread_time_ns() - self._began_ns
+        self._has_run = True
         if api_key == PRODUCE_KEY:
             self._produced(size_bytes, wants_answer=request.acks != 0)
         elif api_key == FETCH_KEY and failure is None:
-            # Counted with its answer, if it is a consumer's.
-            return
+            # Its answer is what it may have to pause for, and may be on its way on another thread.
+            meter = self._exempt if _is_of_follower(request) else self.account.request
+            if self.account.request is not None and meter is not None:
+                meter.add(self._handled(), self.now_ms())
         elif api_key in BETWEEN_BROKERS and not _is_refusal(failure):
             self.exempt()
         else:
             self._requested()
 
+    def resumed(self) -> None:
+        """A fetch's answer is made from here on by this thread: later than its handler ran, or elsewhere meanwhile."""
+        if self.account.request is not None and (self._has_run or get_ident() != self._handler):
+            self._resumed_ns = time.thread_time_ns()
+
+    def answered(self, *, later: bool = False) -> None:
+        """The answer is made. `later`: by a promise, on whichever thread."""
+        if self._counted_by is not None and (not later or self._resumed_ns >= 0):
+            self._counted_by.add(self._percentage(), self.now_ms())
+
     def exempt(self) -> None:
         """The request is one between brokers."""
         if self.account.request is not None:
+            self._counted_by = self._exempt
             self._exempt.add(self._percentage(), self.now_ms())
 
     def most_fetched_bytes(self) -> int:
@@ -174,13 +213,22 @@ class Charge:
             self._throttle(meter.record(size_bytes, self.now_ms()), meter)
 
     def _requested(self) -> None:
-        meter = self.account.request
+        meter = self._counted_by = self.account.request
         if meter is not None:
             self._throttle(min(meter.record(self._percentage(), self.now_ms()), meter.window.sample_ms), meter)
 
     def _percentage(self) -> float:
-        taken_ns = self._taken_ns if self._taken_ns >= 0 else time.thread_time_ns() - self._began_ns
-        return taken_ns / NS_PER_PERCENT
+        """Of a second, what has not been counted; of the thread that answers, once the answer is made later."""
+        if self._resumed_ns < 0:
+            return self._handled()
+        now_ns = time.thread_time_ns()
+        since_ns, self._resumed_ns = self._resumed_ns, now_ns
+        return (now_ns - since_ns) / NS_PER_PERCENT
+
+    def _handled(self) -> float:
+        now_ns = time.thread_time_ns()
+        since_ns, self._handled_ns = self._handled_ns, now_ns
+        return (now_ns - since_ns) / NS_PER_PERCENT
 
     def _throttle(self, throttle_ms: int, meter: Meter) -> None:
         if throttle_ms > self.throttle_ms:
@@ -189,3 +237,7 @@ class Charge:
 
 def _is_refusal(failure: Exception | None) -> bool:
     return isinstance(failure, BrokerError) and failure.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def _is_of_follower(request: Any) -> bool:
+    return bool(max(request.replica_id, request.replica_state.replica_id) >= 0)

@@ -7,17 +7,21 @@ Most specific first, as in Kafka:
     /config/users/USER                        /config/users/<default>
                                               /config/clients/CLIENT, /config/clients/<default>
 
-Names are those of nodes (`node_name`), so that `<default>` is nobody's name.
+Names are those of nodes (`node_name`), so that `<default>` is nobody's name. Very long ones stand in short
+(`counted_name`): client ids are any client's choice, and have up to 32 KiB, of which each may take three here.
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Final, NamedTuple
 
-from kavka.cluster.znodes.config import DEFAULT_ENTITY
+from kavka.cluster.znodes.config import DEFAULT_ENTITY, node_name, text_of_node
 
 UNLIMITED: Final = float(2**63 - 1)
 """Kafka's own number for no quota."""
+LONGEST_NAME: Final = 255
+"""Characters of a user or client id; one with more is known by so many of them and a digest of all."""
 
 
 class Entity(NamedTuple):
@@ -34,16 +38,27 @@ class Tags(NamedTuple):
     client: str
 
 
+def counted_name(text: str) -> str:
+    """The name of a node for that user or client id, in short if it is very long: still nobody else's."""
+    if len(text) <= LONGEST_NAME:
+        return node_name(text)
+    return f"{node_name(text[:LONGEST_NAME])}...{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
+
+
 def entity_of(entity_path: str) -> Entity | None:
     """The entity of `users/U`, `clients/C` or `users/U/clients/C`; None for another path."""
     match entity_path.split("/"):
         case ["users", user]:
-            return Entity(user, None)
+            return Entity(_counted(user), None)
         case ["clients", client]:
-            return Entity(None, client)
+            return Entity(None, _counted(client))
         case ["users", user, "clients", client]:
-            return Entity(user, client)
+            return Entity(_counted(user), _counted(client))
     return None
+
+
+def _counted(node: str) -> str:
+    return node if len(node) <= LONGEST_NAME else counted_name(text_of_node(node))
 
 
 class Limits:

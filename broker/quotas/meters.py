@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from kavka.broker.network.muting import mute
 from kavka.broker.quotas.limits import Entity, Limits, Tags
 from kavka.broker.quotas.samples import Average, Rate, TokenBucket, Window
+from kavka.broker.quotas.tally import DELAY_MS, FAR, NS_PER_MS, SHARE, Tally
 
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
@@ -20,6 +21,8 @@ MOST_METERS: Final = 50_000
 """Beyond that all that are new and have the same quota share a meter."""
 EXPIRE_MS: Final = 3_600_000
 """Who has done nothing for so long is shown no more, as in Kafka."""
+FEW_TALLIES: Final = 64
+"""More than these, and those are looked for that are not used any more."""
 USUAL_WINDOW: Final = Window(2, 30_000)
 """Over which is shown what no quota is for: `metrics.num.samples`, `metrics.sample.window.ms`."""
 
@@ -28,11 +31,14 @@ class Meter:
     """What those behind one pair of tags have used. Threads: any; `_lock` guards all that changes."""
 
     __slots__ = (
+        "_far",
         "_limit",
         "_lock",
+        "_most_tallies",
         "_pausing",
         "_record",
         "_safe",
+        "_tallies",
         "_throttle_times",
         "last_ms",
         "rate",
@@ -57,6 +63,9 @@ class Meter:
         self.last_ms = now_ms
         self._lock: Final = threading.Lock()
         self._throttle_times: Average | None = None
+        self._tallies: set[Tally] = set()
+        """Those that may have something to tell."""
+        self._most_tallies = FEW_TALLIES
         self.limit = limit
 
     @property
@@ -66,20 +75,37 @@ class Meter:
 
     @limit.setter
     def limit(self, limit: float) -> None:
-        self._limit = limit
-        # The rate is taken over that long at least: nothing that is less needs a closer look.
-        self._safe = limit * (self.window.samples - 1) * self.window.sample_ms / 1000 * 0.999999
+        with self._lock:
+            self._limit = limit
+            # The rate is taken over that long at least: nothing that is less needs a closer look.
+            self._safe = limit * (self.window.samples - 1) * self.window.sample_ms / 1000 * 0.999999
+            self._far = self._safe * FAR
+            for tally in self._tallies:
+                tally.most = 0.0
 
     def record(self, value: float, now_ms: int) -> int:
         """Count `value`; for how long (ms) the client is to pause, 0 for not at all."""
         with self._lock:
-            self.last_ms = now_ms
-            if self._record(value, now_ms) <= self._safe:
-                return 0
-            measured = self.rate.measure(now_ms)
-            if measured <= self._limit:
-                return 0
-            return pause_ms(measured, self._limit, self.rate.window_ms(now_ms))
+            return self._recorded(value, now_ms)
+
+    def tell(self, tally: Tally, value: float, now_ms: int) -> int:
+        """As `record`, for a connection that counts for itself where it may: `value` is not in its tally yet."""
+        with self._lock:
+            self._fetch(tally)
+            tally.used += value
+            tally.told = tally.used
+            throttle_ms = self._recorded(value, now_ms)
+            # With nothing it says what is in use, and nothing else.
+            if throttle_ms or self._record(0.0, now_ms) > self._far:
+                tally.most = 0.0
+                return throttle_ms
+            if len(self._tallies) > self._most_tallies:
+                self._collect(now_ms)
+                self._most_tallies = max(FEW_TALLIES, 2 * len(self._tallies))
+            self._tallies.add(tally)
+            tally.due_ms = min(now_ms + DELAY_MS, self.rate.last_ms + 1)
+            tally.most = tally.used + self._safe * SHARE / len(self._tallies)
+            return 0
 
     def add(self, value: float, now_ms: int) -> None:
         """Count `value`, which may be negative, and throttle nobody for it."""
@@ -90,6 +116,7 @@ class Meter:
     def measure(self, now_ms: int) -> float:
         """What is used a second."""
         with self._lock:
+            self._collect(now_ms)
             return self.rate.measure(now_ms)
 
     def pause(self, connection: "Connection", throttle_ms: int, now_ms: int) -> None:
@@ -109,6 +136,43 @@ class Meter:
     def is_forgotten(self, now_ms: int) -> bool:
         """Whether a new meter would say the same: nothing has been used for longer than is looked back."""
         return now_ms - self.last_ms > self.window.expire_ms + self.window.sample_ms
+
+    def _recorded(self, value: float, now_ms: int) -> int:
+        """Under `_lock`, as what is below."""
+        self.last_ms = now_ms
+        if self._tallies and now_ms > self.rate.last_ms:
+            # What was used before belongs to the sample that ends.
+            self._collect(now_ms)
+        used = self._record(value, now_ms)
+        if used <= self._far:
+            return 0
+        if self._tallies:
+            self._collect(now_ms)
+            for tally in self._tallies:
+                tally.most = 0.0
+            self._tallies.clear()
+            used = self._record(0.0, now_ms)
+        if used <= self._safe:
+            return 0
+        measured = self.rate.measure(now_ms)
+        if measured <= self._limit:
+            return 0
+        return pause_ms(measured, self._limit, self.rate.window_ms(now_ms))
+
+    def _collect(self, now_ms: int) -> None:
+        """Count what connections have not told, and forget those that had their time and nothing to tell."""
+        idle = [tally for tally in self._tallies if not self._fetch(tally) and tally.due_ms <= now_ms]
+        for tally in idle:
+            tally.most = 0.0
+        self._tallies.difference_update(idle)
+
+    def _fetch(self, tally: Tally) -> bool:
+        """Count what one connection has not told, all of the current sample's time; False if that is nothing."""
+        used = tally.used
+        untold, tally.told = used - tally.told, used
+        if untold:
+            self.rate.add(untold, tally.used_ns // NS_PER_MS)
+        return untold > 0
 
 
 class MutationMeter(Meter):
@@ -244,5 +308,13 @@ def pause_ms(measured: float, limit: float, window_ms: int) -> int:
 
 
 def rounded_ms(milliseconds: float) -> int:
-    """As Java's `Math.round`, and within what an answer can carry."""
-    return MOST_MS if milliseconds >= MOST_MS else math.floor(milliseconds + 0.5)
+    """As Java's `Math.round`, and within what an answer can carry.
+
+    Of any number there is, for quotas below nothing, or next to it, bring them all about: what is raised here ends the
+    thread that runs the request.
+    """
+    if -MOST_MS < milliseconds < MOST_MS:
+        return math.floor(milliseconds + 0.5)
+    if milliseconds >= MOST_MS:
+        return MOST_MS
+    return -MOST_MS if milliseconds < 0 else 0

@@ -14,16 +14,16 @@ from kavka.broker.quotas.keys import (
     REQUEST_PERCENTAGE,
     client_limits,
 )
-from kavka.broker.quotas.limits import UNLIMITED, Tags, entity_of
+from kavka.broker.quotas.limits import LONGEST_NAME, UNLIMITED, Tags, counted_name, entity_of
 from kavka.broker.quotas.meters import USUAL_WINDOW, Meter, Meters, MutationMeter
 from kavka.broker.quotas.samples import Window
-from kavka.cluster.znodes.config import node_name
+from kavka.broker.quotas.tally import NS_PER_MS
 
 if TYPE_CHECKING:
     from kavka.config.broker_config import BrokerConfig
 
 MOST_ACCOUNTS: Final = 10_000
-"""So many are remembered; they are found again at the price of a few look-ups."""
+"""So many are remembered, but for very long names; they are found again at the price of a few look-ups."""
 SWEEP_MS: Final = 10_000
 
 log = logging.getLogger(__name__)
@@ -36,22 +36,26 @@ class Quotas:
     Threads: any. `_lock` guards changes and the set of accounts; these are read without it.
     """
 
-    def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int], changed: Callable[[], None]) -> None:
-        """`now_ms` is a clock that nobody sets back."""
+    def __init__(self, config: "BrokerConfig", now_ns: Callable[[], int], changed: Callable[[], None]) -> None:
+        """`now_ns` is a clock that nobody sets back."""
         window = Window(config.quota_window_num, config.quota_window_size_seconds * 1000)
         controller = Window(config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000)
-        self.now_ms: Final = now_ms
+        self._now_ns: Final = now_ns
         self.window: Final = window
         self.produce: Final = Meters(Meter, window)
         self.fetch: Final = Meters(Meter, window)
         self.request: Final = Meters(Meter, window)
         self.mutation: Final = Meters(MutationMeter, controller)
-        self.exempt: Final = Meter(Tags("", ""), USUAL_WINDOW, UNLIMITED, now_ms())
+        self.exempt: Final = Meter(Tags("", ""), USUAL_WINDOW, UNLIMITED, self.now_ms())
         """Time that was spent on requests which have no quota: those of brokers."""
         self._changed: Final = changed
         self._lock: Final = threading.Lock()
         self._accounts: dict[tuple[str, str], Account] = {}
-        self._swept_ms = now_ms()
+        self._swept_ms = self.now_ms()
+
+    def now_ms(self) -> int:
+        """What meters take for now."""
+        return self._now_ns() // NS_PER_MS
 
     @property
     def is_limited(self) -> bool:
@@ -80,7 +84,7 @@ class Quotas:
         if api_key in AUTHENTICATION:
             return None
         account = self.account(principal, client_id or "")
-        return None if account is NOTHING else Charge(account, self.exempt, self.now_ms)
+        return None if account is NOTHING else Charge(account, self.exempt, self._now_ns)
 
     def account(self, principal: str, client_id: str) -> Account:
         """What is counted for a client: `principal` as `User:NAME`."""
@@ -88,7 +92,7 @@ class Quotas:
         if account is not None:
             return account
         now_ms = self.now_ms()
-        user, client = node_name(principal.partition(":")[2]), node_name(client_id)
+        user, client = counted_name(principal.partition(":")[2]), counted_name(client_id)
         with self._lock:
             if len(self._accounts) >= MOST_ACCOUNTS or now_ms - self._swept_ms > SWEEP_MS:
                 self._sweep(now_ms)
@@ -98,7 +102,9 @@ class Quotas:
                 self.request.meter_of(user, client, now_ms),
                 self.mutation.meter_of(user, client, now_ms),
             )
-            account = self._accounts[principal, client_id] = NOTHING if account == NOTHING else account
+            account = NOTHING if account == NOTHING else account
+            if len(principal) + len(client_id) <= 2 * LONGEST_NAME:
+                self._accounts[principal, client_id] = account
         return account
 
     def _kinds(self) -> "dict[str, Meters[Meter] | Meters[MutationMeter]]":

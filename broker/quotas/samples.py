@@ -55,6 +55,18 @@ class Samples:
         sample.last_ms = now_ms
         return self._other + sample.value
 
+    def add(self, value: float, at_ms: int) -> None:
+        """Add to the current sample what was used a while ago, in its time."""
+        sample = self._list[self._current]
+        sample.value += value
+        sample.count += 1
+        sample.last_ms = max(sample.last_ms, at_ms)
+
+    @property
+    def last_ms(self) -> int:
+        """Until when the current sample goes, that moment included."""
+        return self._list[self._current].start_ms + self.window.sample_ms - 1 if self._list else 0
+
     def total(self, now_ms: int) -> float:
         """What lies in the window, added up in Kafka's order."""
         self._purge(now_ms)
@@ -100,13 +112,20 @@ class Samples:
 class Rate:
     """A rate a second over the window (`Rate` over `WindowedSum`)."""
 
-    __slots__ = ("_samples", "record", "window")
+    __slots__ = ("_samples", "add", "record", "window")
 
     def __init__(self, window: Window) -> None:
         self.window: Final = window
         self._samples: Final = Samples(window)
         self.record: Final = self._samples.record
         """See `Samples.record`; values may be negative."""
+        self.add: Final = self._samples.add
+        """See `Samples.add`."""
+
+    @property
+    def last_ms(self) -> int:
+        """See `Samples.last_ms`."""
+        return self._samples.last_ms
 
     def measure(self, now_ms: int) -> float:
         """The rate a second."""
@@ -140,6 +159,34 @@ class Average:
         total = self._samples.total(now_ms)
         count = self._samples.count()
         return total / count if count else float("nan")
+
+
+class Maximum:
+    """The largest of what was recorded in the window (`Max`)."""
+
+    __slots__ = ("_samples", "_window")
+
+    def __init__(self, window: Window) -> None:
+        self._window: Final = window
+        self._samples: list[tuple[int, int, float]] = []
+        """When each began and had its last value, and its largest; one more than the window has at most."""
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._purge(now_ms)
+        if self._samples and now_ms - self._samples[-1][0] < self._window.sample_ms:
+            start_ms, _, largest = self._samples.pop()
+            self._samples.append((start_ms, now_ms, max(largest, value)))
+        else:
+            self._samples.append((now_ms, now_ms, value))
+
+    def measure(self, now_ms: int) -> float:
+        """The largest; NaN where nothing was recorded."""
+        self._purge(now_ms)
+        return max([largest for _, _, largest in self._samples], default=float("nan"))
+
+    def _purge(self, now_ms: int) -> None:
+        oldest_ms = now_ms - self._window.expire_ms
+        self._samples = [each for each in self._samples if each[1] > oldest_ms][-self._window.samples :]
 
 
 class TokenBucket:

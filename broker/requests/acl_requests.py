@@ -1,15 +1,21 @@
 """What the APIs about ACLs (29 to 31) have in common: filters, patterns, and what is refused of them."""
 
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from threading import get_ident
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.security.acl import Operation, ResourceType
 from kavka.broker.security.authorizer.bindings import AclFilter
 from kavka.broker.security.authorizer.names import PatternType, Permission
+from kavka.cluster.promise import Promise
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka.broker.requests.handling import Context
+    from kavka.broker.requests.turns import Wait
+    from kavka.broker.services import Services
+
+T = TypeVar("T")
 
 PATTERN_TYPES_SINCE: Final = 1
 NO_AUTHORIZER: Final = "No Authorizer is configured on the broker"
@@ -82,6 +88,50 @@ def asker(context: "Context") -> str:
     return f"{context.principal} from host = {context.client_host}"
 
 
-def late() -> NoReturn:
-    """The registry does not answer in time. Raises BrokerError."""
-    raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)
+def answered_in_time(counted: Promise[T], services: "Services", *, takes_away: bool) -> Promise[T]:
+    """What `counted` brings, which is settled once a change counts: REQUEST_TIMED_OUT if it takes too long.
+
+    Where the change `takes_away` rights, once nobody acts by them any more.
+    """
+    settling = _Settling[T](services)
+    changed: Promise[T] = counted.then(settling.settled) if takes_away else counted
+    return services.purgatory.within(services.config.current.request_timeout_ms, changed, settling.late)
+
+
+class _Settling(Generic[T]):
+    """An answer that waits for the turns that go on. Threads: `settled` by who changes ACLs, `late` by the timer's."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services: Final = services
+        self._wait: Wait | None = None
+        self._is_late = False
+
+    def settled(self, response: T) -> Promise[T]:
+        """A promise of `response`. By another thread than this it is not brought by who ran requests meanwhile.
+
+        To write a long answer takes its time, and the others' next requests would wait for that.
+        """
+        promise: Promise[T] = Promise()
+        asking, execute = get_ident(), self._services.groups.workers.operations
+
+        def complete() -> None:
+            promise.complete(response)
+
+        def over() -> None:
+            if get_ident() == asking:
+                complete()
+            else:
+                execute(complete)
+
+        self._wait = wait = self._services.turns.when_over(over)
+        if self._is_late:
+            wait.give_up()
+        return promise
+
+    def late(self) -> NoReturn:
+        """The registry does not answer in time, or a request that had begun hangs. Raises BrokerError."""
+        self._is_late = True
+        wait = self._wait
+        if wait is not None:
+            wait.give_up()
+        raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)

@@ -19,6 +19,7 @@ from kavka.protocol.headers import ResponseHead, decode_request_header
 if TYPE_CHECKING:
     from kavka.broker.network.connection import Connection
     from kavka.broker.network.request_queue import RequestQueue
+    from kavka.broker.quotas.charging import Charge
     from kavka.broker.services import Services
 
 API_VERSIONS_KEY: Final = 18
@@ -79,6 +80,8 @@ class Dispatcher:
         self._queue = queue
         self._on_rejected = on_rejected
         self._routes: dict[int, Route] = {}
+        self.turns: Final = services.turns
+        """Of who runs requests."""
 
     def execute(self, context: Context, *, is_let_in: bool = False) -> bool:
         """Run one request; False when its connection has to wait for the answer before it runs the next.
@@ -127,7 +130,7 @@ class Dispatcher:
         if result.__class__ is Promise:
             return self._await(context, route, request, result)
         self._put_answer(context, route, result)
-        return context.charge is None or not context.charge.mute(connection)
+        return context.charge is None or _goes_on(context.charge, connection)
 
     def _fail(self, context: Context, route: Route, request: Any, failure: Exception) -> bool:
         if context.charge is not None and context.frame is not None:
@@ -136,7 +139,7 @@ class Dispatcher:
         self._queue.release(context.charged_size_bytes)
         context.local_done_ns = time.monotonic_ns()
         if self._put_error(context, route, request, failure):
-            return context.charge is None or not context.charge.mute(context.connection)
+            return context.charge is None or _goes_on(context.charge, context.connection)
         context.connection.close_answered(_unanswerable(route, failure), context)
         return False
 
@@ -158,6 +161,8 @@ class Dispatcher:
                 else:
                     connection.close_answered(_unanswerable(route, error), context)
                 return
+            if context.charge is not None:
+                context.charge.answered(later=True)
             connection.flush()
             if connection.answers.slots:
                 connection.hold_up_large(context)
@@ -222,7 +227,7 @@ class Dispatcher:
         """The route of a served API version. Raises DecodeError for others; None for those of ApiVersions (KIP-511)."""
         handler = self._handlers.get(key)
         if handler is not None and handler.min_version <= version <= handler.max_version:
-            route = self._routes[key << 16 | version] = Route(handler, version)
+            route = self._routes[key << 16 | version] = Route(handler.ready(), version)
             return route
         if key == API_VERSIONS_KEY:
             return None
@@ -278,6 +283,12 @@ class Dispatcher:
         if message is not None and hasattr(response, "error_message"):
             response.error_message = message
         return response
+
+
+def _goes_on(charge: "Charge", connection: "Connection") -> bool:
+    """An answer was made at once: whether the connection's next request may run. If not, it pauses."""
+    charge.answered()
+    return not charge.mute(connection)
 
 
 def _unanswerable(route: Route, failure: BaseException) -> str:

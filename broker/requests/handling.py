@@ -3,10 +3,12 @@
 A handler is a plain function of (request, context, services), kept in `broker/handlers/NAME.py` (`cluster_handlers`
 where only brokers ask it) and registered there by `@handles(NameRequest, versions="0-4")`. It returns the response, a
 `Promise` of it, or raises `BrokerError`.
-ApiVersions, the dispatcher and the tests over all handlers read the registry; there is no other list.
+ApiVersions, the dispatcher and the tests over all handlers read the registry; there is no other list, but for the names
+of those APIs that few brokers are asked for: their modules are imported with the first request.
 """
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -15,7 +17,8 @@ from kavka.broker.network.addresses import java_address
 from kavka.broker.security.acl import SUPPORTED_OPERATIONS, Operation, Resource, ResourceType, Rights
 from kavka.broker.services import Services as Services
 from kavka.cluster.promise import Promise
-from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.api import VERSIONS, ApiKey
+from kavka.protocol.errors import BrokerError, DecodeError, ErrorCode
 from kavka.protocol.schema import Request, Response, schema_of
 
 if TYPE_CHECKING:
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 AnyHandler = Callable[[Any, "Context", Services], Any]
 ErrorAnswer = Callable[[Any, ErrorCode, str | None], Response | None]
 RequestT = TypeVar("RequestT", bound=Request)
+HANDLERS: Final = "kavka.broker.handlers."
+CLUSTER_HANDLERS: Final = "kavka.broker.cluster_handlers."
+
+log = logging.getLogger(__name__)
 
 _DENIED: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -35,6 +42,23 @@ _DENIED: Final = {
     ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
+
+ON_DEMAND: Final = (
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+)
+"""A broker that nobody has secured is asked for none of these. All their versions are served."""
 
 
 class Context:
@@ -86,6 +110,11 @@ class Context:
     correlation_id: int
     client_id: str | None
     route: Any
+
+    def resumed(self) -> None:
+        """This thread goes on with a fetch: what it does counts from here on."""
+        if self.charge is not None:
+            self.charge.resumed()
 
     @property
     def listener_name(self) -> str:
@@ -204,6 +233,33 @@ class Handler:
         self.is_small = is_small
         self.in_clusters = in_clusters
 
+    def ready(self) -> "Handler":
+        """What runs the requests."""
+        return self
+
+
+class HandlerOnDemand(Handler):
+    """Stands for one of ON_DEMAND until the first request: only what ApiVersions shows is known of it before."""
+
+    __slots__ = ()
+
+    def __init__(self, key: ApiKey) -> None:
+        self.api_key = key
+        self.min_version, self.max_version, _ = VERSIONS[key]
+        self.advertised_min = self.min_version
+        self.is_small = self.in_clusters = False
+
+    def ready(self) -> Handler:
+        """Import it. Any thread. Raises DecodeError, which closes the connection, where that cannot be done."""
+        name = ApiKey(self.api_key).name.lower()
+        try:
+            importlib.import_module(HANDLERS + name)
+        except ImportError as failure:
+            # Somebody replaces the program while it runs: that is no reason to stop.
+            log.exception("an API cannot be loaded api=%s", name)
+            raise DecodeError(f"{name} cannot be loaded") from failure
+        return _handlers[self.api_key]
+
 
 _handlers: dict[int, Handler] = {}
 
@@ -245,16 +301,19 @@ def registered_handlers() -> dict[int, Handler]:
     return _handlers
 
 
-def load_handlers(*, in_cluster: bool = False) -> dict[int, Handler]:
+def load_handlers(*, in_cluster: bool = False, at_once: bool = True) -> dict[int, Handler]:
     """Import every module of `broker/handlers` and give the registry: API key to handler.
 
-    `in_cluster`: with those of `broker/cluster_handlers`.
+    `in_cluster`: with those of `broker/cluster_handlers`. Unless `at_once`, without the modules of those ON_DEMAND.
     """
-    for prefix in ("kavka.broker.handlers.", "kavka.broker.cluster_handlers.")[: 1 + in_cluster]:
+    late = {} if at_once else {HANDLERS + key.name.lower(): HandlerOnDemand(key) for key in ON_DEMAND}
+    for prefix in (HANDLERS, CLUSTER_HANDLERS)[: 1 + in_cluster]:
         package = importlib.import_module(prefix[:-1])
         for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(prefix + module.name)
-    return {key: handler for key, handler in _handlers.items() if in_cluster or not handler.in_clusters}
+            if prefix + module.name not in late:
+                importlib.import_module(prefix + module.name)
+    found = {key: handler for key, handler in list(_handlers.items()) if in_cluster or not handler.in_clusters}
+    return found | {handler.api_key: handler for handler in late.values()}
 
 
 def shown_versions(handlers: Mapping[int, Handler]) -> dict[int, tuple[int, int]]:

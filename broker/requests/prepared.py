@@ -7,8 +7,9 @@ ordinary way, which decides again from the beginning and knows nothing of this o
     prepared_produce.py    appends at once, where nothing but correlation id and records has changed
     prepared_commit.py     commits at once, where nothing but correlation id and offsets has changed
     prepared_fetch.py      waits for data, where a follower's fetch differs from the last by what it names
+    prepared_member.py     a group's member joins, syncs or lives, where nothing but the generation has changed
     prepared_group.py      nothing is done at once; but in a small group a network thread may go the ordinary way
-    SMALL, TAILING         the same: always, or in a fetch at the end of the log
+    Small, TAILING         the same: always, or in a fetch at the end of the log
 """
 
 from collections.abc import Sized
@@ -91,7 +92,5 @@ class _Tailing(Prepared):
         return frame[3] >= 4
 
 
-SMALL: Final = Small()
-"""Of APIs whose requests are always small."""
 TAILING: Final = _Tailing()
 """Of a connection whose last fetch found nothing: the next will wait, or read what was written just now."""

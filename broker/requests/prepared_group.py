@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from kavka.broker.requests.handling import Context
     from kavka.broker.services import Services
 
-JOIN_GROUP_KEY: Final = 11
-SYNC_GROUP_KEY: Final = 14
-CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
 MAX_FRONT_BYTES: Final = 1024
 """What a connection may have remembered is bounded by this."""
 MAX_LENGTH_BYTES: Final = 3
@@ -27,13 +24,17 @@ MAX_LENGTH_BYTES: Final = 3
 class OfGroup(Prepared):
     """Of a connection whose last request of the API was about that group."""
 
-    __slots__ = ("_front", "_groups", "group_id")
+    __slots__ = ("_front", "_groups", "group_id", "size_bytes")
 
-    def __init__(self, group_id: str, front: bytes, groups: "GroupCoordination") -> None:
-        """`front`: the bytes between correlation id and the group's, and that: all three APIs name the group first."""
+    def __init__(self, group_id: str, front: bytes, groups: "GroupCoordination", size_bytes: int) -> None:
+        """`front`: the bytes between correlation id and the group's, and that: all these APIs name the group first.
+
+        `size_bytes`: of the request.
+        """
         self.group_id = group_id
         self._front = front
         self._groups = groups
+        self.size_bytes = size_bytes
 
     def is_small(self, frame: memoryview) -> bool:
         return self.fits(frame) and self._groups.is_small(self.group_id)
@@ -44,15 +45,20 @@ class OfGroup(Prepared):
         return frame[HEAD_SIZE_BYTES : HEAD_SIZE_BYTES + len(front)] == front
 
 
-def prepare_for_group(api_key: int, group_id: str, context: "Context", services: "Services") -> None:
+def prepare_for_group(group_id: str, context: "Context", services: "Services") -> None:
     """Have requests like this one, about that group, run by network threads while it is small."""
-    session = context.session
-    frame = context.frame
-    known = session.prepared.get(api_key)
+    session, frame, key = context.session, context.frame, context.api_key
+    known = session.prepared.get(key)
     if not frame or (isinstance(known, OfGroup) and known.fits(frame)):
         return
+    front = front_of(frame, group_id)
+    if front is not None:
+        session.prepare(key, OfGroup(group_id, front, services.groups, frame.nbytes))
+
+
+def front_of(frame: memoryview, group_id: str) -> bytes | None:
+    """The bytes between a request's correlation id and the group's, and that; None if they are too many."""
     name = group_id.encode()
     body_offset = decode_request_header(frame).body_offset
     end = bytes(frame[: body_offset + MAX_LENGTH_BYTES + len(name)]).find(name, body_offset) + len(name)
-    if len(name) <= end <= MAX_FRONT_BYTES:
-        session.prepare(api_key, OfGroup(group_id, bytes(frame[HEAD_SIZE_BYTES:end]), services.groups))
+    return bytes(frame[HEAD_SIZE_BYTES:end]) if len(name) <= end <= MAX_FRONT_BYTES else None

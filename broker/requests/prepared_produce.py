@@ -291,7 +291,6 @@ def prepare_produce(request: ProduceRequest, context: "Context", partition: "Par
     prepared.learn(request, context, partition)
 
 
-def begun_of(context: "Context") -> Begun:
-    """What has become of batches of this request: mostly there is nothing."""
-    prepared = context.session.prepared[PRODUCE_KEY]
+def begun_of(prepared: Prepared, context: "Context") -> Begun:
+    """What has become of batches of this request, as its session's `prepared` knows: mostly there is nothing."""
     return prepared.take_begun(context.frame) if isinstance(prepared, PreparedProduces) else {}

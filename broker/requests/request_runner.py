@@ -4,7 +4,7 @@ Handing a request to an I/O thread and back to sleep costs more than running it:
 a round trip's twenty system calls were futex calls. So the network thread that has just read requests runs those itself
 whose cost is known to be small, while nobody else is at work on their connection. Where that is decided:
 
-    NetworkThread._submit       nothing of its connection runs, waits or is unsent
+    NetworkThread.submit        nothing of its connection runs, waits or is unsent
     InlineRequests.run          this thread does not rest; a long one's connection sends such alone
     RequestRunner.run_turn      it is prepared, or small by its kind (`@handles(is_small=True)`, `prepared.py`)
 
@@ -69,6 +69,7 @@ class RequestRunner:
         self._queue = queue
         self._dispatcher = dispatcher
         self._longest_turn_ns = longest_turn_ns
+        self._turn = dispatcher.turns.new()
 
     def run_turn(self, connection: "Connection", cells: "ThreadCells", started_ns: int, inline_bytes: int = 0) -> int:
         """Run requests of a connection until there are none or its turn is over, and hand on what is left: how many.
@@ -78,12 +79,12 @@ class RequestRunner:
         """
         if connection.deferred is not None:
             return _do_deferred(connection)
+        self._turn.goes_on = True
         pending, answers, session = connection.pending, connection.answers, connection.session
         slots = answers.slots
         is_inline, most_bytes = inline_bytes > 0, inline_bytes or ANY_SIZE
         most_requests = MAX_INLINE_REQUESTS if is_inline else TURN_REQUESTS
-        turn_ends_ns = started_ns + self._longest_turn_ns
-        count = size = 0
+        count, size, turn_ends_ns = 0, 0, started_ns + self._longest_turn_ns
         ready: list[bytes] = []
         runs: list[Run] = []
         while pending and count < most_requests and size < TURN_BYTES and started_ns <= turn_ends_ns:
@@ -95,23 +96,23 @@ class RequestRunner:
                 # The connection was closed meanwhile.
                 break
             answer, prepared, known = None, None, session.prepared  # read once: it may be shut meanwhile
-            if HEAD_SIZE_BYTES <= frame.nbytes <= most_bytes and frame[1] in known:
+            size_bytes = frame.nbytes
+            if HEAD_SIZE_BYTES <= size_bytes <= most_bytes and frame[1] in known:
                 prepared = known[frame[1]]
                 answer = prepared.run(frame, cells, not is_inline)
             if is_inline and answer is None and not _is_small(prepared, frame):
                 pending.appendleft(received)
                 break
-            count += 1
+            count, size = count + 1, size + size_bytes
             turn_ends_ns += USUAL_NS
-            size += frame.nbytes
-            connection.taken_bytes += frame.nbytes
+            connection.taken_bytes += size_bytes
             if answer is not None:
                 run = (frame, received_ns, started_ns, now_ns())
                 started_ns = run[-1]
                 if charged_size_bytes:
                     self._queue.release(charged_size_bytes)
                 if answer.__class__ is bytes and not slots:
-                    runs += [run]
+                    runs.append(run)
                     if answer is not CLOSES:
                         ready += [answer] if answer else []
                         continue
@@ -151,6 +152,10 @@ class RequestRunner:
 
     def _hold(self, connection: "Connection", count: int, closing_reason: str = "") -> int:
         """End the turn without letting go of the connection."""
+        turn = self._turn
+        turn.goes_on = False
+        if turn.at_end:
+            turn.tell()
         connection.flush()
         if connection.ended:
             # The last answer may have come, and been written here, after who brought it had asked for the close.
@@ -160,6 +165,10 @@ class RequestRunner:
         return count
 
     def _let_go(self, connection: "Connection", count: int) -> int:
+        turn = self._turn
+        turn.goes_on = False
+        if turn.at_end:
+            turn.tell()
         pending = connection.pending
         queue = self._queue
         if connection.answers.slots:
@@ -198,7 +207,13 @@ class InlineRequests(RequestRunner):
         if received_ns < self._resting_until_ns or (is_large and not self._sends_alone(connection.id, received_ns)):
             self._queue.put(connection)
             return
-        count = self.run_turn(connection, cells, received_ns, MAX_ALONE_BYTES if is_large else MAX_INLINE_BYTES)
+        try:
+            count = self.run_turn(connection, cells, received_ns, MAX_ALONE_BYTES if is_large else MAX_INLINE_BYTES)
+        except BaseException:
+            # That costs the connection. The thread goes on, and may have nothing to run for long.
+            self._turn.goes_on = False
+            self._turn.tell()
+            raise
         if count:
             ended_ns = now_ns()
             if ended_ns - received_ns > self._slow_ns or self._rest_ns > FIRST_REST_NS:
@@ -262,8 +277,9 @@ def _write(connection: "Connection", ready: list[bytes], runs: list[Run], cells:
     if ready:
         connection.write(ready)
     sent_ns = now_ns()
-    for frame, received_ns, started_ns, done_ns in runs:
-        times = (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns)
-        cells.request(frame[1], times)
-        if sent_ns - received_ns > SLOW_NS:
-            log_slow(connection, frame, times)
+    cells.ran(runs, sent_ns)
+    # The first was received before the others.
+    if sent_ns - runs[0][1] > SLOW_NS:
+        for frame, received_ns, started_ns, done_ns in runs:
+            if sent_ns - received_ns > SLOW_NS:
+                log_slow(connection, frame, (received_ns, started_ns, done_ns, done_ns, sent_ns, sent_ns))

@@ -36,6 +36,9 @@ class Gate(Protocol):
         """
         ...
 
+    def rejected(self, listener_name: str, /) -> None:
+        """The client sent what makes no sense in place of showing who it is, and is closed. Any thread."""
+
     def end(self) -> None:
         """The connection is closed. Its network thread."""
         ...
@@ -100,6 +103,12 @@ class Session:
         """What the client was let in for has expired, or it authenticates again: the next request is the gate's."""
         self.gate = self.sasl
         self.prepared = _NOTHING
+
+    def rejected(self, listener_name: str) -> None:
+        """The client has sent what makes no sense, and is going to be closed for that. Any thread."""
+        gate = self.gate
+        if gate is not None:
+            gate.rejected(listener_name)
 
     def end(self) -> None:
         """Forget what its requests look like: the connection is closed."""

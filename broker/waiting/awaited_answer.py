@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from kavka.broker.waiting.offset_queue import AwaitedOffset
+from kavka.broker.waiting.short_answer import ShortAnswer
 from kavka.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -16,31 +17,14 @@ Make = Callable[[Sequence[ErrorCode]], bytes]
 """The answer, by what has become of each of the awaited offsets."""
 
 
-class AwaitedAnswer:
-    """A request of a known shape whose effects are complete: its place in the order of answers (`answers.Slot`).
+class AwaitedAnswer(ShortAnswer):
+    """A request of a known shape whose effects are complete.
 
     Threads: made and parked by who runs the request; each offset's outcome is set by who takes it out of its queue. Two
     that find all of them set make the same answer, and the later one is nobody's any more.
     """
 
-    __slots__ = (
-        "_make",
-        "_outcomes",
-        "_purgatory",
-        "_timeout_ms",
-        "_waits",
-        "answer",
-        "api_key",
-        "api_version",
-        "client_id",
-        "completed_ns",
-        "connection",
-        "local_done_ns",
-        "received_ns",
-        "started_ns",
-    )
-
-    connection: "Connection"
+    __slots__ = ("_make", "_outcomes", "_purgatory", "_timeout_ms", "_waits")
 
     def __init__(
         self,
@@ -52,11 +36,9 @@ class AwaitedAnswer:
         purgatory: "Purgatory",
     ) -> None:
         """`waits`: partition, leader epoch from before the append, offset that its high watermark must reach."""
-        self.api_key: Final = api_key
-        self.api_version: Final = api_version
-        self.client_id: Final = None
-        """Not looked up on the short way."""
-        self.answer: Any = None
+        self.api_key = api_key
+        self.api_version = api_version
+        self.answer = None
         self.completed_ns = 0
         self._waits = waits
         self._outcomes: list[ErrorCode | None] = [None] * len(waits)
@@ -95,20 +77,10 @@ class AwaitedAnswer:
         return True
 
 
-class MadeAnswer:
+class MadeAnswer(ShortAnswer):
     """An answer that is complete, and follows others that are not: no more than its place among them."""
 
-    __slots__ = (
-        "answer",
-        "api_key",
-        "api_version",
-        "client_id",
-        "completed_ns",
-        "connection",
-        "local_done_ns",
-        "received_ns",
-        "started_ns",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -120,12 +92,11 @@ class MadeAnswer:
         done_ns: int,
     ) -> None:
         """`frame`: the request, which is not kept."""
-        self.answer: Any = answer
-        self.api_key: Final = frame[1]
-        self.api_version: Final = frame[3]
-        self.client_id: Final = None
-        self.connection: Final = connection
-        self.received_ns: Final = received_ns
-        self.started_ns: Final = started_ns
+        self.answer = answer
+        self.api_key = frame[1]
+        self.api_version = frame[3]
+        self.connection = connection
+        self.received_ns = received_ns
+        self.started_ns = started_ns
         self.local_done_ns = done_ns
         self.completed_ns = 0

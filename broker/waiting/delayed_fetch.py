@@ -32,6 +32,7 @@ class DelayedFetch(DelayedOperation):
 
     __slots__ = (
         "_answer",
+        "_begin",
         "_by_watch_list",
         "_connection",
         "_found",
@@ -50,8 +51,11 @@ class DelayedFetch(DelayedOperation):
         min_bytes: int,
         connection: "Connection",
         answer: Callable[[], FetchResponse],
+        begin: Callable[[], object] = lambda: None,
     ) -> None:
+        """`begin()` is called by the thread that answers, before it reads."""
         super().__init__()
+        self._begin = begin
         self._readings = readings
         self._limits = limits
         self._min_bytes = min_bytes
@@ -110,6 +114,7 @@ class DelayedFetch(DelayedOperation):
         return self.expired and any([reading.available(self._limits) for reading in readings])
 
     def _read(self) -> FetchResponse:
+        self._begin()
         read_all(self._readings, self._limits)
         return self._answer()
 

@@ -19,7 +19,7 @@ from kavka.coordinator.group.offsets.store import OffsetStore
 from kavka.coordinator.group.offsets.topic_deletion import TopicDeletions
 from kavka.coordinator.group.table import GroupTable
 from kavka.coordinator.runtime.result import NOTHING, CoordinatorRecord, Producer, Reply, Result
-from kavka.protocol.errors import BrokerError
+from kavka.protocol.errors import BrokerError, ErrorCode
 from kavka.protocol.internal.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -103,6 +103,10 @@ class GroupShard:
         if self._is_consumer_group(request.group_id):
             return self.consumer.classic_heartbeat(request, client, reply)
         return self.classic.heartbeat(request, client, reply)
+
+    def repeat_heartbeat(self, request: "HeartbeatRequest") -> ErrorCode | None:
+        """As `heartbeat`, and answered by this; None in a consumer group, where it may take more."""
+        return None if self._is_consumer_group(request.group_id) else self.classic.alive(request)
 
     def leave(self, request: "LeaveGroupRequest", client: "Client", reply: Reply) -> Result:
         """Classic members leave, or are removed by an administrator."""

@@ -19,6 +19,7 @@ from kavka.protocol.internal.record_codec import RecordTypes
 from kavka.protocol.records.batch import Codec
 
 S = TypeVar("S", bound=Shard)
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +87,11 @@ class CoordinatorRuntime(Generic[S]):
         """Carry out a decision of records alone, if that is possible at once; see `ShardRunner.run_at_once`."""
         runner = self._runners.get(partition)
         return None if runner is None else runner.run_at_once(operation)
+
+    def ask(self, partition: int, operation: Callable[[S], T]) -> T | None:
+        """What a shard says at once, if it serves; see `ShardRunner.ask`."""
+        runner = self._runners.get(partition)
+        return None if runner is None else runner.ask(operation)
 
     def run_all(self, operation: Callable[[S], Result], refused: Refused) -> int:
         """Carry out an operation on each shard that serves; how many they were.

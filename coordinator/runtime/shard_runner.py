@@ -25,6 +25,7 @@ from kavka.coordinator.runtime.shard_timers import ScheduledOperation, ShardTime
 from kavka.protocol.errors import BrokerError, EncodeError, ErrorCode
 
 S = TypeVar("S", bound=Shard)
+T = TypeVar("T")
 EndReply = Callable[[BrokerError | None], object]
 
 log = logging.getLogger(__name__)
@@ -160,6 +161,15 @@ class ShardRunner(Generic[S]):
         if wrote:
             self._wake()
         return end_offset if stands else None
+
+    def ask(self, operation: Callable[[S], T]) -> T | None:
+        """What the shard says at once, with nothing to write; None if it does not serve.
+
+        No lock may be held. Raises what the operation raises.
+        """
+        with self.lock:
+            shard = self.shard
+            return None if shard is None or self.gone else operation(shard)
 
     def end_transaction(
         self,

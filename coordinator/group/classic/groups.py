@@ -68,7 +68,24 @@ class ClassicGroups:
 
     def heartbeat(self, request: "HeartbeatRequest", client: "Client", reply: "Reply") -> Result:
         """Heartbeat."""
-        return Result(replies=((reply, HeartbeatResponse(error_code=self._heartbeat(request))),))
+        return Result(replies=((reply, HeartbeatResponse(error_code=self.alive(request))),))
+
+    def alive(self, request: "HeartbeatRequest") -> ErrorCode:
+        """What a heartbeat is answered."""
+        group = self._table.get(request.group_id)
+        if not isinstance(group, ClassicGroup):
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if group.state is ClassicState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            member = group.validate_member(request.member_id, request.group_instance_id)
+        except BrokerError as error:
+            return error.code
+        if request.generation_id != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._sessions.renew(group, member)
+        preparing = group.state is ClassicState.PREPARING_REBALANCE
+        return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
     def leave(self, request: "LeaveGroupRequest", client: "Client", reply: "Reply") -> Result:
         """LeaveGroup."""
@@ -157,22 +174,6 @@ class ClassicGroups:
 
     def _expired(self, group: ClassicGroup, member_id: str) -> Result:
         return self._removal.expired(group, member_id)
-
-    def _heartbeat(self, request: "HeartbeatRequest") -> ErrorCode:
-        group = self._table.get(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if group.state is ClassicState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        try:
-            member = group.validate_member(request.member_id, request.group_instance_id)
-        except BrokerError as error:
-            return error.code
-        if request.generation_id != group.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        self._sessions.renew(group, member)
-        preparing = group.state is ClassicState.PREPARING_REBALANCE
-        return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
     def _end_waits(self, group: ClassicGroup, code: ErrorCode, answers: Answers) -> None:
         for member in group.members.values():

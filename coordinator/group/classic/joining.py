@@ -8,7 +8,7 @@ from kavka.coordinator.group.classic.answers import Answers
 from kavka.coordinator.group.classic.group import ClassicGroup
 from kavka.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
 from kavka.coordinator.group.classic.records import group_record
-from kavka.coordinator.group.classic.states import ClassicState
+from kavka.coordinator.group.classic.states import CAN_REBALANCE, ClassicState
 from kavka.coordinator.group.classic.subscriptions import subscribed_topics
 from kavka.coordinator.runtime.result import Result
 from kavka.protocol.errors import BrokerError, ErrorCode
@@ -172,8 +172,10 @@ class Joining:
     def _update(self, join: Join, group: ClassicGroup, member: ClassicMember, why: str) -> "Emptied | None":
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.request.session_timeout_ms)
         self._wait(join, group, member)
+        if group.state not in CAN_REBALANCE:
+            return self._rebalances.complete_if_all_joined(group, join.answers)
         reason = f"member {member.member_id} {why}; client reason: {join.client_reason}"
-        return self._rebalances.prepare_or_complete(group, reason, join.answers)
+        return self._rebalances.prepare(group, reason, join.answers)
 
     def _replace(self, join: Join, group: ClassicGroup, old: ClassicMember, member_id: str) -> Result:
         """A static member is back: a new id takes the place of the old one, which is fenced (KIP-345)."""

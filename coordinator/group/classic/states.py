@@ -53,6 +53,9 @@ class ClassicState(Enum):
     a member leaves, is lost, or has not sent its SyncGroup in time -> PREPARING_REBALANCE
     """
 
+    # Enum's own is a function of Python's, and states are looked up with each request.
+    __hash__ = object.__hash__
+
     DEAD = "Dead"
     """Deleted, changed into a consumer group, or moved to another broker: COORDINATOR_NOT_AVAILABLE to everybody."""
 

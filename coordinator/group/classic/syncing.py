@@ -88,7 +88,8 @@ class Syncing:
             told: Answers = []
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
-                if respond.end_sync(member, told, respond.synced(group, member.assignment)):
+                if member.awaiting_sync is not None:
+                    respond.end_sync(member, told, respond.synced(group, member.assignment))
                     self._sessions.start(group, member)
             group.move_to(ClassicState.STABLE, f"leader {group.leader_id} has assigned")
             self._context.count(COMPLETED_REBALANCES)

@@ -1,16 +1,27 @@
 """Quotas at a running broker: who uses too much is told so at once, and heard again when its time is over."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kavka.broker.quotas import altering, describing
+from kavka.broker.quotas.connections import address_of
+from kavka.cluster.entity_configs import read_named_configs
 from kavka.protocol.errors import ErrorCode
+from kavka.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
 from kavka.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kavka.protocol.messages.delete_topics import DeleteTopicsRequest
+from kavka.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kavka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kavka.protocol.messages.metadata import MetadataRequest
 from kavka.protocol.messages.produce import ProduceRequest
@@ -71,19 +82,20 @@ def test_a_producer_is_answered_at_once_and_heard_when_its_time_is_over(client: 
 
 def test_what_was_sent_ahead_waits_with_the_connection(client: QuotaClient) -> None:
     topic = str(client.client_id)
-    client.limit(producer_byte_rate=100_000)
+    # So that each pause is longer than others may have to wait for a processor.
+    client.limit(producer_byte_rate=21_000)
     with QuotaClient(HOST, client.address[1], client_id="other") as other:
-        for _ in range(30):
+        for _ in range(12):
             client.send(produce(topic), 9)
         first = client.receive(0, 9)
         waits_ms = [first.throttle_time_ms]
         while not waits_ms[-1]:
             waits_ms.append(client.receive(0, 9).throttle_time_ms)
         appended = other.offset(topic, -1)
-        assert appended == len(waits_ms) < 30
-        for _ in range(30 - len(waits_ms)):
+        assert appended == len(waits_ms) < 12
+        for _ in range(12 - len(waits_ms)):
             client.receive(0, 9)
-        assert other.offset(topic, -1) == 30
+        assert other.offset(topic, -1) == 12
 
 
 def test_who_wants_no_answer_waits_as_well(client: QuotaClient) -> None:
@@ -179,6 +191,80 @@ def test_requests_that_take_too_much_time_have_to_pause_a_window_at_most(client:
 
     assert max(waits_ms) == 1000
     assert all(wait_ms >= 0 for wait_ms in waits_ms)
+
+
+@pytest.mark.parametrize("percentage", [-1e-320, 1e-320], ids=["below", "above"])
+def test_no_quota_that_can_be_set_stops_the_broker(client: QuotaClient, percentage: float) -> None:
+    client.limit(request_percentage=percentage)
+    for version in (8, 9):
+        assert client.ask(MetadataRequest(topics=[]), version).brokers
+        if percentage > 0:
+            break
+
+
+class Held:
+    """Stands for a call that waits; `asked` once somebody does, for as long as `release` is not set."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+        self.asked = threading.Event()
+        self.release = threading.Event()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        self.asked.set()
+        assert self.release.wait(60)
+        return self._call(*arguments, **named)
+
+
+def others_are_served(running: RunningBroker, held: Held, *, of_registry: bool) -> None:
+    assert held.asked.wait(60)
+    try:
+        with QuotaClient(HOST, running.port, client_id="other") as other:
+            assert other.offset("t", -1) == 0
+            if not of_registry:
+                assert other.ask(DescribeClientQuotasRequest(components=[], strict=False), 1).entries == []
+    finally:
+        held.release.set()
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Iterator[RunningBroker]:
+    with RunningBroker(tmp_path, {"num.io.threads": "1", "num.network.threads": "1"}) as running:
+        with QuotaClient(HOST, running.port, client_id="c") as client:
+            client.create_topic("t")
+        yield running
+
+
+def test_who_asks_for_quotas_keeps_nobody_waiting_while_the_registry_is_out_of_reach(
+    narrow: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(read_named_configs)
+    monkeypatch.setattr(describing, "read_named_configs", held)
+    with QuotaClient(HOST, narrow.port, client_id="c") as client:
+        client.limit(producer_byte_rate=1e9)
+        client.send(DescribeClientQuotasRequest(components=[], strict=False), 1)
+        others_are_served(narrow, held, of_registry=True)
+        (found,) = client.receive(48, 1).entries
+        assert [value.value for value in found.values] == [1e9]
+
+
+def test_who_sets_a_quota_for_a_host_keeps_nobody_waiting_for_the_resolver(
+    narrow: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(address_of)
+    monkeypatch.setattr(altering, "address_of", held)
+    with QuotaClient(HOST, narrow.port, client_id="c") as client:
+        entries = [
+            AlterClientQuotasRequestEntryData(
+                entity=[EntityData(entity_type="ip", entity_name=name)],
+                ops=[OpData(key="connection_creation_rate", value=1e6, remove=False)],
+            )
+            for name in ("localhost", "no such host")
+        ]
+        client.send(AlterClientQuotasRequest(entries=entries, validate_only=False), 1)
+        others_are_served(narrow, held, of_registry=False)
+        codes = [each.error_code for each in client.receive(49, 1).entries]
+        assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
 
 
 def test_partitions_that_are_too_many_are_refused_until_the_bucket_is_full_again(client: QuotaClient) -> None:

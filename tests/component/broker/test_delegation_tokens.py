@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac as hmac_of
 import logging
+import sys
 import threading
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from kavka.broker.security.credentials.delegation_tokens import NOTICE_LIFE_MS, DelegationTokens, KnownToken
+from kavka.broker.security.credentials import registry_worker
+from kavka.broker.security.credentials.delegation_tokens import DelegationTokens, KnownToken
 from kavka.broker.security.credentials.registry_worker import MOST_WAITING, RegistryWorker
+from kavka.cluster.notices import NOTICE_LIFE_MS
 from kavka.cluster.promise import Promise
+from kavka.cluster.registry.base import delete_trees
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
 from kavka.cluster.znodes.delegation_token import (
     MOST_RENEWERS,
@@ -24,6 +28,7 @@ from kavka.cluster.znodes.delegation_token import (
     DelegationTokenNode,
 )
 from kavka.config import BrokerConfig
+from kavka.config.values import LONG_MAX
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.processes import wait_until
 
@@ -208,6 +213,40 @@ def test_old_notices_are_removed_and_young_ones_stay_for_slower_brokers(stage: S
     assert len(stage.registry.children(TOKEN_CHANGES_PATH)) == 1
 
 
+def test_a_new_token_costs_the_same_however_many_notices_there_are(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    get_many = MemoryRegistry.get_many
+
+    def counted(registry: MemoryRegistry, paths: Sequence[str], *more: Any) -> Any:
+        read.append(len(paths))
+        return get_many(registry, paths, *more)
+
+    tokens = stage.broker()
+    for _ in range(500):
+        create(tokens)
+    monkeypatch.setattr(MemoryRegistry, "get_many", counted)
+    create(tokens)
+    tokens.renew(ALICE, tokens.tokens()[0].hmac, -1).result(TIMEOUT_S)
+
+    assert 0 < sum(read) < 100
+
+    stage.now_ms += NOTICE_LIFE_MS + 1
+    create(tokens)
+    wait_until(lambda: len(stage.registry.children(TOKEN_CHANGES_PATH)) == 1, TIMEOUT_S, "old notices stay")
+
+
+def test_a_token_that_may_last_for_ever_can_be_stored_and_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for_ever = {name: str(LONG_MAX) for name in ("delegation.token.max.lifetime.ms", "delegation.token.expiry.time.ms")}
+    monkeypatch.setattr(sys.modules[__name__], "CONFIG", BrokerConfig(for_ever))
+
+    made = create(stage.broker())
+
+    assert made.information.expiry_timestamp_ms == LONG_MAX
+    assert [each.information for each in stage.broker().tokens()] == [made.information]
+
+
 def test_a_broker_with_another_secret_knows_no_token_by_its_hmac(stage: Stage) -> None:
     token = create(stage.broker())
     other = stage.broker("another")
@@ -237,6 +276,61 @@ def test_a_new_session_reads_all_tokens_again(stage: Stage) -> None:
 
     wait_until(lambda: other.tokens() == [], TIMEOUT_S, "what was removed meanwhile is still known")
     worker.stop()
+
+
+def test_tokens_end_and_are_made_though_somebody_removed_what_their_notices_hang_on(stage: Stage) -> None:
+    tokens, other = stage.broker(), stage.broker()
+    first, second, third = (create(tokens) for _ in range(3))
+    wait_until(lambda: len(other.tokens()) == 3, TIMEOUT_S, "not all tokens are known")
+
+    def clear() -> None:
+        delete_trees(stage.registry, [TOKEN_CHANGES_PATH])
+
+    clear()
+    tokens.expire(ALICE, first.hmac, -1).result(TIMEOUT_S)
+    assert tokens.find(first.information.token_id) is None
+    assert len(stage.stored()) == 2
+    clear()
+    assert tokens.renew(ALICE, second.hmac, 5).result(TIMEOUT_S) == stage.now_ms + 5
+    clear()
+    create(tokens)
+    clear()
+    tokens.expire(ALICE, third.hmac, -1).result(TIMEOUT_S)
+    wait_until(lambda: other.find(third.information.token_id) is None, TIMEOUT_S, "what has ended is still believed")
+
+
+def test_all_tokens_are_read_where_nobody_knows_what_a_notice_tells_of(stage: Stage) -> None:
+    tokens = stage.broker()
+    token = create(tokens).information.token_id
+    stage.registry.delete(DelegationTokenNode.path(token))
+    stage.registry.create(TOKEN_CHANGE_PREFIX, b"of/another/form", sequential=True)
+    wait_until(lambda: tokens.find(token) is None, TIMEOUT_S, "what has ended is still believed")
+
+
+def test_a_look_that_failed_is_made_again_however_many_ask_for_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who polls for users or quotas kept a broker from hearing that a token has ended."""
+    monkeypatch.setattr(registry_worker, "RETRY_S", 0.01)
+    worker, looks = RegistryWorker(), 0
+    is_seen = threading.Event()
+
+    def look() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            is_seen.set()
+        return looks == 2
+
+    def ask() -> None:
+        if not is_seen.is_set():
+            worker.run(ask)
+
+    worker.look(look)
+    worker.run(ask)
+    try:
+        assert is_seen.wait(TIMEOUT_S)
+    finally:
+        is_seen.set()
+        worker.stop()
 
 
 def test_neither_a_token_nor_what_is_logged_of_it_shows_its_secret(

@@ -77,7 +77,7 @@ ADDRESSES = {"listeners", "advertised.listeners"}
 
 
 def test_every_dynamic_setting_has_another_value_here() -> None:
-    dynamic = {row.name: row for row in BrokerConfig.rows() if row.is_dynamic and row.without_effect is None}
+    dynamic = {row.name: row for row in BrokerConfig.rows() if row.is_dynamic and row.ignored is None}
     dynamic = {name: row for name, row in dynamic.items() if not name.startswith(OF_LISTENERS)}
 
     assert VALUES.keys() | ADDRESSES == dynamic.keys()

@@ -46,7 +46,7 @@ IN_THE_WAY = {
 def numbers() -> Iterator[Setting]:
     """The rows of numbers that code reads."""
     for row in BrokerConfig.rows():
-        if row.type in HIGHEST and row.without_effect is None and row.name not in ELSEWHERE:
+        if row.type in HIGHEST and row.ignored is None and row.name not in ELSEWHERE:
             yield row
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka.broker.network.leaving import client_ended
+from kavka.broker.network.hang_ups import client_ended
 from kavka.broker.waiting.delayed_fetch import FEW_PARTITIONS
 from kavka.protocol.codec import encode
 from kavka.protocol.headers import encode_request_header

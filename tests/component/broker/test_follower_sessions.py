@@ -2,11 +2,9 @@
 
 import itertools
 import random
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeAlias
 
 import pytest
@@ -28,6 +26,7 @@ from kavka.protocol.messages.fetch import (
 )
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.broker_handlers import topic_id_of
+from tests.support.function_calls import calls_of
 from tests.support.partition_logs import Clock, batch_of
 
 TOPIC, ME, FOLLOWER, VERSION = "visits", 1, 2, 17
@@ -319,7 +318,7 @@ def test_idle_partitions_cost_a_fetch_nothing(new_core: NewCore) -> None:
         follower.sync()
         follower.send()
         follower.append(1)
-        costs.append(_calls(follower.send))
+        costs.append(calls_of(follower.send))
     assert costs[0] == costs[1]
 
 
@@ -350,21 +349,6 @@ def test_nothing_is_missed_whatever_comes_between(new_core: NewCore, seed: int) 
     assert follower.offsets == appended
     assert all(follower.core.log(TOPIC, index).high_watermark == appended[index] for index in range(4))
     assert shown(follower.send()) == {}
-
-
-def _calls(work: Callable[[], object]) -> int:
-    count = 0
-
-    def profile(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(profile)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_a_throttled_follower_that_is_behind_waits_until_the_rate_is_low_again(new_core: NewCore) -> None:

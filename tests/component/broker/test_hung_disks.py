@@ -35,6 +35,7 @@ from tests.support.scripted_broker import ScriptedBroker
 
 ME, OTHER, THIRD = 1, 2, 3
 PATIENCE_S = 60.0
+BACKGROUND_THREADS = 2
 
 
 class HungDisk(Files):
@@ -115,7 +116,7 @@ class Rig:
         self.notifications.start()
         self.timer = Timer(self.deaths.append)
         self.timer.start()
-        self.scheduler = Scheduler(self.timer, 2, self.deaths.append)
+        self.scheduler = Scheduler(self.timer, BACKGROUND_THREADS, self.deaths.append)
         self.membership = Membership(services, self.scheduler, lambda: 1, lambda reason: None)
         self.links = ClusterLinks(services, self.membership, self.scheduler, self.timer, self.deaths.append)
         self.membership.prepare(broker_info(ME), self.notifications, self.links)
@@ -287,6 +288,16 @@ def test_the_controller_waits_for_no_lock_of_its_own_brokers_leaders(rig: Rig) -
         rig.goes_on()
         rig.create("other", OTHER).result(PATIENCE_S)
     wait_until(lambda: leader.answers == [ErrorCode.UNKNOWN_TOPIC_ID], PATIENCE_S, "no answer")
+
+
+def test_isrs_change_while_a_disk_has_all_background_threads_wait(rig: Rig) -> None:
+    """Else what is led here from healthy disks would wait for followers that are gone, as long as one disk hangs."""
+    leader, gate = Leader(), Gate()
+    with gate.held():
+        for _ in range(BACKGROUND_THREADS):
+            rig.scheduler.soon(gate.pass_through)
+        rig.links.replication.propose(leader, PendingIsr((ME,), (1,), 0, 0, False))
+        wait_until(lambda: leader.answers == [ErrorCode.UNKNOWN_TOPIC_ID], PATIENCE_S, "no answer")
 
 
 def test_the_controller_writes_to_no_log_for_who_waits_for_producer_ids(rig: Rig) -> None:

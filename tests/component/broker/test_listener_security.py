@@ -1,10 +1,12 @@
 """A broker's ways to others: by the listener's settings, as they and the files behind them are now."""
 
+import errno
 import logging
 from pathlib import Path
 
 import pytest
 
+from kavka.broker.interbroker import listener_security
 from kavka.broker.interbroker.link_security import LinkSecurity
 from kavka.broker.interbroker.listener_security import ListenerSecurity
 from kavka.client.node import Node
@@ -66,6 +68,24 @@ def test_a_store_that_cannot_be_read_changes_nothing(snapshots: Snapshots, caplo
         assert security.context() is before
         assert security.context() is before
     assert len(caplog.records) == 1, "and is said once"
+
+
+def test_what_could_not_be_read_for_a_while_is_tried_again(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security = ListenerSecurity(snapshots, "INSIDE")
+    before = security.context()
+    SecureListeners(tmp_path / "new").trust_store.replace(snapshots.stores.trust_store)
+
+    def fail(_settings: object) -> None:
+        raise OSError(errno.EMFILE, "no descriptors")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(listener_security, "context_of", fail)
+        assert security.context() is before
+    after = security.context()
+    assert after is not before
+    assert security.context() is after
 
 
 def test_a_password_that_changes_is_the_next_ones(snapshots: Snapshots) -> None:

@@ -10,10 +10,11 @@ from kavka.broker.metrics.exposition import Exposition
 from kavka.broker.metrics.gauges import register_broker_state, register_gauges
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.metrics.zookeeper_gauges import register_zookeeper_gauges
+from kavka.broker.network.limits import arrivals_of
 from kavka.broker.quotas.gauges import register_quota_gauges
 from kavka.broker.quotas.quotas import Quotas
 from kavka.broker.replication.gauges import register_following_gauges
-from kavka.broker.security.sasl.authentication_counts import AuthenticationCounts
+from kavka.broker.security.authentication_counts import counts_of
 from kavka.client.counts import ClientCounts
 from kavka.cluster.controller.requests import ControllerStats
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
@@ -59,7 +60,8 @@ def test_the_document_names_what_is_shown() -> None:
     metrics = Metrics()
     register_gauges(metrics, broker.services, request_queue_size=lambda: 0, connection_count=lambda: 0, transports=[])
     register_broker_state(metrics, lambda: 3)
-    AuthenticationCounts().register(metrics)
+    counts_of(metrics)
+    arrivals_of(metrics)
     following: Any = SimpleNamespace(max_lag=0, failed=frozenset(), fetchers=[])
     register_following_gauges(metrics, following)
     counts = SessionCounts()

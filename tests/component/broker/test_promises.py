@@ -31,6 +31,12 @@ NAMES = "PLAINTEXT:PLAINTEXT,SECRET:SSL,KNOWN:SASL_PLAINTEXT,BOTH:SASL_SSL"
         ("zookeeper.ssl.client.enable", "true", "without TLS"),
         ("principal.builder.class", "com.example.Principals", "Java class"),
         ("listener.name.plaintext.principal.builder.class", "com.example.Principals", "Java class"),
+        ("ssl.engine.factory.class", "com.example.Engines", "Java class"),
+        ("listener.name.plaintext.ssl.engine.factory.class", "com.example.Engines", "Java class"),
+        ("security.providers", "com.example.Certified", "Java class"),
+        ("sasl.login.class", "com.example.Login", "Java class"),
+        ("listener.name.plaintext.scram-sha-512.sasl.login.class", "com.example.Login", "Java class"),
+        ("sasl.client.callback.handler.class", "com.example.Callbacks", "Java class"),
         ("alter.config.policy.class.name", "com.example.Policy", "Java class"),
         ("create.topic.policy.class.name", "com.example.Policy", "Java class"),
         ("client.quota.callback.class", "com.example.Quotas", "Java class"),
@@ -79,6 +85,7 @@ def test_what_promises_nothing_by_itself_is_taken(tmp_path: Path) -> None:
         "listener.name.plaintext.ssl.keystore.password": "secret",
         "password.encoder.secret": "secret",
         "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        "ssl.engine.factory.class": "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",
         "listener.security.protocol.map": NAMES,
     }
     with RunningBroker(tmp_path, harmless) as running:

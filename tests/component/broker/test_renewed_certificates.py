@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.security.listener_transports import FAILED_RELOADS, ListenerTransports
+from kavka.broker.security.tls.principal import UnmappedError
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import SettingRefusedError
 from tests.support.certificates import PASSWORD, Authority, Issued, subject
@@ -200,10 +201,24 @@ def test_a_file_that_is_gone_leaves_what_was_read_of_it(rig: Rig) -> None:
     assert rig.failures == 1
 
 
+@pytest.mark.parametrize("content", [None, b"", b"nonsense"])
+def test_a_trust_store_that_is_none_is_refused_although_nobody_is_asked_for_a_certificate(
+    rig: Rig, tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "other.pem").write_bytes(content)
+    wrong = rig.config({"ssl.truststore.location": str(tmp_path / "other.pem")})
+
+    for transports in (rig.transports, ListenerTransports(Metrics(), rig._died)):
+        with pytest.raises(SettingRefusedError, match=r"ssl\.truststore\.location"):
+            transports.prepare(wrong, wrong.listeners)
+    rig.prepare(rig.config({"ssl.truststore.location": str(rig.trust), "ssl.truststore.type": "PEM"}))
+
+
 def test_a_listener_that_is_gone_takes_its_certificates_with_it(rig: Rig) -> None:
     config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"})
     rig.transports.keep_only([(config, config.listeners)])
-    assert rig.transports.of("SSL").security_protocol == "PLAINTEXT"
+    assert rig.transports.of("SSL").security_protocol == "CLOSED"
     assert rig.transports.seconds_to_expiry() == []
 
 
@@ -244,3 +259,19 @@ def test_certificates_are_asked_for_where_sasl_follows_only_by_the_listeners_own
         transports = ListenerTransports(Metrics(), rig._died)
         transports.prepare(config, config.listeners)
         assert transports._tls["SASL_SSL"].current.context.verify_mode == expected
+
+
+def test_who_is_known_by_sasl_needs_no_name_by_the_rules_for_certificates(rig: Rig) -> None:
+    """The rules may be for another listener's clients: these were refused though they had shown who they are."""
+    certificate = Authority("other").issue("anybody").der
+    for protocol in ("SSL", "SASL_SSL"):
+        rules = {"listeners": f"{protocol}://127.0.0.1:0", "ssl.principal.mapping.rules": "RULE:^CN=broker-(.*)$/$1/"}
+        config = rig.config(rules)
+        transports = ListenerTransports(Metrics(), rig._died)
+        transports.prepare(config, config.listeners)
+        made = transports._tls[protocol].current.rules
+        if protocol == "SSL":
+            with pytest.raises(UnmappedError):
+                made.principal(certificate)
+        else:
+            made.principal(certificate)

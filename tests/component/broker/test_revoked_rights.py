@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kavka.broker.partitions import follower_fetch_session
+from kavka.broker.partitions.partition import Partition
 from kavka.broker.requests.prepared_fetch import PreparedFetches
 from kavka.broker.requests.session import Session
 from kavka.broker.security.authorizer.acl_authorizer import AclAuthorizer
@@ -15,7 +17,7 @@ from kavka.coordinator.runtime.result import Producer
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchResponse
 from tests.component.broker.test_follower_sessions import TOPIC, Follower
-from tests.component.broker.test_transactional_produce import Stand, batch
+from tests.component.broker.test_transactional_produce import Stand, batch, partitions_of
 from tests.support.broker_core import BrokerCore
 
 NOBODY = Producer(-1, -1)
@@ -62,6 +64,60 @@ def test_a_transactional_batch_behind_others_with_its_id_needs_the_right_to_the_
 
     allow(core, (VISITS, WRITE), (TRANSACTION, WRITE))
     assert stand.codes(11, batch(1)) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize(
+    ("left", "code"),
+    [
+        ((VISITS, WRITE), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ((TRANSACTION, WRITE), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ],
+)
+def test_nothing_is_appended_that_waited_for_its_coordinator_while_the_right_was_taken_away(
+    core: BrokerCore, version: int, left: tuple[ResourcePattern, AclEntry], code: ErrorCode
+) -> None:
+    core.create(TOPIC)
+    stand = Stand(core)
+    allow(core, (VISITS, WRITE), (TRANSACTION, WRITE))
+    stand.transactions.code = None
+    assert stand.produce(version, batch(0)) == b""
+
+    allow(core, left)
+    before = len(core.socket.taken)
+    stand.transactions.asked[0].answer()
+    core.stage.settle()
+
+    answer = bytes(core.socket.taken[before:])
+    assert [ErrorCode(each.error_code) for each in partitions_of(version, answer)] == [code]
+    assert core.log(TOPIC).log_end_offset == 0
+
+    allow(core, (VISITS, WRITE), (TRANSACTION, WRITE))
+    stand.transactions.code = ErrorCode.NONE
+    assert stand.codes(version, batch(0)) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("version", [9, 11, 12])
+@pytest.mark.parametrize("is_inline", [False, True])
+def test_a_revocation_is_answered_behind_what_is_being_appended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, is_inline: bool
+) -> None:
+    core = BrokerCore(tmp_path, authorizer=made, inline=is_inline)
+    core.create(TOPIC)
+    stand = Stand(core)
+    allow(core, (VISITS, WRITE), (TRANSACTION, WRITE))
+    ends: list[int] = []
+    append = Partition.append
+
+    def revoked_meanwhile(self: Partition, *arguments: Any, **named: Any) -> Any:
+        core.services.turns.when_over(lambda: ends.append(core.log(TOPIC).log_end_offset))
+        return append(self, *arguments, **named)
+
+    monkeypatch.setattr(Partition, "append", revoked_meanwhile)
+    for sequence in range(3):
+        assert stand.codes(version, batch(sequence)) == [ErrorCode.NONE]
+    assert ends == [1, 2, 3]
+    core.close()
 
 
 def codes(answer: FetchResponse | None) -> dict[int, ErrorCode]:

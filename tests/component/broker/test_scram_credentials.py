@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,10 @@ import pytest
 from kavka.broker.security.acl import Operation, ResourceType
 from kavka.broker.security.credentials.scram_store import ScramStore
 from kavka.cli.main import main
-from kavka.cluster.registry.base import create_path
+from kavka.cluster.registry.base import RegistryError, create_path
 from kavka.cluster.registry.embedded import FILE_NAME, EmbeddedRegistry
 from kavka.cluster.registry.memory import MemoryEnsemble, MemoryRegistry
-from kavka.cluster.znodes.scram_credential import credential_text
+from kavka.cluster.znodes.scram_credential import Look, credential_text
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kavka.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
@@ -122,8 +123,7 @@ def test_a_broken_node_locks_out_its_user_alone(shared: Secured, client: RawClie
 
     assert set_password(client, "eve", "new").error_code == ErrorCode.NONE
     assert lets_in(shared.scram_port, "eve", "new")
-    # What cannot be read changes nothing; no data is nothing that is set.
-    assert lets_in(shared.scram_port, "dave", SECRET) == (data != b"")
+    assert not lets_in(shared.scram_port, "dave", SECRET)
     registry.delete("/config/users/dave")
 
 
@@ -235,15 +235,57 @@ def test_nobody_is_let_in_while_the_users_are_not_known(caplog: pytest.LogCaptur
     writer.set("/config/users/alice", json.dumps({"version": 1, "config": {"SCRAM-SHA-256": text}}).encode())
     known, store = ScramStore(writer), ScramStore(registry)
     registry.lose()
-
+    with pytest.raises(RegistryError):
+        store.load()
     assert store.find(ScramMechanism.SHA_256, "alice") is None
-    assert "not known yet" in caplog.text
-    found = known.find(ScramMechanism.SHA_256, "alice")
-    assert found is not None
-    assert found.iterations == 4096
+    known.load()
+    assert known.find(ScramMechanism.SHA_256, "alice") is not None
     known.node_changed("alice", {"SCRAM-SHA-256": "salt=no,rubbish"})
     assert known.find(ScramMechanism.SHA_256, "alice") is None
     assert "rubbish" not in caplog.text
+
+
+def test_nobody_logs_in_by_what_cannot_be_read_any_more_and_quotas_stay(shared: Secured, client: RawClient) -> None:
+    set_password(client, "erin", SECRET)
+    registry = shared.broker.services.registry
+    stored = json.loads(registry.get("/config/users/erin")[0])
+    stored["config"]["producer_byte_rate"] = "7"
+    write(shared, "erin", json.dumps(stored).encode())
+    assert lets_in(shared.scram_port, "erin", SECRET)
+
+    shared.errors.expect("the old configuration stays entity=users/erin")
+    write(shared, "erin", b"{")
+    assert not lets_in(shared.scram_port, "erin", SECRET)
+    quotas = shared.broker.services.quotas
+    assert quotas is not None
+    meter = quotas.account("User:erin", "c").produce
+    assert meter is not None
+    assert meter.limit == 7
+    write(shared, "erin", json.dumps(stored).encode())
+    assert lets_in(shared.scram_port, "erin", SECRET)
+    remove_password(client, "erin")
+
+
+def write(running: Secured, user: str, data: bytes) -> None:
+    """As another broker's tool; returns once this one has read it."""
+    running.broker.services.registry.set(f"/config/users/{user}", data)
+    running.broker._config_notifications.refresh([f"users/{user}"])
+
+
+@pytest.mark.parametrize("first", [struct.pack(">i", 1 << 30), struct.pack(">i", -5), struct.pack(">ihhi", 8, 3, 0, 1)])
+def test_who_sends_no_login_but_something_else_has_failed_to_authenticate(shared: Secured, first: bytes) -> None:
+    def failed() -> float:
+        gauges = shared.broker.metrics.gauges()
+        (counter,) = [
+            each for each in gauges if each.name == "kafka_server_socket_server_metrics_failed_authentication"
+        ]
+        return sum(value for _, value in counter.read())
+
+    before = failed()
+    with RawClient(HOST, shared.scram_port) as client:
+        client.socket.sendall(first)
+        assert client.closed_by_peer()
+    assert failed() == before + 1
 
 
 def test_the_defaults_of_all_users_are_no_user() -> None:
@@ -257,6 +299,22 @@ def test_the_defaults_of_all_users_are_no_user() -> None:
 
     for user in ("<default>", "alice", "alice/clients/c", "not%zznormal"):
         assert store.find(ScramMechanism.SHA_256, user) is None
+
+
+def test_how_credentials_look_follows_what_is_stored() -> None:
+    store = ScramStore(MemoryRegistry(MemoryEnsemble(Clock())))
+    store.load()
+    assert list(store.looks(ScramMechanism.SHA_256)) == []
+
+    for user, iterations, salt in (("a", 8192, b"digits36"), ("b", 4096, bytes(16)), ("c", 1000, b"too few")):
+        credential = credential_of(ScramMechanism.SHA_256, SECRET, iterations, salt)
+        store.node_changed(user, {"SCRAM-SHA-256": credential_text(credential)})
+    store.node_changed("d", {"SCRAM-SHA-256": "salt=no,rubbish"})
+    assert list(store.looks(ScramMechanism.SHA_256)) == [Look(4096, 16, False), Look(8192, 8, True)]
+    assert list(store.looks(ScramMechanism.SHA_512)) == []
+
+    store.node_changed("b", {})
+    assert list(store.looks(ScramMechanism.SHA_256)) == [Look(8192, 8, True)]
 
 
 def allow(client: RawClient, kind: ResourceType, name: str, operation: Operation, principal: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.server import StartError
+from kavka.broker.server import Broker, StartError
 from kavka.broker.settings.config_alteration import MOST_FOR_LISTENERS
 from kavka.broker.settings.dynamic_config import PendingChange, check_broker_change
 from kavka.cluster.registry.base import RegistryUnavailableError
@@ -180,6 +180,30 @@ def test_threads_that_have_ended_are_forgotten(running: RunningBroker) -> None:
     assert running.alter({"num.io.threads": "3"}).error_code == ErrorCode.NONE
 
     assert (len(sockets.network_threads), len(sockets._retired), len(sockets._io_threads)) == (1, 0, 3)
+
+
+def test_what_changes_while_logs_are_loaded_counts_before_anybody_can_connect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, load = free_port(), Broker._load
+    others = f"PLAINTEXT://{HOST}:{port},THIRD://{HOST}:{free_port()}"
+    changes = {"listeners": others, "advertised.listeners": others, "max.connections.per.ip": "2"}
+
+    def change_meanwhile(broker: Broker) -> None:
+        load(broker)
+        broker.services.config.broker_changed(int(BROKER_ID), changes)
+
+    monkeypatch.setattr(Broker, "_load", change_meanwhile)
+    running = RunningBroker(tmp_path, {"listener.security.protocol.map": NAMES})
+    with running:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, running.port))
+        # The controller hears of it a moment later.
+        wait_until(lambda: advertised(port) == [(HOST, port)], 60, lambda: str(advertised(port)))
+        sockets = running.broker._sockets
+        wait_until(lambda: sockets.connection_count == 0, 60, lambda: f"{sockets.connection_count} connections")
+        with RawClient(HOST, port), RawClient(HOST, port):
+            assert not answers(HOST, port)
 
 
 @pytest.mark.parametrize("address", ["taken", "not ours", "no name"])

@@ -364,6 +364,7 @@ def test_what_happens_while_a_step_is_done_elsewhere_waits_for_it() -> None:
     stage.settle()
     assert client.socket.closed
     assert stage.thread.connections == {}
+    assert client.connection.failure is None, "nothing is tried for who has left"
 
 
 def test_answers_are_sealed_while_requests_are_read() -> None:

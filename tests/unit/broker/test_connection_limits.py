@@ -4,8 +4,12 @@ import threading
 
 import pytest
 
-from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings, ListenerLimits
+from kavka.broker.metrics.registry import Metrics
+from kavka.broker.network.limits import Arrivals, ConnectionLimits, ConnectionSettings, ListenerLimits, arrivals_of
+from kavka.broker.quotas import connections
 from kavka.broker.quotas.connections import AddressRates
+from tests.support.gate import Gate
+from tests.support.processes import wait_until
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
@@ -165,6 +169,30 @@ def test_an_address_that_opens_too_many_is_told_apart_and_costs_nobody_his_place
     assert [come(THERE) for _ in range(190)] == [0] * 190
 
 
+def test_a_hosts_rate_counts_once_its_name_is_looked_up_and_nobody_waits_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate()
+    looked_up: list[str] = []
+
+    def address_of(host: str) -> str:
+        looked_up.append(host)
+        gate.pass_through()
+        return HERE
+
+    monkeypatch.setattr(connections, "address_of", address_of)
+    rates = AddressRates(11, 1000, lambda: 100_000)
+    with gate.held():
+        rates.apply("a.host", {"connection_creation_rate": "1"})
+        rates.apply("a.host", {"connection_creation_rate": "2"})
+        assert [rates.throttle_ms(HERE) for _ in range(30)] == [0] * 30
+    wait_until(lambda: rates._hosts == {"a.host": HERE}, 60, "the name is not looked up")
+    assert looked_up == ["a.host"]
+    assert [rates.throttle_ms(HERE) for _ in range(22)] == [0] * 20 + [500] * 2
+    rates.apply("a.host", {})
+    assert rates.throttle_ms(HERE) == 0
+
+
 def test_the_last_place_goes_to_one_of_the_listeners_that_saw_it() -> None:
     limits = ConnectionLimits(ConnectionSettings(max_connections=1, max_per_ip=0))
     assert limits.take_place("A")
@@ -194,3 +222,69 @@ def test_counts_come_back_to_nothing_whatever_threads_do() -> None:
 
     assert max(most) <= 3
     assert (limits.total, limits._by_ip) == (0, {})
+
+
+def shown(metrics: Metrics) -> dict[str, float]:
+    """Each metric's readings, as `name{label=value}`, without what comes before each."""
+    found = {}
+    for gauge in metrics.gauges():
+        for labels, value in gauge.read():
+            name = gauge.name.removeprefix("kafka_server_socket_server_metrics_")
+            found[name + "".join(f"{{{label}={text}}}" for label, text in labels.items())] = value
+    return found
+
+
+def test_connections_a_second_are_shown_for_the_broker_its_listeners_and_limited_addresses() -> None:
+    clock, metrics = Clock(), Metrics()
+    Arrivals(clock).register(metrics)
+    clock.s = 1000.5
+    assert shown(metrics) == {"broker_connection_accept_rate": 0.0}
+
+    metrics = Metrics()
+    arrivals = Arrivals(clock)
+    arrivals.register(metrics)
+    limits = ConnectionLimits(ConnectionSettings(max_per_ip=1_000), clock, arrivals)
+    addresses = AddressRates(11, 1000, lambda: int(clock.s * 1000))
+    addresses.apply(HERE, {"connection_creation_rate": "1000"})
+    limits.follow(addresses)
+    other_plane = ConnectionLimits(ConnectionSettings(), clock, arrivals)
+    for _ in range(21):
+        limits.throttle_ms("A", HERE)
+        admit(limits, "A", HERE)
+    admit(other_plane, "B", THERE)
+
+    rates = shown(metrics)
+    assert rates["connection_accept_rate{listener=A}"] == 2.0
+    assert rates["broker_connection_accept_rate"] == pytest.approx(22 / 10.5)
+    assert rates[f"connection_accept_rate{{ip={HERE}}}"] == pytest.approx(2.1, rel=0.05)
+    clock.s += 11
+    assert shown(metrics)["connection_accept_rate{listener=A}"] == 0.0
+
+
+def test_what_connections_waited_for_their_rates_is_shown_on_average_of_those_that_had_to() -> None:
+    clock, metrics = Clock(), Metrics()
+    arrivals = Arrivals(clock)
+    arrivals.register(metrics)
+    settings = ConnectionSettings(by_listener={"A": ListenerLimits(max_creation_rate=1)})
+    limits = ConnectionLimits(settings, clock, arrivals)
+    waits_s = [wait_s for _ in range(30) if (wait_s := limits.arrive("A"))]
+    addresses = AddressRates(11, 1000, lambda: int(clock.s * 1000))
+    addresses.apply(HERE, {"connection_creation_rate": "1"})
+    limits.follow(addresses)
+    limits.take_place("A")
+    delays_ms = [delay_ms for _ in range(30) if (delay_ms := addresses.throttle_ms(HERE))]
+    limits.throttle_ms("A", HERE)
+
+    assert waits_s
+    assert delays_ms
+    expected = 1000 * sum(waits_s) / len(waits_s)
+    assert shown(metrics)["connection_accept_throttle_time{listener=A}"] == pytest.approx(expected)
+    assert shown(metrics)["ip_connection_accept_throttle_time{listener=A}"] > 0
+    assert "connection_accept_throttle_time{listener=B}" not in shown(metrics)
+
+
+def test_the_planes_of_a_broker_count_together_and_are_shown_once() -> None:
+    metrics = Metrics()
+
+    assert arrivals_of(metrics) is arrivals_of(metrics)
+    assert len({gauge.name for gauge in metrics.gauges()}) == len(metrics.gauges()) == 4

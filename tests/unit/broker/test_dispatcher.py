@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.requests import handling
 from kavka.broker.requests.dispatcher import CloseConnection
-from kavka.broker.requests.handling import Handler, load_handlers, shown_versions
+from kavka.broker.requests.handling import ON_DEMAND, Handler, HandlerOnDemand, load_handlers, shown_versions
+from kavka.broker.requests.turns import Turns
 from kavka.cluster.features import FinalizedFeatures
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode
@@ -165,7 +167,11 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: in
 def test_api_versions_lists_every_handler_and_the_features(version: int, supported: set[Any]) -> None:
     features = FinalizedFeatures({"transaction.version": 2, "group.version": 0}, 5)
     services: Any = SimpleNamespace(
-        features=features, generation=object(), quotas=None, served_versions=shown_versions(load_handlers())
+        features=features,
+        generation=object(),
+        quotas=None,
+        served_versions=shown_versions(load_handlers()),
+        turns=Turns(),
     )
     stage = Stage(handlers=load_handlers(), services=services)
     body = encode(ApiVersionsRequest(client_software_name="n", client_software_version="1"), version)
@@ -177,6 +183,32 @@ def test_api_versions_lists_every_handler_and_the_features(version: int, support
     assert {(row.name, row.min_version, row.max_version) for row in response.supported_features} == supported
     assert response.finalized_features_epoch == 5
     assert [(row.name, row.max_version_level) for row in response.finalized_features] == [("transaction.version", 2)]
+
+
+def test_handlers_that_are_imported_on_demand_are_known_as_they_are() -> None:
+    at_once, later = load_handlers(), load_handlers(at_once=False)
+
+    assert shown_versions(later) == shown_versions(at_once)
+    for key in ON_DEMAND:
+        handler = later[key]
+        assert isinstance(handler, HandlerOnDemand)
+        assert handler.ready() is at_once[key]
+        for name in ("api_key", "min_version", "max_version", "is_small", "in_clusters"):
+            assert getattr(handler, name) == getattr(at_once[key], name), (key, name)
+    assert all(at_once[key] is handler for key, handler in later.items() if key not in ON_DEMAND)
+
+
+def test_an_api_that_cannot_be_imported_closes_who_asks_for_it_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(handling, "HANDLERS", "kavka.broker.handlers.gone.")
+    key = api.ApiKey.DESCRIBE_ACLS
+    stage = Stage(handlers={key: HandlerOnDemand(key)})
+    socket, _ = served(framed(encode_request_header(key, 3, 7, "c")), stage=stage)
+
+    assert (bytes(socket.taken), socket.closed, list(stage.deaths)) == (b"", True, [])
+    assert "describe_acls cannot be loaded" in stage.rejected[-1]
+    assert "an API cannot be loaded" in caplog.text
 
 
 def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> None:

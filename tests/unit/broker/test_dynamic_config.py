@@ -200,6 +200,21 @@ def test_a_change_of_the_brokers_settings_is_heard_once_it_counts(config: Dynami
     assert heard == [42]
 
 
+def test_a_part_that_fails_keeps_nobody_from_hearing_of_a_change(config: DynamicConfig) -> None:
+    class Failing(NotingParts):
+        def changed(self, *_: object) -> None:
+            raise ValueError("as an example")
+
+    heard: list[int] = []
+    config.follow(Failing())
+    config.on_broker_change(lambda: heard.append(config.current.log_segment_bytes))
+
+    with pytest.raises(ValueError, match="as an example"):
+        config.broker_changed(1, {"log.segment.bytes": "2000"})
+
+    assert heard == [2000]
+
+
 def test_a_topic_follows_the_brokers_settings_where_it_has_none(config: DynamicConfig) -> None:
     config.topic_changed("visits", {"segment.bytes": "2048"})
     assert config.topic_config("visits").retention_ms == 1000

@@ -1,9 +1,7 @@
 """What a fetcher's next fetch says: all partitions once, then what has changed, and never one that is out of date."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from kavka.broker.replication.throttle import ReplicationThrottle
 from kavka.protocol.errors import ErrorCode
 from kavka.storage.partition_log import PartitionLog
 from tests.support.broker_handlers import topic_id_of
+from tests.support.function_calls import calls_of
 from tests.support.partition_logs import Clock, append, open_log
 
 ME = 1
@@ -281,17 +280,7 @@ def test_idle_partitions_cost_the_next_fetch_nothing(tmp_path: Path) -> None:
             scene.plan()
             scene.followed.answered(9)
         scene.grow(entries[1])
-        calls: list[str] = []
-
-        def note(_frame: FrameType, event: str, _argument: object, calls: list[str] = calls) -> None:
-            calls.append(event)
-
-        sys.setprofile(note)
-        try:
-            scene.plan()
-        finally:
-            sys.setprofile(None)
-        costs.append(len(calls))
+        costs.append(calls_of(scene.plan))
     assert costs[0] == costs[1]
 
 

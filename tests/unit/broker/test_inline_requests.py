@@ -8,7 +8,7 @@ import pytest
 
 from kavka.broker.metrics.registry import Metrics
 from kavka.broker.requests import request_runner
-from kavka.broker.requests.prepared import CLOSES, SMALL, TAILING, Prepared
+from kavka.broker.requests.prepared import CLOSES, TAILING, Prepared, Small
 from kavka.broker.requests.request_runner import (
     BULK_NS,
     FIRST_REST_NS,
@@ -19,6 +19,7 @@ from kavka.broker.requests.request_runner import (
     SLOW_TURN_NS,
     InlineRequests,
 )
+from kavka.broker.requests.turns import Turns
 
 FAST_NS = 10_000
 PRODUCE, FETCH, HEARTBEAT, OTHER = b"\0\0", b"\0\1", b"\0\x0c", b"\0\x12"
@@ -77,6 +78,7 @@ class Rig:
         self.now_ns = 1_000_000_000_000
         self.takes_ns = FAST_NS
         self.connection: Any = self.connect(1)
+        self.turns = Turns()
         self.queued: list[Any] = []
         queue: Any = SimpleNamespace(put=self.queued.append, wake=lambda connection: None)
         self.inline = InlineRequests(queue, self._dispatcher())
@@ -85,7 +87,7 @@ class Rig:
         self.cells = Metrics().enlist("network")
 
     def _dispatcher(self) -> Any:
-        return SimpleNamespace(execute=self.execute)
+        return SimpleNamespace(execute=self.execute, turns=self.turns)
 
     def connect(self, connection_id: int) -> Any:
         connection = FakeConnection(connection_id)
@@ -207,14 +209,14 @@ def test_large_requests_of_several_connections_are_left_to_others_until_one_is_a
 
 
 def test_large_requests_never_go_the_ordinary_way(rig: Rig) -> None:
-    rig.connection.session.prepared[12] = SMALL
+    rig.connection.session.prepared[12] = Small()
     assert rig.run(frame(b"h", HEARTBEAT, length=MAX_INLINE_BYTES + 1)) == 0
     assert rig.handed_on
     assert rig.executed == []
 
 
 def test_small_requests_go_the_ordinary_way_one_at_a_time(rig: Rig) -> None:
-    rig.connection.session.prepared[12] = SMALL
+    rig.connection.session.prepared[12] = Small()
     assert rig.run(frame(b"h", HEARTBEAT), frame(b"h", HEARTBEAT)) == 1
     assert rig.handed_on
     assert rig.run(frame(b"a"), frame(b"h", HEARTBEAT)) == 2
@@ -265,3 +267,23 @@ def test_a_fetch_at_the_tail_is_run_and_may_keep_the_turn(rig: Rig) -> None:
 
     assert rig.executed == [fetch, fetch]
     assert rig.connection.written == []
+
+
+def test_a_turn_that_fails_is_over(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: FakeConnection, answers: list[bytes]) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(FakeConnection, "write", fail)
+    told: list[str] = []
+    run = Echo.run
+
+    def revoked_meanwhile(self: Echo, *arguments: Any) -> bytes | None:
+        rig.turns.when_over(lambda: told.append("over"))
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Echo, "run", revoked_meanwhile)
+    with pytest.raises(MemoryError):
+        rig.run(frame(b"a"))
+    assert told == ["over"]
+    rig.turns.when_over(lambda: told.append("nothing goes on"))
+    assert told == ["over", "nothing goes on"]

@@ -9,7 +9,7 @@ import pytest
 
 from kavka.broker.network import answers as answers_module
 from kavka.broker.network import connection, departure, network_thread, request_queue
-from kavka.broker.network.leaving import client_reset
+from kavka.broker.network.hang_ups import client_reset
 from kavka.broker.requests import dispatcher, request_runner
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import Handler

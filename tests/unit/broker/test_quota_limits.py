@@ -2,22 +2,36 @@
 
 import itertools
 import random
+import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
+from kavka.broker.quotas.account import Account
 from kavka.broker.quotas.altering import QuotaChange, entity_of, update_of
 from kavka.broker.quotas.charging import Charge, Mutations
 from kavka.broker.quotas.fetch_sizes import fetch_size_bytes
 from kavka.broker.quotas.keys import client_limits, double_text, ip_limit
-from kavka.broker.quotas.limits import UNLIMITED, Entity, Limits, Tags
+from kavka.broker.quotas.limits import LONGEST_NAME, UNLIMITED, Entity, Limits, Tags, counted_name
 from kavka.broker.quotas.limits import entity_of as entity_of_path
 from kavka.broker.quotas.meters import MOST_MS, Meter, Meters, MutationMeter, pause_ms
+from kavka.broker.quotas.quotas import Quotas
 from kavka.broker.quotas.samples import Window
 from kavka.cluster.controller.requests import ConfigEntity
+from kavka.cluster.znodes.config import node_name
+from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.protocol.codec import encode
 from kavka.protocol.errors import BrokerError, ErrorCode
-from kavka.protocol.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from kavka.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 
 DEFAULT = "<default>"
 ORDER = (
@@ -103,6 +117,15 @@ def test_a_quota_of_nothing_pauses_for_as_long_as_can_be_told() -> None:
     assert pause_ms(5, 0, 1000) == pause_ms(1e300, 1e-300, 1000) == MOST_MS
     assert pause_ms(5, -1, 1000) == 0
     assert MutationMeter(Tags("", ""), WINDOW, 0, 0).take(1, 0) == MOST_MS
+
+
+@pytest.mark.parametrize("limit", [-5e-324, -1e-320, -1.7e308, float("-inf"), float("inf"), 5e-324, 1.7e308, -0.0])
+def test_there_is_a_throttle_time_for_any_quota_that_can_be_stored(limit: float) -> None:
+    meter, mutations = Meter(Tags("", ""), WINDOW, limit, 0), MutationMeter(Tags("", ""), WINDOW, limit, 0)
+    for now_ms in (0, 500, 60_000):
+        assert 0 <= meter.record(3.5, now_ms) <= MOST_MS
+        assert -MOST_MS <= mutations.take(3, now_ms) <= MOST_MS
+        assert -MOST_MS <= mutations.take_strictly(3, now_ms) <= MOST_MS
 
 
 def test_mutations_are_refused_while_there_is_a_debt_and_the_rest_of_the_time_is_told() -> None:
@@ -228,9 +251,127 @@ def test_the_size_of_an_answer_is_known_before_it_is_made(version: int) -> None:
         assert fetch_size_bytes(version, shown) == 4 + len(encode(response, version))
 
 
-def test_a_charge_says_what_may_be_fetched_at_once() -> None:
-    from kavka.broker.quotas.account import Account
+def test_very_long_names_stand_in_short_and_still_for_one_alone() -> None:
+    long = "ä" * 20_000
+    names = [long, long + "b", counted_name(long), long[:LONGEST_NAME], "ä" * (LONGEST_NAME + 1)]
 
+    assert len({counted_name(each) for each in names}) == len(names)
+    assert max(len(counted_name(each)) for each in names) < 6 * LONGEST_NAME + 100
+    assert entity_of_path(f"clients/{node_name(long)}") == Entity(None, counted_name(long))
+    assert entity_of_path(f"users/{node_name(long)}/clients/<default>") == Entity(counted_name(long), DEFAULT)
+
+
+def quotas_of(path: str, stored: dict[str, str]) -> Quotas:
+    quotas = Quotas(BrokerConfig({"zookeeper.connect": "h:1"}), lambda: 0, lambda: None)
+    quotas.apply(path, stored)
+    return quotas
+
+
+def test_clients_with_long_names_take_no_more_room_than_others() -> None:
+    quotas = quotas_of("clients/<default>", {"producer_byte_rate": "10"})
+    for number in range(200):
+        quotas.account("User:ANONYMOUS", f"{number:0>32000}")
+
+    assert len({meter.tags for meter in quotas.produce.all()}) == 200
+    assert sum(len(meter.tags.client) for meter in quotas.produce.all()) < 200 * 1000
+    assert sum(len(name) for key in quotas._accounts for name in key) < 200 * 1000
+
+
+def test_a_quota_for_a_long_name_holds_for_it_alone() -> None:
+    name = "/" * 30_000
+    quotas = quotas_of(f"clients/{node_name(name)}", {"producer_byte_rate": "10"})
+
+    limits = [quotas.account("User:u", each).produce for each in (name, name + "/", name)]
+    assert [meter.limit for meter in limits if meter is not None] == [10, UNLIMITED, 10]
+
+
+def request_charge() -> tuple[Charge, Meter, Meter]:
+    """Of a client with a request quota, what counts its time, and what counts that of brokers."""
+    meter, exempt = (Meter(Tags("", ""), Window(2, 1000), 1e9, 0) for _ in range(2))
+    return Charge(Account(None, None, meter, None), exempt, lambda: 0), meter, exempt
+
+
+def work(milliseconds: int) -> None:
+    until_ns = time.thread_time_ns() + milliseconds * 1_000_000
+    while time.thread_time_ns() < until_ns:
+        pass
+
+
+def elsewhere(run: Callable[[], object]) -> None:
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+def consumer_fetch() -> FetchRequest:
+    return FetchRequest(max_wait_ms=1, min_bytes=1, topics=[], forgotten_topics_data=[])
+
+
+@pytest.mark.parametrize("ran_first", [True, False])
+def test_the_time_that_a_later_answer_takes_counts_by_the_clock_of_its_own_thread(ran_first: bool) -> None:
+    # So far ahead of any other thread's clock that to compare the two would show.
+    work(60)
+    charge, meter, _ = request_charge()
+
+    def answer() -> None:
+        charge.resumed()
+        work(20)
+        charge.fetched(1)
+        work(10)
+        charge.answered(later=True)
+
+    if not ran_first:
+        elsewhere(answer)
+    charge.ran(1, 100, consumer_fetch())
+    if ran_first:
+        elsewhere(answer)
+
+    # Percent of a second; the window is one of two seconds, of which there was one at least.
+    assert 3.0 <= meter.measure(0) < 4.5
+
+
+def test_a_fetch_that_its_handler_answers_is_counted_once() -> None:
+    charge, meter, _ = request_charge()
+    # Where the wait is over before it has begun, the handler's thread answers.
+    charge.resumed()
+    work(20)
+    charge.fetched(1)
+    work(10)
+    charge.ran(1, 100, consumer_fetch())
+    charge.answered()
+
+    assert 3.0 <= meter.measure(0) < 4.5
+
+
+def test_a_follower_s_fetch_is_counted_apart_with_all_of_its_time() -> None:
+    charge, meter, exempt = request_charge()
+    request = consumer_fetch()
+    request.replica_state = ReplicaState(replica_id=3)
+    work(10)
+    charge.ran(1, 100, request)
+
+    def answer() -> None:
+        charge.resumed()
+        work(20)
+        charge.exempt()
+        charge.answered(later=True)
+
+    elsewhere(answer)
+    assert meter.measure(0) == 0
+    assert 3.0 <= exempt.measure(0) < 4.5
+
+
+def test_to_encode_an_answer_counts_but_throttles_nobody() -> None:
+    charge, meter, _ = request_charge()
+    charge.ran(3, 100, None)
+    work(20)
+    charge.answered()
+
+    assert 2.0 <= meter.measure(0) < 3.5
+    assert charge.throttle_ms == 0
+
+
+def test_a_charge_says_what_may_be_fetched_at_once() -> None:
     meter = Meter(Tags("", ""), WINDOW, 1000, 0)
     account = Account(None, meter, None, None)
     charge = Charge(account, meter, lambda: 0)

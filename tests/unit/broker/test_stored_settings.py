@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka.broker.settings.dynamic_config import DynamicConfig
+from kavka.broker.settings.dynamic_config import DynamicConfig, PendingChange
 from kavka.broker.settings.password_encoder import MOST_ITERATIONS, PasswordEncoder, encoder_of
 from kavka.broker.settings.stored_settings import StoredSettings
 from kavka.config import BrokerConfig, ConfigError
 from kavka.config.describe import describe_broker
+from kavka.config.errors import SettingRefusedError
 from kavka.config.values import Password
 from tests.support.examples import examples
 
@@ -169,6 +171,50 @@ def test_a_limit_whose_reference_leads_to_nothing_keeps_the_broker_from_starting
         config.broker_started({}, {**FILE_PROVIDER, "max.connections": f"${{file:{tmp_path}/x:y}}"})
 
 
+JAAS = "listener.name.ext.plain.sasl.jaas.config"
+
+
+@pytest.mark.parametrize("stored", [{JAAS: "undecodable"}, {**FILE_PROVIDER, JAAS: None}])
+def test_users_that_cannot_be_read_keep_the_broker_from_starting_with_those_of_before(
+    tmp_path: Path, stored: dict[str, str | None]
+) -> None:
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_gone="secret";'
+    listeners = {"listeners": "EXT://:9092", "listener.security.protocol.map": "EXT:SASL_SSL"}
+    config = DynamicConfig(static(**listeners, **{JAAS: users}), 1)
+    reference = config.stored_settings.protect({JAAS: f"${{file:{tmp_path}/x:y}}"}, {})[JAAS]
+
+    with pytest.raises(ConfigError, match=f"kavka storage settings --delete {JAAS} "):
+        config.broker_started({}, {name: text or reference for name, text in stored.items()})
+
+
+VAULT = {"config.providers": "vault", "config.providers.vault.class": "com.example.Vault"}
+
+
+def test_a_reference_to_a_provider_that_cannot_be_had_is_nobodys_password() -> None:
+    """The stored text was the password then: who knew where it is kept could log in by that."""
+    listeners = {"listeners": "EXT://:9092", "listener.security.protocol.map": "EXT:SASL_SSL"}
+    config = DynamicConfig(static(**listeners), 1)
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="${vault:/x:alice}";'
+    stored = {**VAULT, **config.stored_settings.protect({JAAS: users}, {})}
+
+    texts, unused = config.stored_settings.read(stored)
+
+    assert JAAS not in texts
+    assert {name for name, _ in unused} == {"config.providers.vault.class", JAAS}
+    with pytest.raises(ConfigError, match=f"{JAAS} was changed .* refers to the config provider vault"):
+        config.broker_started({}, stored)
+
+
+def test_a_provider_that_is_not_defined_takes_no_others_along(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a=5")
+    config = DynamicConfig(static(), 1)
+    stored = {**FILE_PROVIDER, "num.io.threads": f"${{file:{tmp_path}/file:a}}"}
+    config.broker_started({}, stored)
+
+    with pytest.raises(ConfigError, match=r"config\.providers\.vault\.class"):
+        config.check_broker_change(1, {**stored, "config.providers": "file,vault"})
+
+
 def test_an_error_of_a_change_does_not_tell_what_a_provider_has(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a=PLAINTEXT://somewhere:hunter2\n")
     config = DynamicConfig(static(), 1)
@@ -177,6 +223,77 @@ def test_an_error_of_a_change_does_not_tell_what_a_provider_has(tmp_path: Path) 
         with pytest.raises(ConfigError) as refused:
             config.check_broker_change(1, {**FILE_PROVIDER, name: f"${{file:{tmp_path}/file:a}}"})
         assert "hunter2" not in str(refused.value)
+
+
+SECRET_FILE = "bravo77\nTopSecretLine:xx, 0000000077 zulu:1,\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+        "max.connections.per.ip.overrides",
+        "num.io.threads",
+        "listener.name.plaintext.ssl.client.auth",
+        "principal.builder.class",
+    ],
+)
+@pytest.mark.parametrize("content", [SECRET_FILE, "bravo77\n", " 0000000077", "x,bravo77:y"])
+def test_no_piece_of_a_file_is_told_to_who_may_change_settings_and_not_read_it(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / "shadow").write_text(content)
+    provider = {
+        "config.providers": "d",
+        "config.providers.d.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+    }
+    config = DynamicConfig(static(), 1)
+
+    with pytest.raises(ConfigError) as refused:
+        config.check_broker_change(1, {**provider, name: f"${{d:{tmp_path}:shadow}}"})
+
+    told = str(refused.value).replace(str(tmp_path), "")
+    assert name in told
+    assert not any(piece in told.lower() for piece in ("bravo", "secretline", "77", "zulu", "xx "))
+
+
+class Unopened:
+    """Parts that cannot follow, and say what of."""
+
+    def prepare(self, config: BrokerConfig) -> None:
+        location = config.listener_value("secure", "ssl.keystore.location")
+        raise SettingRefusedError("ssl.keystore.location", 22, f"Invalid value {location[:20]}: there is no such file")
+
+    def keep_only(self, configs: Sequence[BrokerConfig]) -> None:
+        assert len(configs) == 1
+
+    def changed(self, *_: object) -> None:
+        raise AssertionError("nothing was prepared")
+
+
+def test_what_a_part_says_that_cannot_follow_has_nothing_of_a_provider_either(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(f"a={'bravo' * 10}\n")
+    config = DynamicConfig(static(), 1)
+    config.follow(Unopened())
+    location = "listener.name.secure.ssl.keystore.location"
+
+    for text, shown in ((f"${{file:{tmp_path}/file:a}}", "[hidden]"), ("/the/store", "/the/store: there is no such")):
+        changed = config.check_broker_change(1, {**FILE_PROVIDER, location: text})
+        with pytest.raises(ConfigError) as refused:
+            PendingChange(config).prepare(changed)
+        assert "bravo" not in str(refused.value)
+        assert shown in str(refused.value) or shown == "[hidden]"
+
+
+def test_an_error_that_has_nothing_of_a_provider_is_told_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a=3\n")
+
+    with pytest.raises(ConfigError, match="listeners: must be of the form NAME://host:port"):
+        DynamicConfig(static(), 1).check_broker_change(
+            1, {**FILE_PROVIDER, "num.io.threads": f"${{file:{tmp_path}/file:a}}", "listeners": "nonsense"}
+        )
 
 
 def test_a_provider_of_the_static_settings_is_not_widened_from_afar(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from kavka.config.errors import ConfigError
 from kavka.config.values import Source
 
 PAIR = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:100"}
+MAP = "PLAINTEXT:PLAINTEXT,EXT:PLAINTEXT"
 GONE_LISTENER = "PLAINTEXT://:9092,EXT://:9093"
 
 
@@ -64,12 +65,32 @@ def test_settings_that_need_one_another_stay_beside_one_that_is_wrong(wrong: dic
         {"log.cleaner.min.compaction.lag.ms": "long"},
         {"log.cleaner.delete.retention.ms": "-1"},
         {"min.insync.replicas": "0"},
+        {"listener.security.protocol.map": "PLAINTEXT:TLS"},
+        {"listener.security.protocol.map": "PLAINTEXT:SSL"},
+        {"listener.name.ext.ssl.client.auth": "always"},
+        {"listener.name.ext.connections.max.reauth.ms": "soon"},
+        {"listener.name.ext.plain.connections.max.reauth.ms": "soon"},
+        {"principal.builder.class": "com.example.Principals"},
+        {"listener.name.ext.ssl.engine.factory.class": "com.example.Engines"},
     ],
 )
-def test_what_limits_connections_or_keeps_records_is_not_left_out(limit: dict[str, str]) -> None:
+def test_what_limits_connections_secures_them_or_keeps_records_is_not_left_out(limit: dict[str, str]) -> None:
     (name,) = limit
+    static = BrokerConfig({"listeners": "PLAINTEXT://:9092,EXT://:9093", "listener.security.protocol.map": MAP})
     with pytest.raises(ConfigError, match=f"kavka storage settings --delete {name} "):
-        usable_snapshot(BrokerConfig(), {}, {"log.segment.bytes": "2000", **limit})
+        usable_snapshot(static, {}, {"log.segment.bytes": "2000", **limit})
+
+
+@pytest.mark.parametrize("stored", ["GONE://:9093", "PLAINTEXT://127.0.0.1:9092,GONE://:9093", "nonsense"])
+def test_listeners_that_cannot_be_used_do_not_open_those_that_were_closed(stored: str) -> None:
+    config = DynamicConfig(BrokerConfig({"listeners": "PLAINTEXT://:9092"}), 1)
+    with pytest.raises(ConfigError, match="kavka storage settings --delete listeners "):
+        config.broker_started({}, {"listeners": stored})
+
+    config.broker_changed(1, {"listeners": "PLAINTEXT://127.0.0.1:9094"})
+    with pytest.raises(ConfigError, match="kavka storage settings --delete listeners "):
+        config.broker_changed(1, {"listeners": stored})
+    assert [each.port for each in config.current.listeners] == [9094]
 
 
 @pytest.mark.parametrize("wrong", [{"log.cleaner.threads": "2"}, {"num.io.threads": "many"}])

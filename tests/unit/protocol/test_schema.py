@@ -9,9 +9,15 @@ import pytest
 
 from kavka.protocol.api import VERSIONS, ApiKey, spec
 from kavka.protocol.errors import BrokerError, ErrorCode
+from kavka.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from kavka.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
 from kavka.protocol.messages.fetch import FetchRequest, PartitionData
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kavka.protocol.messages.produce import ProduceResponse
+from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kavka.protocol.schema import ZERO_UUID, Message, Struct, schema_of, text_to_uuid, uuid_to_text
 from tests.support.message_values import all_message_versions
 
@@ -78,6 +84,33 @@ def test_messages_compare_by_content_and_say_what_they_hold() -> None:
     assert one != MetadataRequest(topics=[])
     assert one != "something else"
     assert "topics=None" in repr(one)
+
+
+def test_messages_do_not_say_what_proves_who_somebody_is() -> None:
+    secret = b"hunter2"
+    messages = (
+        SaslAuthenticateRequest(auth_bytes=secret),
+        CreateDelegationTokenResponse(
+            error_code=0,
+            principal_type="User",
+            principal_name="alice",
+            issue_timestamp_ms=1,
+            expiry_timestamp_ms=2,
+            max_timestamp_ms=3,
+            token_id="one",
+            hmac=secret,
+        ),
+        AlterUserScramCredentialsRequest(
+            deletions=[],
+            upsertions=[
+                ScramCredentialUpsertion(name="a", mechanism=1, iterations=4096, salt=b"", salted_password=secret)
+            ],
+        ),
+    )
+
+    assert not any("hunter2" in repr(each) for each in messages)
+    assert "auth_bytes=[7 bytes, hidden]" in repr(messages[0])
+    assert "auth_bytes=b''" in repr(SaslAuthenticateRequest(auth_bytes=b""))
 
 
 def test_uuids_have_kafkas_text_form() -> None:

@@ -329,6 +329,8 @@ def test_the_oldest_fault_that_hits_is_the_one_that_does(faults: FaultControl, c
         ("no error", {"api": "Produce", "error": "NOT_A_LEADER"}),
         ("NONE is no error", {"api": "Produce", "error": 0}),
         ("a partition is one of a topic", {"api": "Produce", "error": 6, "partition": 1}),
+        ("SaslAuthenticate is answered before", {"api": "SaslAuthenticate", "error": 58}),
+        ("SaslHandshake is answered before", {"api": 17, "error": "UNSUPPORTED_SASL_MECHANISM"}),
         ("times", {"api": "Produce", "error": 6, "times": 0}),
         ("a message", {"api": "CreateTopics", "error": 7, "message": "\ud800"}),
         ("a message", {"api": "CreateTopics", "error": 7, "message": "é" * 20_000}),

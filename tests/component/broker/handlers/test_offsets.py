@@ -299,6 +299,32 @@ def test_a_commit_that_is_not_admitted_is_not_stored(broker: Broker) -> None:
     assert stage_of(broker).log == []
 
 
+@pytest.mark.parametrize(
+    ("operation", "name", "code"),
+    [
+        (Operation.WRITE, "t", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (Operation.READ, "g", NO_GROUP),
+        (Operation.READ, "visits", NO_TOPIC),
+    ],
+)
+def test_a_commit_whose_right_is_taken_away_while_its_coordinator_is_asked_is_not_stored(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, operation: Operation, name: str, code: ErrorCode
+) -> None:
+    authorizer = Denying()
+    admit = StagedTransactions.admit_offsets
+
+    def revoked_meanwhile(*arguments: Any) -> None:
+        authorizer._denied = ((operation, name),)
+        admit(*arguments)
+
+    monkeypatch.setattr(StagedTransactions, "admit_offsets", revoked_meanwhile)
+
+    answer = broker.ask(txn_commit(4, ("visits", 0)), 4, authorizer=authorizer)
+
+    assert told(answer) == {("visits", 0): code}
+    assert stage_of(broker).log == []
+
+
 def test_what_a_transactional_commit_was_admitted_with_goes_with_its_records(broker: Broker) -> None:
     broker.services.transactions = StagedTransactions(guard=77)
     groups: Any = broker.services.groups

@@ -1,6 +1,6 @@
 """A client on a SASL listener: what is read of it before it is known, what it is told, and what lets it in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,12 @@ from kavka.protocol.messages.heartbeat import HeartbeatRequest
 from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kavka.protocol.sasl.plain import plain_message
-from kavka.protocol.sasl.scram import TOKEN_AUTH, ScramClient, ScramMechanism
+from kavka.protocol.sasl.scram import MIN_ITERATIONS, TOKEN_AUTH, ScramClient, ScramMechanism
+from kavka.protocol.sasl.scram_messages import ServerFirst, read_server_first
 from kavka.protocol.schema import Request
 from tests.support.broker_core import NOW_MS
 from tests.support.network_stage import SIZE
-from tests.support.sasl_core import ALL_MECHANISMS, OneToken, SaslCore, frame_of
+from tests.support.sasl_core import ALL_MECHANISMS, OneToken, SaslCore, Users, frame_of
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -259,6 +260,32 @@ def test_a_wrong_scram_password_fails_at_the_proof_whether_or_not_the_user_exist
     assert scram_log_in(core, client, ScramMechanism.SHA_256) == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert b"invalid credentials with SASL mechanism SCRAM-SHA-256" in bytes(core.socket.taken)
     assert core.is_closed
+
+
+def first_answer(core: SaslCore, user: str, extensions: Mapping[str, str] | None = None) -> ServerFirst:
+    core.connect()
+    core.shake_hands("SCRAM-SHA-256")
+    answer = core.authenticate(ScramClient(ScramMechanism.SHA_256, user, "wrong", extensions or {}).first())
+    assert answer is not None
+    return read_server_first(answer.auth_bytes)
+
+
+@pytest.mark.parametrize(("iterations", "salt"), [(MIN_ITERATIONS, None), (8192, None), (10_000, bytes(range(17)))])
+def test_who_does_not_exist_looks_like_those_who_do(core: SaslCore, iterations: int, salt: bytes | None) -> None:
+    core.services.scram_credentials = Users(iterations, salt, carol="carol-secret")
+    (carol, *_), others = [[first_answer(core, user) for _ in range(2)] for user in ("carol", "nobody")]
+
+    assert others[0].salt == others[1].salt
+    assert {each.iterations for each in others} == {carol.iterations}
+    assert {each.salt.isalnum() for each in (carol, *others)} == {salt is None}
+    if salt is not None:
+        assert len(others[0].salt) == len(salt)
+
+
+def test_a_tokens_salt_does_not_tell_that_there_is_one(core: SaslCore) -> None:
+    core.services.tokens = OneToken("token-1", Token("User:owner", NOW_MS + 5000, "aGVsbG8="))
+    for token in ("token-1", "token-2"):
+        assert len({first_answer(core, token, {TOKEN_AUTH: "true"}).salt for _ in range(3)}) == 1
 
 
 def test_a_delegation_token_logs_its_owner_in_for_as_long_as_it_lasts(core: SaslCore) -> None:

@@ -109,6 +109,21 @@ def test_a_session_that_expires_while_something_is_learnt_of_it_is_closed(core: 
     assert core.ask(VERSIONS, 3) is None
 
 
+@pytest.mark.parametrize("next_lifetime_ms", [LIFETIME_MS, 0])
+def test_a_session_that_is_shut_late_for_the_one_before_it_goes_on(core: SaslCore, next_lifetime_ms: int) -> None:
+    core.core.create(TOPIC)
+    core.log_in()
+    core.set(connections_max_reauth_ms=str(next_lifetime_ms))
+    core.log_in()
+    core.advance(0 if next_lifetime_ms else 2 * LIFETIME_MS)
+
+    core.session.shut()
+
+    assert produce(core)
+    assert PRODUCE in core.session.prepared
+    assert core.ask(VERSIONS, 3) is not None
+
+
 def test_an_expired_session_may_still_be_renewed(core: SaslCore) -> None:
     core.log_in()
     core.advance(2 * LIFETIME_MS)

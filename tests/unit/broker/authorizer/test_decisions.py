@@ -1,5 +1,6 @@
 """Compiled decisions are those of AclAuthorizer's rules, taken word for word (tests/support/acl_cases.py)."""
 
+import gc
 import random
 import sys
 
@@ -7,9 +8,11 @@ import pytest
 
 from kavka.broker.security.acl import CLUSTER, Operation, Resource, ResourceType, group, topic
 from kavka.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from kavka.broker.security.authorizer.names import OPERATION_CODES, PERMISSION_CODES
 from kavka.broker.security.authorizer.rights import MOST_REMEMBERED, ClientRights
+from kavka.broker.security.authorizer.snapshot import AclSnapshot
 from kavka.cluster.acls import UNREADABLE
-from kavka.cluster.znodes.acl import AclEntry, ResourcePattern
+from kavka.cluster.znodes.acl import OPERATIONS, PERMISSIONS, AclEntry, ResourcePattern
 from tests.support.acl_cases import allows, allows_some, random_acls, random_question
 
 FETCH = 1
@@ -48,6 +51,11 @@ def test_decisions_are_those_of_the_rules_while_acls_change(allows_unmentioned: 
             assert rights.allows_on_any(asked.operation, asked.resource.type, FETCH) is some, (acls, asked)
 
 
+def test_nodes_have_the_words_that_decisions_go_by() -> None:
+    assert set(OPERATIONS) == OPERATION_CODES.keys()
+    assert set(PERMISSIONS) == PERMISSION_CODES.keys()
+
+
 def test_a_super_user_is_one_by_type_and_name_and_may_do_what_is_denied() -> None:
     decides = authorizer(on_topic("*", "User:*", "All", "Deny"), super_users=("User:root",))
 
@@ -83,6 +91,22 @@ def test_every_change_is_told_once_it_counts() -> None:
     decides.swap({})
 
     assert seen == [True, False]
+
+
+def test_clients_that_ask_no_more_do_not_keep_all_acls_of_the_moment_when_they_did() -> None:
+    decides = authorizer(on_topic("t", "User:alice", "Read"))
+    kept = []
+    for number in range(20):
+        decides.swap(
+            {ResourcePattern("Topic", f"mark-{number}"): frozenset(), ResourcePattern("Topic", "t"): UNREADABLE}
+        )
+        kept.append(decides.rights("User:alice", HOST))
+        may(kept[-1], Operation.READ, topic("t"))
+    gc.collect()
+
+    alive = [each for each in gc.get_objects() if isinstance(each, AclSnapshot)]
+    ours = [each for each in alive if any(pattern.name.startswith("mark-") for pattern in each.acls)]
+    assert ours == [decides.snapshot]
 
 
 def test_what_a_connection_remembers_is_bounded_whatever_it_asks_for() -> None:

@@ -44,6 +44,7 @@ def test_the_first_rule_that_applies_names_the_user(principal: str, rules: tuple
         ("alice@REALM.COM", ("RULE:[1:$3]",)),
         ("alice@REALM.COM", ("RULE:[1:$1](bob)",)),
         ("alice@REALM.COM", ("RULE:[1:$1](.*)s/alice//",)),
+        ("älice@REALM.COM", (r"RULE:[1:$1](\w+)",)),
     ],
 )
 def test_a_principal_without_a_name_is_refused(principal: str, rules: tuple[str, ...]) -> None:

@@ -51,6 +51,10 @@ def test_a_token_by_each_kind_of_key_is_believed(keys: KeySet, key: str, algorit
     assert validate(keys, ISSUER.token(CLAIMS, key, algorithm)) == ("alice", (NOW_S + 60) * 1000)
 
 
+def test_blanks_around_a_name_are_none_of_it(keys: KeySet) -> None:
+    assert validate(keys, ISSUER.token({**CLAIMS, "sub": " \talice b\n"})).name == "alice b"
+
+
 def unsigned(claims: dict[str, Any], head: dict[str, Any], signature: bytes = b"") -> str:
     def part(data: bytes) -> str:
         return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

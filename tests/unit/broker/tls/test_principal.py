@@ -90,6 +90,11 @@ def test_damaged_certificates_are_refused_and_nothing_else_happens() -> None:
         ("RULE:.*/x/", "CN=a", "xx"),
         ("", "CN=a", None),
         ("RULE:^CN=(.*)$/$1/", "O=b,CN=a", None),
+        (r"RULE:^CN=(\w+)$/$1/", "CN=alice", "alice"),
+        (r"RULE:^CN=(\w+)$/$1/", "CN=älice", None),
+        (r"RULE:^CN=user(\d+)$/$1/", "CN=user\u0661", None),
+        (r"RULE:^CN=(\S+)$/$1/", "CN=a\u2003b", "a\u2003b"),
+        (r"RULE:^CN=([a&b\[]+)$/$1/", "CN=a&[", "a&["),
     ],
 )
 def test_the_first_rule_that_matches_counts(rules: str, name: str, expected: str | None) -> None:
@@ -103,11 +108,20 @@ def test_the_first_rule_that_matches_counts(rules: str, name: str, expected: str
 
 @pytest.mark.parametrize(
     "rules",
-    ["default", "DEFAUL", "DEFAULT/L", "RULE:CN=(.*?)/$1", "RULE:^CN=(.*?)$/$1/LU", "RULE:(/x/", "RULE:\\p{L}/x/"],
+    [
+        *("default", "DEFAUL", "DEFAULT/L", "RULE:CN=(.*?)/$1", "RULE:^CN=(.*?)$/$1/LU", "RULE:(/x/", "RULE:\\p{L}/x/"),
+        *("RULE:CN=[a-z&&[^b]]+/x/", "RULE:CN=[a-z&&b]/x/", "RULE:CN=[a[b]]/x/"),
+    ],
 )
 def test_rules_that_cannot_be_read_are_refused(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
         PrincipalRules(rules)
+
+
+@pytest.mark.parametrize("pattern", ["(?u)CN=(.*)", "(?L)CN=(.*)", "a{99999999999999}", "(" * 3000 + ")" * 3000])
+def test_patterns_beyond_pythons_engine_are_refused_as_others_are(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be used"):
+        PrincipalRules(f"RULE:{pattern}/$1/")
 
 
 def test_a_certificate_becomes_a_principal() -> None:

@@ -21,7 +21,13 @@ from kavka.protocol.sasl.scram import (
     new_salt,
     salted_password,
 )
-from kavka.protocol.sasl.scram_messages import ClientFirst, ScramError, read_client_final, read_client_first
+from kavka.protocol.sasl.scram_messages import (
+    LONGEST_BYTES,
+    ClientFirst,
+    ScramError,
+    read_client_final,
+    read_client_first,
+)
 
 # RFC 7677, section 3.
 CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
@@ -176,6 +182,7 @@ def test_servers_nonces_differ() -> None:
         b"n,,n=user,r=x,1=2",
         b"n,,n=user,r=x\0",
         b"\xff" * 100,
+        b"n,,n=" + b"u" * LONGEST_BYTES + b",r=x",
     ],
 )
 def test_a_first_message_that_does_not_fit_is_refused(message: bytes) -> None:
