@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -79,6 +79,17 @@ class Broker(Served):
     def bootstrap_servers(self) -> str:
         """host:port; the same after a restart."""
         return self.hosted.address
+
+    def bootstrap_at(self, listener: str) -> str:
+        return self.hosted.address_at(listener)
+
+    @property
+    def listeners(self) -> Sequence[str]:
+        return list(self.hosted.addresses)
+
+    @property
+    def plain_servers(self) -> str:
+        return self.hosted.plain_address
 
     @property
     def faults(self) -> FaultControl:

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -108,6 +108,17 @@ class Cluster(Served):
     def bootstrap_servers(self) -> str:
         """All brokers' host:port, also of those that do not run now."""
         return ",".join(each.address for each in self.hosted.values())
+
+    def bootstrap_at(self, listener: str) -> str:
+        return ",".join(each.address_at(listener) for each in self.hosted.values())
+
+    @property
+    def listeners(self) -> Sequence[str]:
+        return list(next(iter(self.hosted.values())).addresses)
+
+    @property
+    def plain_servers(self) -> str:
+        return ",".join(each.plain_address for each in self.hosted.values())
 
     @property
     def running(self) -> list[int]:

@@ -1,9 +1,10 @@
 """`kavka broker --ephemeral`: a broker for tests in any language, which lives as long as its standard input is open.
 
-It prints one line, {"bootstrap_servers": "127.0.0.1:40123", "pid": 4711}, when it serves; with
-`kavka.faults.enable=true` also where faults are asked for: "faults": {"url": ..., "token": ...}. Whoever started it
-need do nothing at the end: when that process is gone, so is the other end of the standard input. Nothing is left of it
-then, unless it was itself killed by SIGKILL; then its directory is, below the system's folder for temporary files.
+It prints one line, {"bootstrap_servers": "127.0.0.1:40123", "pid": 4711}, when it serves; with several listeners also
+where each is, "listeners": {"SASL_SSL": ...}, and with `kavka.faults.enable=true` where faults are asked for: "faults":
+{"url": ..., "token": ...}. Whoever started it need do nothing at the end: when that process is gone, so is the other
+end of the standard input. Nothing is left of it then, unless it was itself killed by SIGKILL; then its directory is,
+below the system's folder for temporary files.
 """
 
 import json
@@ -59,6 +60,8 @@ def run(overrides: Sequence[str], brokers: int = 1) -> int:
 
 def _described(served: "Served") -> dict[str, object]:
     found: dict[str, object] = {"bootstrap_servers": served.bootstrap_servers, "pid": os.getpid()}
+    if len(served.listeners) > 1:
+        found["listeners"] = {name: served.bootstrap_at(name) for name in served.listeners}
     if (door := served.faults_door) is not None:
         found["faults"] = {"url": door.url, "token": door.token}
     return found

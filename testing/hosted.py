@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kavka.storage.files import Files
 
 HOST: Final = "127.0.0.1"
+PLAINTEXT: Final = "PLAINTEXT"
 DEFAULTS: Final = {
     # A group's first members are not waited for, and there is one partition of each internal topic to load.
     "group.initial.rebalance.delay.ms": "0",
@@ -79,7 +80,26 @@ class HostedBroker:
         """While it runs."""
         self.registry: MemoryRegistry | None = None
         self.address = ""
-        """host:port, after the first start."""
+        """host:port of the first listener, after the first start."""
+        self.addresses: Mapping[str, str] = {}
+        """host:port of each listener, by its name."""
+        self._plain_listener: str | None = None
+
+    def address_at(self, listener: str) -> str:
+        """host:port of the listener with this name. Raises ValueError."""
+        if listener not in self.addresses:
+            raise ValueError(f"there is no listener {listener!r}: there are {', '.join(self.addresses) or 'none yet'}")
+        return self.addresses[listener]
+
+    @property
+    def plain_address(self) -> str:
+        """host:port of the first listener without TLS and SASL. Raises RuntimeError where there is none."""
+        if self._plain_listener is None:
+            raise RuntimeError(
+                "what asks the broker here speaks PLAINTEXT, and it has no such listener: "
+                "add one beside those that are tested, or ask by a client of your own"
+            )
+        return self.addresses[self._plain_listener]
 
     @property
     def failure(self) -> str | None:
@@ -134,8 +154,14 @@ class HostedBroker:
         )
         try:
             server.start()
-            self._settings["listeners"] = server.endpoints_text()
-            self.address = server.endpoints_text().split(",")[0].rpartition("/")[2]
+            endpoints = server.endpoints_text()
+            self._settings["listeners"] = endpoints
+            self.addresses = dict(endpoint.split("://") for endpoint in endpoints.split(","))
+            self.address = next(iter(self.addresses.values()))
+            plain = [
+                each.name for each in server.services.config.current.listeners if each.security_protocol == PLAINTEXT
+            ]
+            self._plain_listener = plain[0] if plain else None
             self._forget_clock = self._clock.on_travel(server.time_moved)
             self.server = server
             self._failed_bounce = None

@@ -1,7 +1,7 @@
 """What a test does with a broker or a cluster: create topics, put rows in, look what is there, wait for groups."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kavka.testing.clock import TravelClock
@@ -34,6 +34,23 @@ class Served:
         """For any client's setting of that name."""
         raise NotImplementedError
 
+    def bootstrap_at(self, listener: str) -> str:
+        """The same, where the setting `listeners` has several: of the one with this name, as SASL_SSL.
+
+        Raises ValueError for one that there is not.
+        """
+        raise NotImplementedError
+
+    @property
+    def listeners(self) -> Sequence[str]:
+        """The listeners' names."""
+        raise NotImplementedError
+
+    @property
+    def plain_servers(self) -> str:
+        """Where the clients here ask: the first listener without TLS and SASL. Raises RuntimeError without one."""
+        raise NotImplementedError
+
     def named(self, name: str) -> str:
         """The name of a topic or a group as the broker has it."""
         return name
@@ -54,7 +71,7 @@ class Served:
             if self._admin is None:
                 from kavka.client import Admin
 
-                self._admin = Admin(bootstrap_servers=self.bootstrap_servers, client_id="kavka-testing")
+                self._admin = Admin(bootstrap_servers=self.plain_servers, client_id="kavka-testing")
             return self._admin
 
     @property
@@ -64,7 +81,7 @@ class Served:
             if self._producer is None:
                 from kavka.client import Producer
 
-                self._producer = Producer(bootstrap_servers=self.bootstrap_servers, client_id="kavka-testing")
+                self._producer = Producer(bootstrap_servers=self.plain_servers, client_id="kavka-testing")
             return self._producer
 
     def create_topic(
@@ -119,7 +136,7 @@ class Served:
         count = len(self.admin.describe_topics([topic])[topic].partitions)
         partitions = [TopicPartition(topic, index) for index in range(count)]
         settings = {
-            "bootstrap.servers": self.bootstrap_servers,
+            "bootstrap.servers": self.plain_servers,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "enable.auto.commit": "false",

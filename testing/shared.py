@@ -1,6 +1,7 @@
 """A broker that tests share, each with names of its own for topics and groups."""
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -42,6 +43,17 @@ class SharedBroker(Served):
     @property
     def bootstrap_servers(self) -> str:
         return self._broker.bootstrap_servers
+
+    def bootstrap_at(self, listener: str) -> str:
+        return self._broker.bootstrap_at(listener)
+
+    @property
+    def listeners(self) -> Sequence[str]:
+        return self._broker.listeners
+
+    @property
+    def plain_servers(self) -> str:
+        return self._broker.plain_servers
 
     @property
     def admin(self) -> "Admin":

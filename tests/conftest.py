@@ -4,6 +4,7 @@ Machines are slow and busy, and what CI finds must be found again: with CI set t
 a developer's machine they are random, so that more of them are tried over the days; `make soak` tries many more.
 """
 
+import logging
 import os
 from collections.abc import Generator, Iterator
 
@@ -67,6 +68,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: -expected_seconds(item.path.relative_to(config.rootpath)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """Who quietens our log for good takes from later failures what was logged, and silence there tells something."""
+    yield
+    quiet = [name for name in ("kavka", "kavka.client", "kavka.broker") if not _is_heard(logging.getLogger(name))]
+    assert not quiet, f"warnings of {quiet} are not heard of any more"
+
+
+def _is_heard(logger: logging.Logger) -> bool:
+    """Whether its warnings come to the handlers that pytest gives to the root."""
+    return logger.isEnabledFor(logging.WARNING) and not logger.disabled and logger.propagate
 
 
 @pytest.hookimpl(wrapper=True)

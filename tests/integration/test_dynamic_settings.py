@@ -81,7 +81,7 @@ def stage(running: KavkaProcess, request: pytest.FixtureRequest) -> Iterator[Sta
 
 
 def test_every_dynamic_setting_has_a_test_or_a_reason_why_not() -> None:
-    dynamic = {row.name for row in BrokerConfig.rows() if row.is_dynamic and row.without_effect is None}
+    dynamic = {row.name for row in BrokerConfig.rows() if row.is_dynamic and row.ignored is None}
 
     assert EFFECTS.keys() | LATER.keys() == dynamic - SECURITY
     assert EFFECTS.keys() & LATER.keys() == set()

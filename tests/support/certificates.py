@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -178,6 +178,18 @@ class Issued:
             *("-srcstorepass", password, *target),
         )
         return path
+
+
+def write_several(path: Path, kind: str, entries: Mapping[str, Issued], password: str = PASSWORD) -> Path:
+    """A key store of that kind (PKCS12, JKS) with all of these, by alias. By keytool."""
+    target = ("-destkeystore", str(path), "-deststoretype", kind, "-deststorepass", password)
+    for alias, issued in entries.items():
+        source = issued.write_pkcs12(path.with_suffix(".source.p12"), password)
+        _keytool(
+            *("-importkeystore", "-noprompt", "-srckeystore", str(source), "-srcstoretype", "PKCS12"),
+            *("-srcstorepass", password, "-srcalias", "kafka", "-destalias", alias, "-destkeypass", password, *target),
+        )
+    return path
 
 
 def rsa_key() -> rsa.RSAPrivateKey:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from tests.support import maven
 from tests.support.processes import Process, ProcessDiedError, free_port, wait_until
-from tests.support.server import RunningServer
+from tests.support.server import KEPT, RunningServer
 from tests.support.zookeeper_process import QUICK_JVM, ZooKeeperProcess, ephemeral_nodes
 
 START_TIMEOUT_S = 150.0
@@ -78,6 +78,7 @@ class KafkaProcess(RunningServer):
             "listeners": f"PLAINTEXT://{self.host}:{self.port}",
             "advertised.listeners": f"PLAINTEXT://{self.host}:{self.port}",
             "log.dirs": str(self.log_dir),
+            **KEPT,
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",

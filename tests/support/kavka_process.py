@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.processes import Process
-from tests.support.server import ComplaintError, RunningServer
+from tests.support.server import KEPT, ComplaintError, RunningServer
 
 SERVING = r'msg="?serving"?.*?listeners=(?:[A-Z_0-9]+://)?(?P<host>[^:\s,]+):(?P<port>\d+)'
 METRICS = r"metrics\.port=(?P<port>\d+)"
@@ -107,6 +107,7 @@ class KavkaProcess(RunningServer):
         settings = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.log_dir),
+            **KEPT,
             **self.overrides,
         }
         command = [str(KAVKA), "broker"]

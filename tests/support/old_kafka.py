@@ -35,7 +35,7 @@ _TELLS_WHAT_IT_CAN: Final = 3
 def handlers_of(newest: Mapping[int, int]) -> Callable[..., dict[int, Handler]]:
     """What stands in for `load_handlers`."""
 
-    def load(*, in_cluster: bool = False) -> dict[int, Handler]:
+    def load(*, in_cluster: bool = False, at_once: bool = True) -> dict[int, Handler]:
         handlers = {
             key: Handler(
                 handler.request_class,

@@ -6,9 +6,10 @@ import pytest
 
 from kavka.broker.metrics.registry import ThreadCells
 from kavka.broker.requests.prepared_commit import PreparedCommits
+from kavka.broker.requests.prepared_member import RepeatedHeartbeats, RepeatedWaits
 from kavka.broker.requests.prepared_produce import PreparedProduces
 
-_Prepared = TypeVar("_Prepared", PreparedProduces, PreparedCommits)
+_Prepared = TypeVar("_Prepared", PreparedProduces, PreparedCommits, RepeatedHeartbeats, RepeatedWaits)
 
 
 def watch_short_ways(monkeypatch: pytest.MonkeyPatch, prepared: type[_Prepared]) -> list[bool]:

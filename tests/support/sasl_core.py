@@ -10,6 +10,7 @@ from typing import Any, Final
 from kavka.broker.requests.session import Gate
 from kavka.broker.security.gates import Gates
 from kavka.broker.security.sasl.ports import Token
+from kavka.cluster.znodes.scram_credential import Look
 from kavka.config.broker_config import BrokerConfig
 from kavka.protocol import api
 from kavka.protocol.codec import decode, encode
@@ -17,7 +18,7 @@ from kavka.protocol.headers import decode_response_header, encode_request_header
 from kavka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kavka.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kavka.protocol.sasl.plain import plain_message
-from kavka.protocol.sasl.scram import ScramCredential, ScramMechanism, credential_of
+from kavka.protocol.sasl.scram import MIN_ITERATIONS, ScramCredential, ScramMechanism, credential_of
 from kavka.protocol.schema import Message, Request, schema_of
 from tests.support.broker_core import NOW_MS, BrokerCore
 from tests.support.network_stage import LISTENER, SIZE, FakeSocket
@@ -58,15 +59,25 @@ class ManualTimer:
 class Users:
     """Users with SCRAM passwords."""
 
-    def __init__(self, **passwords: str) -> None:
+    def __init__(self, iterations: int = MIN_ITERATIONS, salt: bytes | None = None, **passwords: str) -> None:
         self._credentials = {
-            (mechanism, user): credential_of(mechanism, password)
+            (mechanism, user): credential_of(mechanism, password, iterations, salt)
             for user, password in passwords.items()
             for mechanism in ScramMechanism
         }
 
+    def load(self) -> None:
+        """They are there."""
+
     def find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return self._credentials.get((mechanism, user))
+
+    def looks(self, mechanism: ScramMechanism) -> list[Look]:
+        return sorted(
+            Look(each.iterations, len(each.salt), each.salt.isalnum())
+            for (own, _), each in self._credentials.items()
+            if own is mechanism
+        )
 
 
 class OneToken:

@@ -1,9 +1,10 @@
 """Clients of every library that enter by a secure listener, produce one record and read it back."""
 
 import asyncio
+import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,10 @@ from kafka.net.sasl.oauth import AbstractTokenProvider as PythonTokenProvider
 
 from kavka.client import Consumer, Producer, TopicPartition
 from kavka.client.security.bearer.token import unsecured_token
+from tests.support import maven
+from tests.support.java_programs import java_command
 from tests.support.java_tools import JavaTools
+from tests.support.other_clients import go_client, node_client, run_client
 from tests.support.secure_listeners import USER, SecureListeners
 
 TIMEOUT_S: Final = 60.0
@@ -126,18 +130,54 @@ def java(bundle: str) -> RoundTrip:
     """Kafka's performance tools of that release: they produce, and read as many."""
 
     def round_trip(secure: SecureListeners, way: Way, topic: str, secret: str, directory: Path) -> bytes | None:
-        given = secure.client(*way, secret=secret)
-        path = directory / "client.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        path = _properties(secure, way, secret, directory)
         many = ("--num-records", "1", "--record-size", str(len(VALUE)), "--throughput", "-1")
         with JavaTools(bundle) as tools:
             tools.run("org.apache.kafka.tools.ProducerPerformance", "--topic", topic, *many, "--producer.config", path)
             read = tools.run(
                 "org.apache.kafka.tools.ConsumerPerformance",
-                *("--bootstrap-server", given["bootstrap.servers"], "--topic", topic, "--messages", "1"),
+                *("--bootstrap-server", f"{secure.host}:{secure.ports[way[0]]}", "--topic", topic, "--messages", "1"),
                 *("--consumer.config", path, "--timeout", str(int(TIMEOUT_S * 1000)), "--hide-header"),
             )
         return VALUE if read.split(", ")[4].strip() == "1" else None
+
+    return round_trip
+
+
+def old_java(version: str) -> RoundTrip:
+    """A release of Kafka's clients alone, which has no tools (tests/java/SaslRoundTrip.java)."""
+
+    def round_trip(secure: SecureListeners, way: Way, topic: str, secret: str, directory: Path) -> bytes | None:
+        path = _properties(secure, way, secret, directory)
+        command = java_command("SaslRoundTrip", path, topic, 1, bundle=f"clients-{version}")
+        if way[1] == "OAUTHBEARER":
+            # Programs bring what it makes tokens with.
+            maven.classpath("kafka-3.9")
+            jackson = sorted(map(str, (maven.JARS / "kafka-3.9").glob("jackson-*.jar")))
+            place = command.index("-cp") + 1
+            command[place] = os.pathsep.join([command[place], *jackson])
+        (told,) = run_client(command)
+        return VALUE if told == "records: 1" else told.encode()
+
+    return round_trip
+
+
+def _properties(secure: SecureListeners, way: Way, secret: str, directory: Path) -> Path:
+    path = directory / "client.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in secure.client(*way, secret=secret).items()))
+    return path
+
+
+def other(command: Callable[[], Sequence[str | Path]]) -> RoundTrip:
+    """A program of tests/clients, in another language. Skips where that is not installed."""
+
+    def round_trip(secure: SecureListeners, way: Way, topic: str, secret: str, _directory: Path) -> bytes | None:
+        protocol, mechanism = way
+        address = f"{secure.host}:{secure.ports[protocol]}"
+        authority = secure.authority_pem if protocol.endswith("SSL") else "-"
+        known = _token() if mechanism == "OAUTHBEARER" else secret
+        (value,) = run_client(command(), address, topic, authority, mechanism or "-", USER, known)
+        return value.encode()
 
     return round_trip
 
@@ -147,7 +187,27 @@ CLIENTS: Final[dict[str, RoundTrip]] = {
     "confluent-kafka": confluent,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
+    "franz-go": other(lambda: [go_client("securefranz")]),
+    "sarama": other(lambda: [go_client("securesarama")]),
+    "kafkajs": other(lambda: node_client("secure")),
+    "java-0.11": old_java("0.11.0.3"),
+    "java-1.1": old_java("1.1.1"),
+    "java-2.0": old_java("2.0.1"),
+    "java-2.8": old_java("2.8.2"),
     "java-3.9": java("kafka-3.9"),
     "java-4.3": java("kafka-4.3"),
 }
 """By name."""
+UNABLE: Final[dict[str, frozenset[str]]] = {
+    # It came with 2.0; and their SCRAM asks for classes that today's Java has no more.
+    "java-0.11": frozenset({"OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
+    "java-1.1": frozenset({"OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
+    "java-2.0": frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"}),
+}
+"""Mechanisms that a client has not, or not where it runs now."""
+REFUSALS: Final = {
+    "franz-go": "SASL_AUTHENTICATION_FAILED",
+    "sarama": "SASL Authentication failed",
+    "kafkajs": "authentication failed",
+}
+"""What programs in other languages say of a wrong password."""

@@ -3,10 +3,14 @@
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from tests.support.probe import is_ready
 from tests.support.processes import Process, wait_until
+
+KEPT: Final = {"log.retention.ms": "-1"}
+"""What tests write may be of any time. By default retention takes what is older than a week, half a minute after the
+start and every five minutes from then on, from under whoever is reading it."""
 
 
 class ComplaintError(AssertionError):

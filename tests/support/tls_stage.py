@@ -44,7 +44,7 @@ class StepsOnStage:
         self.waiting: list[Step] = []
         self._at_once = at_once
 
-    def take(self, step: Step) -> None:
+    def take(self, listener_name: str, step: Step) -> None:
         if self._at_once:
             step()
         else:

@@ -1,6 +1,7 @@
 """What a module may be called and import, and that somebody needs it."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tests.tidy.sources import REPOSITORY, ROOMS, module_name, own_files, parsed
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 ENTRY_POINTS = {"kavka.__main__"}
 OUTSIDE_PROTOCOL = {"socket", "asyncio", "uvloop", "selectors", "subprocess", "time"}
+FOR_OTHERS = ["broker/requests/handling.py: registered_handlers", "client/serialization.py: Json"]
+"""Names for tests of single handlers, and for programs."""
 NOT_SHIPPED = {"tests", "benchmarks", "examples"}
 
 
@@ -52,6 +55,19 @@ def test_every_module_is_imported_by_a_room_or_discovered() -> None:
         and f'"{name}"' not in entry
     ]
     assert dead == [], "\n".join(dead)
+
+
+def test_every_name_of_a_module_is_used_by_a_room() -> None:
+    """One that only tests use is dead, too. What is decorated, or begins with `pytest_`, others find by that."""
+    used = {word for path in _room_files() for word in _used_names(path)}
+    dead = [
+        f"{relative(path)}: {name}"
+        for path in _room_files()
+        if not relative(path).startswith("protocol/messages/")
+        for name in _defined_names(parsed(path))
+        if name not in used and not name.startswith(("__", "pytest_"))
+    ]
+    assert sorted(dead) == FOR_OTHERS, "\n".join(dead)
 
 
 def test_protocol_has_no_network_and_no_clock() -> None:
@@ -106,6 +122,29 @@ def _imported_names(path: Path) -> Iterator[str]:
             yield node.module
             for alias in node.names:
                 yield f"{node.module}.{alias.name}"
+
+
+def _defined_names(module: ast.Module) -> Iterator[str]:
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.decorator_list:
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _used_names(path: Path) -> Iterator[str]:
+    """What is read, imported, or named in a string that is no docstring: types, what is imported when asked for."""
+    said = {id(node.value) for node in ast.walk(parsed(path)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield from re.findall(r"\w+", node.value)
 
 
 def _strings(path: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from kavka.config.properties import parse_properties
 from tests.support.console_blocks import ROOT, differing
 from tests.support.running_broker import RunningBroker
 
@@ -58,6 +59,18 @@ def test_the_unit_starts_a_broker_and_says_what_the_page_explains(tmp_path: Path
             [analyze, "verify", str(copy)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
         assert (done.returncode, [line for line in done.stderr.splitlines() if "kavka" in line]) == (0, [])
+
+
+def test_the_settings_that_the_page_makes_are_those_that_the_unit_asks_for(tmp_path: Path) -> None:
+    settings = tmp_path / "server.properties"
+    shutil.copyfile(ROOT / "config" / "server.properties", settings)
+    (edit,) = re.findall(r"^(sed -i .*) /etc/kavka/server\.properties$", PAGE.read_text(), re.MULTILINE)
+    subprocess.run([*shlex.split(edit), str(settings)], timeout=TIMEOUT_S, check=True)
+
+    made = parse_properties(settings.read_bytes())
+    unit = UNIT.read_text()
+    assert f"\nStateDirectory={Path(made['log.dirs']).relative_to('/var/lib')}\n" in unit
+    assert f" http://127.0.0.1:{made['metrics.port']}/readyz\n" in unit
 
 
 def _names_in_the_table() -> Iterator[str]:

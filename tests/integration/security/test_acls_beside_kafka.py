@@ -1,6 +1,5 @@
 """ACLs of a cluster with a Kavka and an Apache Kafka 3.9: each reads what the other wrote, and answers as it."""
 
-import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
@@ -12,6 +11,7 @@ from kavka.broker.security.authorizer.names import PatternType, Permission
 from kavka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kavka.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kavka.protocol.messages.describe_acls import DescribeAclsRequest
+from tests.support.acl_flags import COUNT, FILTERS, GIVEN, listed
 from tests.support.java_tools import JavaTools
 from tests.support.process_cluster import ProcessCluster
 from tests.support.processes import wait_until
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.java
 KAFKA, KAVKA = 1, 7
 WAIT_S = 120
 SETTINGS = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:ANONYMOUS"}
-VERSIONS = range(4)
 Acl = tuple[Any, ...]
 UNKNOWN, NOBODY_S = 0, 99
 """Numbers of enums: Kafka's UNKNOWN, and one that nobody has."""
@@ -146,6 +145,12 @@ def test_what_one_broker_writes_counts_at_the_other(cluster: ProcessCluster, wri
     wait_until(lambda: acls(cluster, reader) == expected, WAIT_S, lambda: str(acls(cluster, reader) ^ expected))
 
 
+in_each_version = pytest.mark.parametrize(
+    "version", [0, pytest.param(1, marks=pytest.mark.soak), pytest.param(2, marks=pytest.mark.soak), 3]
+)
+"""Those in between only bring fields of their neighbours."""
+
+
 def outcome(cluster: ProcessCluster, broker_id: int, request: Any, version: int) -> Any:
     """What a broker answers, decoded and in an order of its own; or that it closes the connection.
 
@@ -169,7 +174,7 @@ def outcome(cluster: ProcessCluster, broker_id: int, request: Any, version: int)
     ]
 
 
-FILTERS: list[dict[str, Any]] = [
+ASKED: list[dict[str, Any]] = [
     {},
     {"resource_name_filter": "orders"},
     {"resource_name_filter": "orders", "pattern_type_filter": PatternType.MATCH},
@@ -192,11 +197,11 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@in_each_version
 def test_filters_mean_the_same_in_every_version(cluster: ProcessCluster, version: int) -> None:
     ask(cluster, KAFKA, CreateAclsRequest(creations=EVERY_TYPE), 3)
     wait_for_count(cluster, KAVKA, len(EVERY_TYPE))
-    for each in FILTERS:
+    for each in ASKED:
         asked = DescribeAclsRequest(**{**everything(), **each})
         kafka, kavka = (outcome(cluster, at, asked, version) for at in (KAFKA, KAVKA))
         assert kavka == kafka, each
@@ -231,7 +236,7 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@in_each_version
 def test_creations_are_refused_alike_in_every_version(cluster: ProcessCluster, version: int) -> None:
     together = CreateAclsRequest(creations=deepcopy([creation(), *REFUSED, creation()]))
     kafka, kavka = (outcome(cluster, at, together, version) for at in (KAFKA, KAVKA))
@@ -242,9 +247,9 @@ def test_creations_are_refused_alike_in_every_version(cluster: ProcessCluster, v
         assert kavka == kafka, each
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@in_each_version
 def test_deletions_are_told_alike_in_every_version(cluster: ProcessCluster, version: int) -> None:
-    for each in [*([each] for each in FILTERS), [{"principal_filter": "User:nobody"}, {"host_filter": "*"}, {}]]:
+    for each in [*([each] for each in ASKED), [{"principal_filter": "User:nobody"}, {"host_filter": "*"}, {}]]:
         outcomes = []
         for broker_id in (KAFKA, KAVKA):
             ask(cluster, broker_id, CreateAclsRequest(creations=EVERY_TYPE), 3)
@@ -255,41 +260,15 @@ def test_deletions_are_told_alike_in_every_version(cluster: ProcessCluster, vers
         assert kavka == kafka, each
 
 
-def listed(text: str) -> set[tuple[str, ...]]:
-    """What kafka-acls --list prints."""
-    found: set[tuple[str, ...]] = set()
-    for block in re.split("Current ACLs for resource `ResourcePattern", text)[1:]:
-        pattern = re.findall(r"resourceType=(\w+), name=([^,]+), patternType=(\w+)", block)[0]
-        entries = re.findall(r"principal=([^,]+), host=([^,]+), operation=(\w+), permissionType=(\w+)", block)
-        found |= {(*pattern, *entry) for entry in entries}
-    return found
-
-
 def test_kafkas_newest_tool_is_served_by_both_alike(cluster: ProcessCluster, tool: Callable[..., str]) -> None:
-    given = [
-        ("--allow-principal", "User:alice", "--producer", "--idempotent", "--topic", "orders"),
-        ("--allow-principal", "User:bob", "--allow-host", "127.0.0.1", "--consumer", "--topic", "o", "--group", "g"),
-        (
-            "--deny-principal",
-            "User:eve",
-            "--operation",
-            "Alter",
-            "--topic",
-            "or",
-            "--resource-pattern-type",
-            "prefixed",
-        ),
-        ("--allow-principal", "User:dave", "--transactional-id", "t", "--user-principal", "User:x"),
-    ]
-    for words in given:
+    for words in GIVEN:
         tool("--add", *words)
     for broker_id in (KAFKA, KAVKA):
-        wait_for_count(cluster, broker_id, 10)
+        wait_for_count(cluster, broker_id, COUNT)
     assert acls(cluster, KAVKA) == acls(cluster, KAFKA)
-    assert len(listed(tool("--list"))) == 10
-    assert len(listed(tool("--list", "--topic", "orders", "--resource-pattern-type", "match"))) == 4
-    assert len(listed(tool("--list", "--principal", "User:bob"))) == 3
-    for words in given:
+    assert len(listed(tool("--list"))) == COUNT
+    assert {words: len(listed(tool("--list", *words))) for words in FILTERS} == FILTERS
+    for words in GIVEN:
         tool("--remove", "--force", *words)
     for broker_id in (KAFKA, KAVKA):
         wait_for_count(cluster, broker_id, 0)

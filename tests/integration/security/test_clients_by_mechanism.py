@@ -12,10 +12,11 @@ import pytest
 from kavka.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from kavka.client.api_errors import AuthenticationError, SaslAuthenticationError, SslAuthenticationError
 from tests.support.kavka_process import KavkaProcess
+from tests.support.other_clients import ClientFailedError
 from tests.support.processes import free_port, wait_until
 from tests.support.secure_kafka import SECURE_KAFKAS
 from tests.support.secure_listeners import MECHANISMS, SECRET, SecureListeners
-from tests.support.secured_clients import CLIENTS, VALUE, Way
+from tests.support.secured_clients import CLIENTS, REFUSALS, UNABLE, VALUE, Way
 from tests.support.server import RunningServer
 
 WAYS: list[Way] = [("SSL", None), *((p, m) for p in ("SASL_PLAINTEXT", "SASL_SSL") for m in MECHANISMS)]
@@ -29,6 +30,9 @@ def name_of(way: Way) -> str:
     return "-".join(part for part in way if part is not None)
 
 
+OTHERS = [
+    (client, way) for client in CLIENTS if client != "kavka" for way in WAYS if way[1] not in UNABLE.get(client, ())
+]
 by_each_way = pytest.mark.parametrize("way", WAYS, ids=name_of)
 
 
@@ -119,14 +123,24 @@ def test_a_broker_that_is_not_trusted_is_told_at_once(secure: SecureListeners, t
 
 
 @pytest.mark.soak
-@by_each_way
-@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "kavka"])
+@pytest.mark.parametrize(("client", "way"), OTHERS, ids=[f"{client}-{name_of(way)}" for client, way in OTHERS])
 @pytest.mark.usefixtures("kavka")
 def test_others_clients_enter_by_every_way(
     secure: SecureListeners, client: str, way: Way, topic: str, tmp_path: Path
 ) -> None:
     create(secure, topic)
     assert CLIENTS[client](secure, way, topic, SECRET, tmp_path) == VALUE
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", [("SASL_SSL", "PLAIN"), ("SASL_PLAINTEXT", "SCRAM-SHA-512")], ids=name_of)
+@pytest.mark.parametrize("client", REFUSALS)
+@pytest.mark.usefixtures("kavka")
+def test_clients_in_other_languages_say_that_a_password_is_wrong(
+    secure: SecureListeners, client: str, way: Way, tmp_path: Path
+) -> None:
+    with pytest.raises(ClientFailedError, match=REFUSALS[client]):
+        CLIENTS[client](secure, way, "anywhere", "guessed-0815", tmp_path)
 
 
 @pytest.mark.soak

@@ -62,6 +62,19 @@ def test_a_signal_ends_it_as_well(temporary: Path, number: signal.Signals) -> No
     broker.communicate()
 
 
+def test_it_says_where_each_of_several_listeners_is(temporary: Path) -> None:
+    words = ["--override", "listeners=PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0"]
+    words += ["--override", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"]
+    broker, said = begun([*COMMAND, *words], temporary)
+    listeners = said["listeners"]
+    assert isinstance(listeners, dict)
+    assert list(listeners) == ["PLAINTEXT", "OTHER"]
+    assert listeners["PLAINTEXT"] == said["bootstrap_servers"] != listeners["OTHER"]
+    with Producer(bootstrap_servers=listeners["OTHER"]) as producer:
+        producer.send("orders", b"x").result(60)
+    broker.communicate(timeout=TIMEOUT_S)
+
+
 def test_it_goes_with_who_started_it_even_when_that_is_killed(temporary: Path) -> None:
     starter, said = begun([sys.executable, "-c", STARTER, *COMMAND, "--brokers", "3"], temporary)
     assert str(said["bootstrap_servers"]).count(",") == 2

@@ -87,6 +87,12 @@ def test_a_row_of_the_table_without_numbers_has_its_name() -> None:
     assert not any("met" in cell for cell in row)
 
 
+def test_a_goal_against_who_failed_counts_as_neither_met_nor_missed(contestants: list[Contestant]) -> None:
+    result = run_row(FakeRow({"kavka": [10.0], "kafka": []}), contestants, Scale(1.0, 0.0, rounds=1))
+
+    assert table_row(result)[-1] == "not known: rate >= 1.5x, broker's CPU <= 0.8x"
+
+
 def test_the_tables_rows_exist() -> None:
     assert set(TABLE) <= {row.name for row in (*SHARED_ROWS, *OWN_ROWS)}
 
