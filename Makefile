@@ -5,7 +5,7 @@
 # make check  style, types, layers, house rules     make other-pythons  the unit tests with those there are
 # make chaos  a cluster under faults, 30 minutes    make bench-client  what producers and consumers cost their programs
 # make pipeline  page visits to a lake by Spark     make pipeline-demo  back again, audited, and a picture
-# make clean  remove what was built or cached
+# make clean  remove what was built or cached       make bench-security  what TLS, SASL, ACLs and quotas cost
 
 PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -21,7 +21,7 @@ BENCH_ARGS ?=
 CHAOS_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: run cluster pipeline pipeline-demo test quick soak chaos containers check other-pythons bench bench-cluster bench-client clean system-packages
+.PHONY: run cluster pipeline pipeline-demo test quick soak chaos containers check other-pythons bench bench-cluster bench-security bench-client clean system-packages
 .DEFAULT_GOAL := test
 
 run: $(INSTALLED)
@@ -72,6 +72,9 @@ bench: $(INSTALLED) system-packages
 
 bench-cluster: $(INSTALLED) system-packages
 	$(BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
+
+bench-security: $(INSTALLED) system-packages
+	$(BIN)/python -m benchmarks.security $(BENCH_ARGS)
 
 bench-client: $(INSTALLED)
 	$(BIN)/python -m benchmarks.clients $(BENCH_ARGS)

@@ -1,4 +1,8 @@
-"""Load from librdkafka's own `rdkafka_performance`, built once from the source in the npm package node-rdkafka."""
+"""Load from librdkafka's own `rdkafka_performance`, built once from the source in the npm package node-rdkafka.
+
+That one knows no TLS. For loads that ask for `security.protocol` it is linked with the library of confluent-kafka's
+wheel, which does.
+"""
 
 import fcntl
 import re
@@ -9,9 +13,9 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
-
-from tests.support.server import RunningServer
+from typing import Protocol
 
 PACKAGE = "node-rdkafka@3.6.1"
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "librdkafka"
@@ -21,6 +25,14 @@ PRODUCED = re.compile(r"(\d+) delivered \(offset -?\d+, (\d+) failed\) in (\d+)m
 CONSUMED = re.compile(r"% (\d+) messages \(\d+ bytes\) consumed in (\d+)ms: (\d+) msgs/s")
 # The producer is never to wait for its own queue.
 QUEUE = {"queue.buffering.max.messages": "2000000", "queue.buffering.max.kbytes": "2097151"}
+SECURE = "security.protocol="
+
+
+class Reached(Protocol):
+    """A broker, by one of its listeners."""
+
+    @property
+    def bootstrap(self) -> str: ...
 
 
 class LoadFailedError(Exception):
@@ -54,14 +66,14 @@ class Outcome:
     rate: float
 
 
-def produce(server: RunningServer, topic: str, load: Produce, *, latencies: Path | None = None) -> Outcome:
+def produce(server: Reached, topic: str, load: Produce, *, latencies: Path | None = None) -> Outcome:
     """Produce and wait for every delivery report; per-message latencies in microseconds go to a file if asked for."""
     with start_producer(server, topic, load, latencies=latencies) as generator:
         return finish_producer(generator, load)
 
 
 def start_producer(
-    server: RunningServer, topic: str, load: Produce, *, latencies: Path | None = None
+    server: Reached, topic: str, load: Produce, *, latencies: Path | None = None
 ) -> "subprocess.Popen[str]":
     extra = ["-l", "-A", str(latencies)] if latencies else []
     return _start([*load.arguments(), "-t", topic, "-b", server.bootstrap, "-q", *extra])
@@ -75,7 +87,7 @@ def finish_producer(generator: "subprocess.Popen[str]", load: Produce) -> Outcom
     return Outcome(int(found[1]), int(found[3]) / 1000, float(found[4]))
 
 
-def produce_for(server: RunningServer, topic: str, load: Produce, seconds: float) -> Outcome:
+def produce_for(server: Reached, topic: str, load: Produce, seconds: float) -> Outcome:
     """Produce until the load is done or the seconds are over; what was delivered until then."""
     with start_producer(server, topic, load) as generator:
         try:
@@ -89,14 +101,16 @@ def produce_for(server: RunningServer, topic: str, load: Produce, seconds: float
     return Outcome(int(found[1]), int(found[3]) / 1000, float(found[4]))
 
 
-def consume(server: RunningServer, topic: str, partitions: int, messages: int) -> Outcome:
+def consume(
+    server: Reached, topic: str, partitions: int, messages: int, *, properties: Mapping[str, str] | None = None
+) -> Outcome:
     """Read so many messages from the start of all partitions; timed from the first message."""
-    with start_consumer(server, topic, partitions, messages) as generator:
+    with start_consumer(server, topic, partitions, messages, properties=properties) as generator:
         return finish_consumer(generator, messages)
 
 
 def start_consumer(
-    server: RunningServer,
+    server: Reached,
     topic: str,
     partitions: int,
     messages: int,
@@ -129,20 +143,21 @@ def percentiles_ms(latencies: Path, shares: Sequence[float], *, skip: int = 0) -
     return [values[min(len(values) - 1, int(len(values) * share))] / 1000 for share in shares]
 
 
-def build() -> Path:
+def build(*, with_tls: bool = False) -> Path:
     """The program's path; built on first use. Raises LoadFailedError with the compiler's output."""
-    program = CACHE / PACKAGE.replace("@", "-") / "rdkafka_performance"
+    version = f"-confluent-{distribution('confluent-kafka').version}" if with_tls else ""
+    program = CACHE / f"{PACKAGE.replace('@', '-')}{version}" / "rdkafka_performance"
     if program.exists():
         return program
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("a") as lock, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists():
-            _build_in(Path(scratch), program)
+            _build_in(Path(scratch), program, with_tls)
     return program
 
 
-def _build_in(scratch: Path, program: Path) -> None:
+def _build_in(scratch: Path, program: Path, with_tls: bool) -> None:
     _run(["npm", "pack", PACKAGE, "--silent", "--pack-destination", str(scratch)], scratch)
     with tarfile.open(next(scratch.glob("*.tgz"))) as archive:
         archive.extractall(scratch, filter="data")
@@ -151,12 +166,28 @@ def _build_in(scratch: Path, program: Path) -> None:
     for script in (source / "configure", *source.glob("mklove/**/*"), source / "lds-gen.py"):
         script.chmod(0o755)
     _run(["./configure", "--disable-ssl", "--disable-gssapi", "--disable-curl"], source)
-    _run(["make", "-j2", "libs"], source)
-    _run(["make", "-C", "examples", "rdkafka_performance"], source)
+    examples = source / "examples"
     program.parent.mkdir(parents=True, exist_ok=True)
+    if with_tls:
+        # Beside the program, which may be another environment's, too.
+        library = shutil.copy2(_wheels_library(), program.parent)
+        linked = [str(library), "-Wl,-rpath,$ORIGIN", "-lpthread", "-lm"]
+        _run(["gcc", "-O2", "-I../src", "rdkafka_performance.c", "-o", "rdkafka_performance", *linked], examples)
+    else:
+        _run(["make", "-j2", "libs"], source)
+        _run(["make", "-C", "examples", "rdkafka_performance"], source)
     built = program.with_suffix(".new")
-    shutil.copy2(source / "examples" / "rdkafka_performance", built)
+    shutil.copy2(examples / "rdkafka_performance", built)
     built.rename(program)
+
+
+def _wheels_library() -> Path:
+    """The librdkafka that confluent-kafka's wheel has brought, with all kinds of security."""
+    wheel = distribution("confluent-kafka")
+    found = [file for file in wheel.files or () if file.name.startswith("librdkafka-")]
+    if not found:
+        raise LoadFailedError("confluent-kafka is not installed from a wheel, with a librdkafka of its own")
+    return Path(str(wheel.locate_file(found[0]))).resolve()
 
 
 def _run(command: list[str], folder: Path) -> None:
@@ -169,8 +200,9 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _start(arguments: list[str]) -> "subprocess.Popen[str]":
+    program = build(with_tls=any(each.startswith(SECURE) for each in arguments))
     return subprocess.Popen(
-        [str(build()), *arguments],
+        [str(program), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

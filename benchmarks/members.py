@@ -73,13 +73,18 @@ class ClassicGroupOfMembers(GroupOfMembers):
 
 
 async def _until_stable(members: "Sequence[_ClassicMember]") -> None:
-    """Join until nobody comes late: the first generation may be of the first members alone."""
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    await asyncio.gather(*(member.join_and_sync() for member in members))
-    while any(await asyncio.gather(*(member.must_join() for member in members))):
-        if time.monotonic() > deadline:
-            raise LoadFailedError("the group does not become stable")
-        await asyncio.gather(*(member.join_and_sync() for member in members))
+    """Join, and live until all are in one generation: the first ones may be of the first members alone.
+
+    Those have to hear of the later ones, as long as there are any: the broker waits for them, half a minute at most.
+    """
+
+    async def live(member: _ClassicMember) -> None:
+        await member.join_and_sync()
+        while len({each.generation for each in members}) > 1:
+            if await member.must_join():
+                await member.join_and_sync()
+
+    await asyncio.wait_for(asyncio.gather(*(live(member) for member in members)), SETTLE_TIMEOUT_S)
 
 
 class _ClassicMember:

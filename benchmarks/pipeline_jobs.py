@@ -4,7 +4,8 @@
 
 For each number: records of 100 bytes by librdkafka into a Kavka broker, then `kavka pipeline run --once` of a job with
 the archive alone, the same with the aggregate alone, and `kavka pipeline replay` of the lake. CPU seconds are those of
-driver, JVM and Python workers, without the broker's; memory is the most that JVM and Python processes had resident.
+driver, JVM and Python workers, without the broker's; memory is the most that JVM and Python processes had
+resident, shared pages shared out.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import librdkafka
-from benchmarks.process_trees import cpu_s, rss_bytes
+from benchmarks.process_trees import cpu_s, memory_bytes
 from kavka.client import Admin, NewTopic
 from tests.support.kavka_process import KavkaProcess
 
@@ -57,7 +58,7 @@ def run(name: str, records: int, arguments: list[str], log: Path) -> None:
     with log.open("wb") as output, subprocess.Popen(arguments, stdout=output, stderr=output) as process:
         while process.poll() is None:
             used_s = max(used_s, cpu_s(process.pid))
-            now_java, now_others = rss_bytes(process.pid)
+            now_java, now_others = memory_bytes(process.pid)
             java, others = max(java, now_java), max(others, now_others)
             time.sleep(SAMPLED_S)
     taken_s = time.monotonic() - began_s

@@ -148,13 +148,7 @@ def table_row(result: Result) -> tuple[str, ...]:
         spread = [_spread(values, metric) if metric else "-" for values in (kavka, kafka)]
         cells += [*spread, _ratio(kavka, kafka)]
     besides = [_beside(result, metric) for metric in metrics if metric not in (main, CPU)]
-    missed = [
-        f"MISSED: {goal.metric.title} {goal.text()}"
-        for goal in result.row.goals
-        if _verdict(goal, result.values("kavka", goal.metric), result.values("kafka", goal.metric)) == "MISSED"
-    ]
-    met = "met: " + ", ".join(f"{_short(goal.metric)} {goal.text()}" for goal in result.row.goals)
-    return (*cells, "; ".join(besides), "; ".join(missed) or (met if result.row.goals and metrics else ""))
+    return (*cells, "; ".join(besides), _goals(result) if metrics else "")
 
 
 def machine(kafka: str = KAFKA_IN_FULL) -> list[str]:
@@ -176,6 +170,23 @@ def _verdict(goal: Goal | None, kavka: Sequence[float], kafka: Sequence[float]) 
     return "" if is_met is None else ("met" if is_met else "MISSED")
 
 
+def _goals(result: Result) -> str:
+    """What became of a row's goals: those that were missed, or else those that were met."""
+    by_verdict: dict[str, list[Goal]] = {"MISSED": [], "met": [], "": []}
+    for goal in result.row.goals:
+        kavka, kafka = result.values("kavka", goal.metric), result.values("kafka", goal.metric)
+        by_verdict[_verdict(goal, kavka, kafka)].append(goal)
+    missed, met, unknown = by_verdict.values()
+    if missed:
+        return "; ".join(f"MISSED: {goal.metric.title} {goal.text()}" for goal in missed)
+    parts = [
+        f"{name}: " + ", ".join(f"{_short(goal.metric)} {goal.text()}" for goal in goals)
+        for name, goals in (("met", met), ("not known", unknown))
+        if goals
+    ]
+    return "; ".join(parts)
+
+
 def _beside(result: Result, metric: Metric) -> str:
     medians = [
         f"{statistics.median(values):,.{metric.digits}f}" if values else "-"
@@ -186,7 +197,7 @@ def _beside(result: Result, metric: Metric) -> str:
 
 def _short(metric: Metric) -> str:
     """Without the unit: a ratio has none."""
-    return metric.title.partition(",")[0]
+    return metric.title.partition(", ")[0]
 
 
 def _commit() -> str:

@@ -36,8 +36,6 @@ from tests.support.processes import ProcessDiedError
 FULL = Scale(share=1.0, warm_seconds=60.0, rounds=3)
 QUICK = Scale(share=0.1, warm_seconds=5.0, rounds=1)
 DATA = librdkafka.CACHE.parent / "bench"
-# An interpreter has no compiler to warm; this fills its caches of connections, pages and compiled codecs.
-KAVKA_WARM_SHARE = 0.1
 SHARED_ROWS: tuple[Row, ...] = (
     *produce.SHARED_ROWS,
     *consume.SHARED_ROWS,
@@ -183,8 +181,7 @@ def _warm_up(row: Row, contestant: Contestant, scale: Scale) -> None:
     row.prepare(contestant, scale)
     if not row.warms:
         return
-    seconds = scale.warm_seconds * (KAVKA_WARM_SHARE if contestant.name == "kavka" else 1.0)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + scale.warm_seconds * contestant.warm_share
     while time.monotonic() < deadline:
         row.run(contestant, scale)
 

@@ -4,6 +4,7 @@ One asyncio loop (uvloop) drives all connections of a load; each connection belo
 """
 
 import asyncio
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -49,12 +50,16 @@ class Connection(asyncio.Protocol):
         self._waiting.append(answered)
         self._transport.write(frame)
 
+    async def answer_to(self, frame: bytes) -> bytes:
+        """Send a whole frame: its answer."""
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.send(frame, answer.set_result)
+        return await answer
+
     async def ask(self, request: Request, version: int) -> Any:
         """Send a request: its decoded answer."""
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.send(frame_of(request, version), answer.set_result)
         key = _key(request)
-        data = await answer
+        data = await self.answer_to(frame_of(request, version))
         _, position = decode_response_header(key, version, data)
         return decode(api.spec(key).response_class, version, data, position)
 
@@ -88,8 +93,8 @@ async def connect(server: RunningServer) -> Connection:
     return await connect_to(server.host, server.port)
 
 
-async def connect_to(host: str, port: int) -> Connection:
-    _, connection = await asyncio.get_running_loop().create_connection(Connection, host, port)
+async def connect_to(host: str, port: int, tls: ssl.SSLContext | None = None) -> Connection:
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, host, port, ssl=tls)
     return connection
 
 

@@ -31,7 +31,7 @@ LIVE_SHARE = 0.1
 SEGMENT_BYTES = 64 * MIB
 TIMEOUT_S = 600.0
 UNROLLED = {"segment.bytes": str((1 << 31) - 1)}
-"""No roll, and no fsync of what a roll has closed, falls into one broker's window only."""
+"""No roll, and no fsync of what a roll has closed, falls into one broker's window only; so a topic for each, too."""
 FILLED = {"segment.bytes": str(SEGMENT_BYTES), "min.cleanable.dirty.ratio": "0.01"}
 
 
@@ -69,14 +69,20 @@ class CompactionBesideProducerRow(CompactionRow):
 
     def run(self, contestant: Contestant, scale: Scale) -> Measurement:
         server = self.server(contestant)
-        with topics.topic(server, 1, FILLED) as topic, topics.topic(server, 1, UNROLLED) as other:
+        with (
+            topics.topic(server, 1, FILLED) as topic,
+            topics.topic(server, 1, UNROLLED) as probed,
+            topics.topic(server, 1, UNROLLED) as first,
+            topics.topic(server, 1, UNROLLED) as second,
+        ):
             keyed.produce_keyed(server, topic, _size_bytes(scale), LIVE_SHARE)
-            pace = paced.most_batches_a_second(server, other, max(1.0, self.PROBE_S * scale.share)) / 2
-            # A faster broker has left more for the disk: both begin with nothing to be written.
+            pace = paced.most_batches_a_second(server, probed, max(1.0, self.PROBE_S * scale.share)) / 2
+            # A faster broker has left more for the disk: both begin either window with nothing to be written.
             os.sync()
-            with paced.producing(server, other, pace) as alone:
+            with paced.producing(server, first, pace) as alone:
                 time.sleep(max(3.0, self.BEFORE_S * scale.share))
-            with paced.producing(server, other, pace) as beside:
+            os.sync()
+            with paced.producing(server, second, pace) as beside:
                 seconds = _compact(server, topic)
             before_ms, beside_ms = alone.percentile_ms(0.99), beside.percentile_ms(0.99)
             return {

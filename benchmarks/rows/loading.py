@@ -118,10 +118,8 @@ async def _produce(server: RunningServer, loaded: asyncio.Event, latencies_ms: l
     batch = batch_of([bytes(100)], timestamp_ms=time.time_ns() // 1_000_000)
     frame = frame_of(produce_request("other", batch), PRODUCE_VERSION)
     while not loaded.is_set() or not latencies_ms:
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         asked_at = time.perf_counter()
-        connection.send(frame, answer.set_result)
-        if not is_refused(await answer):
+        if not is_refused(await connection.answer_to(frame)):
             latencies_ms.append((time.perf_counter() - asked_at) * 1000)
         await asyncio.sleep(PAUSE_S)
     connection.close()
