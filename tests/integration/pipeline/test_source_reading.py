@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kavka.client import Producer
+from kavka.client.api_errors import KafkaTimeoutError
 from kavka.client.consumer.consumer import Consumer
 from kavka.client.topic_partition import TopicPartition
 from kavka.pipeline.source import range_reading
@@ -202,22 +203,28 @@ def test_a_broker_that_does_not_know_the_topic_yet_takes_no_records(
 ) -> None:
     broker.create_topic("unknown-yet")
     put(broker, "unknown-yet", [b"x"] * 10)
-    answers = [0, 0, 0, 0]
+    there = TopicPartition("unknown-yet", 0)
+    written, unknown = 10, 0
 
     def list_topics(consumer: Consumer, timeout_ms: float | None = None) -> dict[str, object]:
-        """As a broker answers that has just started, and is told of its topics then; and so once more."""
-        if not answers:
-            return {"unknown-yet": None}
-        answers.pop()
-        if len(answers) in (0, 2):
+        """As a broker answers that has just started, and is told of its topics then; and so once more.
+
+        It does not answer while records are on their way, however long that takes.
+        """
+        nonlocal written, unknown
+        if consumer.position(there) < written:
+            raise KafkaTimeoutError("records are on their way")
+        unknown += 1
+        if unknown % 2 == 0:
+            written += 1
             put(broker, "unknown-yet", [b"x"])
         return {}
 
     monkeypatch.setattr(Consumer, "list_topics", list_topics)
-    monkeypatch.setattr(range_reading, "LOOK_AROUND_MS", 100)
+    monkeypatch.setattr(range_reading, "LOOK_AROUND_MS", 0)
     read = rows(OffsetRange("unknown-yet", 0, 0, 12), options(broker, "unknown-yet", failOnDataLoss="false"))
     assert sum(batch.num_rows for batch in read) == 12
-    assert not answers
+    assert unknown == 4
 
 
 def test_a_range_that_nothing_comes_of_is_an_error(broker: Broker) -> None:
