@@ -14,7 +14,7 @@ import json
 import logging
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from kavka.broker.faults.door_requests import ask_for
 from kavka.broker.network.bounded_http import MAX_HEAD_BYTES, BoundedHandler, BoundedHttpServer
@@ -42,7 +42,7 @@ class FaultDoor:
         self.token: Final = secrets.token_urlsafe(TOKEN_BYTES)
         self.port = port
         """Where it is served, once it is."""
-        self._server = BoundedHttpServer("kavka.faults", HOST, port, WORKERS, partial(_Handler, door=self))
+        self._server: BoundedHttpServer | None = None
 
     @property
     def url(self) -> str:
@@ -51,12 +51,16 @@ class FaultDoor:
 
     def start(self) -> None:
         """Serve, and say in the log where, and with which token. Raises OSError where the port cannot be had."""
-        self.port = self._server.start()
+        server = BoundedHttpServer("kavka.faults", HOST, self.port, WORKERS, partial(_Handler, door=self))
+        self.port = server.server_port
+        server.start()
+        self._server = server
         log.info("faults can be asked for url=%s token=%s", self.url, self.token)
 
     def stop(self) -> None:
-        """Close all connections."""
-        self._server.stop()
+        """Close all connections. Nothing happens where `start` failed."""
+        if self._server is not None:
+            self._server.stop()
 
     def hosts(self) -> set[str]:
         """What a request may say in Host."""
@@ -76,9 +80,9 @@ class _Handler(BoundedHandler):
 
     methods = "GET, POST and DELETE"
 
-    def __init__(self, connection: Any, address: Any, door: FaultDoor) -> None:
+    def __init__(self, connection: Any, address: Any, server: Any, *, door: FaultDoor) -> None:
         self._door = door
-        super().__init__(connection, address, cast("Any", None))
+        super().__init__(connection, address, server)
 
     def do_GET(self) -> None:  # noqa: N802 - the library's name
         self._answered(self._get)

@@ -8,7 +8,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kavka.broker.network.bounded_http import TEXT, BoundedHandler, BoundedHttpServer
 
@@ -18,11 +18,11 @@ EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 log = logging.getLogger(__name__)
 
 
-class MetricsServer(BoundedHttpServer):
-    """Serves one broker's metrics and health.
+class MetricsServer:
+    """Serves one broker's metrics and health, from `start` to `stop`, by its owner; `stop` joins its threads.
 
     `render()` gives the exposition; `failure()` the reason why the broker is not healthy, or None; `is_ready()`
-    whether it serves. Threads: as BoundedHttpServer, whose threads call those three.
+    whether it serves. The server's threads call those three.
     """
 
     def __init__(
@@ -34,10 +34,23 @@ class MetricsServer(BoundedHttpServer):
         failure: Callable[[], str | None],
         is_ready: Callable[[], bool],
     ) -> None:
-        super().__init__("metrics", host, port, WORKERS, partial(_Handler, page=self._page))
+        self._address = host, port
+        self._server: BoundedHttpServer | None = None
         self._render = render
         self._failure = failure
         self._is_ready = is_ready
+
+    def start(self) -> int:
+        """Listen and serve; the port. Raises OSError, which names the settings, where the address cannot be had."""
+        server = BoundedHttpServer("metrics", *self._address, WORKERS, partial(_Handler, page=self._page))
+        server.start()
+        self._server = server
+        return server.server_port
+
+    def stop(self) -> None:
+        """Close all connections. Nothing happens where `start` failed."""
+        if self._server is not None:
+            self._server.stop()
 
     def _page(self, path: str) -> tuple[int, str, bytes]:
         """Status, content type and body."""
@@ -58,9 +71,11 @@ class MetricsServer(BoundedHttpServer):
 class _Handler(BoundedHandler):
     """One request; `page` gives status, content type and body of a path."""
 
-    def __init__(self, connection: Any, address: Any, page: Callable[[str], tuple[int, str, bytes]]) -> None:
+    def __init__(
+        self, connection: Any, address: Any, server: Any, *, page: Callable[[str], tuple[int, str, bytes]]
+    ) -> None:
         self._page = page
-        super().__init__(connection, address, cast("Any", None))
+        super().__init__(connection, address, server)
 
     def do_GET(self) -> None:  # noqa: N802 - the library's name
         self.answer(*self._page(self.path.partition("?")[0]))

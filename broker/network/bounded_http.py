@@ -1,17 +1,18 @@
-"""HTTP for operators and tests: few connections, small requests, by the standard library's request handler.
+"""HTTP for operators and tests by the standard library's server: few connections, small requests.
 
 Every answer closes its connection. A request's head is at most MAX_HEAD_BYTES; one that does not come, or is not taken,
-within DEADLINE_S is dropped. As many connections are served at once as there are workers, each a thread that accepts
-for itself.
+within DEADLINE_S is dropped. Connections beyond those that are served at once, each by a thread, wait in the backlog.
 """
 
 import io
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Final
 
 from kavka.config.thread_names import thread_name
@@ -21,111 +22,103 @@ MOST_DRAINED_BYTES: Final = 64 * 1024
 """Of a request that is refused so much is read and dropped, lest the answer be lost with it."""
 DEADLINE_S: Final = 10.0
 ACCEPT_PAUSE_S: Final = 1.0
+POLL_S: Final = 3600.0
+"""So often the library looks whether it is to end; `stop` has it look at once."""
 TEXT: Final = "text/plain; charset=utf-8"
 
 log = logging.getLogger(__name__)
 
 
-class BoundedHttpServer:
-    """Serves connections that `make_handler(connection, address)` each answers with one request's answer.
+class BoundedHttpServer(ThreadingMixIn, HTTPServer):
+    """The library's server, with a limit of connections at once; `make_handler(connection, address, server)` answers.
 
-    Threads: `start` and `stop` by its owner; handlers run on the server's own threads, which `stop` joins. `_lock`
-    guards `_open` and `_stopping`.
+    Threads: made, started and stopped by its owner. `_lock` guards `_open` and the beginning of `_stopping`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        host: str,
-        port: int,
-        workers: int,
-        make_handler: "Callable[[socket.socket, Any], BoundedHandler]",
-    ) -> None:
-        """`name` begins the names of the threads, and of the settings that a failure names: NAME.host, NAME.port."""
+    # Two brokers at one port would each get some of the scrapes.
+    allow_reuse_port = False
+    request_queue_size = 128
+
+    def __init__(self, name: str, host: str, port: int, most: int, make_handler: Callable[..., Any]) -> None:
+        """Listens. `name` begins the names of threads, and of the settings that a failure names: NAME.host, NAME.port.
+
+        Raises OSError where the address cannot be had.
+        """
         self._name = name
-        self._host = host
-        self._wanted_port = port
-        self._make_handler = make_handler
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._stopping = threading.Event()
-        self._listener: socket.socket | None = None
-        self._threads = [
-            threading.Thread(target=self._run, name=thread_name(f"{name}-{index}"), daemon=True)
-            for index in range(workers)
-        ]
-
-    def start(self) -> int:
-        """Listen and serve; the port. Raises OSError, which names the settings, where the address cannot be had."""
+        self._free = threading.BoundedSemaphore(most)
+        self._has_both = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if self._has_both or ":" in host else socket.AF_INET
+        self._acceptor = threading.Thread(
+            target=self.serve_forever, args=(POLL_S,), name=thread_name(name), daemon=True
+        )
         try:
-            listener = self._listener = self._listening_socket()
+            super().__init__((host, port), make_handler)
         except OSError as error:
-            address = f"{self._name}.host={self._host} {self._name}.port={self._wanted_port}"
-            # What Python adds to it is the same address again.
-            reason = (error.strerror or str(error)).partition(" (while")[0]
-            raise OSError(error.errno, f"{self._name} cannot be served at {address}: {reason}") from error
-        try:
-            for thread in self._threads:
-                thread.start()
-        except BaseException:
-            self.stop()
-            raise
-        return int(listener.getsockname()[1])
+            reason = f"{name} cannot be served at {name}.host={host} {name}.port={port}: {error.strerror or error}"
+            raise OSError(error.errno, reason) from error
 
-    def _listening_socket(self) -> socket.socket:
-        if self._host:
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            return socket.create_server((self._host, self._wanted_port), family=family)
-        if socket.has_dualstack_ipv6():
-            return socket.create_server(("", self._wanted_port), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server(("", self._wanted_port))
+    def start(self) -> None:
+        """Serve. Listens no more where the thread cannot be had, which raises."""
+        try:
+            self._acceptor.start()
+        except BaseException:
+            self.server_close()
+            raise
 
     def stop(self) -> None:
-        """Close all connections and join the threads. Nothing happens where `start` failed."""
-        listener = self._listener
-        if listener is None:
-            return
+        """Close all connections and join the threads."""
         with self._lock:
             self._stopping.set()
-            for connection in (listener, *self._open):
+            for connection in (self.socket, *self._open):
                 _shut_down(connection)
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
-        listener.close()
+        self.shutdown()
+        self._acceptor.join()
+        self.server_close()
 
-    def _run(self) -> None:
-        listener = self._listener
-        assert listener is not None
-        while not self._stopping.is_set():
-            try:
-                connection, address = listener.accept()
-            except OSError as error:
-                if not self._stopping.is_set():
-                    # Out of descriptors, mostly. The connection stays in the backlog, so asking at once would spin.
-                    log.warning("cannot accept a connection server=%s error=%s", self._name, error)
-                    self._stopping.wait(ACCEPT_PAUSE_S)
-                continue
-            with connection:
-                self._serve(connection, address)
+    def server_bind(self) -> None:
+        if self._has_both:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        # HTTPServer's own asks the resolver for the host's name besides.
+        TCPServer.server_bind(self)
+        self.server_port = self.server_address[1]
 
-    def _serve(self, connection: socket.socket, address: Any) -> None:
-        with self._lock:
-            if self._stopping.is_set():
-                return
-            self._open.add(connection)
+    def get_request(self) -> tuple[socket.socket, Any]:
         try:
-            handler = self._make_handler(connection, address)
-            connection.shutdown(socket.SHUT_WR)
-            handler.drain()
+            return super().get_request()
         except OSError as error:
+            if not self._stopping.is_set():
+                # Out of descriptors, mostly. The connection stays in the backlog, so asking at once would spin.
+                log.warning("cannot accept a connection server=%s error=%s", self._name, error)
+                self._stopping.wait(ACCEPT_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._free.acquire()
+        with self._lock:
+            self._open.add(request)
+            if self._stopping.is_set():
+                _shut_down(request)
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        threading.current_thread().name = f"{self._acceptor.name}-connection"
+        super().process_request_thread(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """However a connection ends, and where it got no thread."""
+        with self._lock:
+            self._open.discard(request)
+        self.close_request(request)
+        self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if isinstance(error := sys.exception(), OSError):
             log.debug("a connection broke server=%s error=%s", self._name, error)
-        except Exception:
-            # One request's failure must not cost the worker, which nobody would miss.
+        else:
             log.exception("a request failed server=%s", self._name)
-        finally:
-            with self._lock:
-                self._open.discard(connection)
 
 
 class BoundedHandler(BaseHTTPRequestHandler):
@@ -142,6 +135,11 @@ class BoundedHandler(BaseHTTPRequestHandler):
         self.is_refused = False
         self.head = RequestHead(self.connection, time.monotonic() + DEADLINE_S)
         self.rfile = io.BufferedReader(self.head)
+
+    def handle(self) -> None:
+        super().handle()
+        self.connection.shutdown(socket.SHUT_WR)
+        self.drain()
 
     def drain(self) -> None:
         """Read what is left of a request that was refused, until its client closes: all of it once the answer is sent.

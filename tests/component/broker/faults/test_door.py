@@ -4,6 +4,7 @@ import http.client
 import json
 import random
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -215,8 +216,8 @@ def test_silent_clients_do_not_keep_others_out_for_ever(faults: FaultControl, mo
 
 
 def test_it_listens_on_the_loopback_interface_alone(door: FaultDoor) -> None:
-    assert door._server._listener is not None
-    assert door._server._listener.getsockname()[0] == "127.0.0.1"
+    assert door._server is not None
+    assert door._server.server_address[0] == "127.0.0.1"
 
 
 def test_a_broker_with_the_setting_opens_it_and_closes_it_with_itself(
@@ -246,18 +247,36 @@ def test_a_broker_whose_door_cannot_be_had_says_so_and_leaves_nothing(
 
 def test_a_door_that_gets_no_threads_leaves_nothing(faults: FaultControl, monkeypatch: pytest.MonkeyPatch) -> None:
     door = FaultDoor(faults)
-    last = door._server._threads[-1]
 
-    def refused() -> None:
+    def refused(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(last, "start", refused)
-
-    with pytest.raises(RuntimeError, match="new thread"):
-        door.start()
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="new thread"):
+            door.start()
 
     assert threads("kavka.faults") == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, door.port))
     door.stop()
+
+
+def test_a_connection_that_gets_no_thread_costs_no_place(
+    door: FaultDoor, running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.errors.expect("a request failed")
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refused)
+        for _ in range(WORKERS + 1):
+            with socket.create_connection((HOST, door.port), timeout=60) as client:
+                assert client.recv(1) == b""
+
+    assert ask(door, "GET") == (200, [])
 
 
 def test_a_request_that_fails_otherwise_costs_no_worker(
