@@ -10,6 +10,7 @@ from kavka.client.tls.pkcs12_keys import NamedKey, pkcs12_keys
 from kavka.client.tls.store_entries import KeyEntry, Store, StoreError
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
     from cryptography.x509 import Certificate
 
@@ -27,7 +28,7 @@ def read_pkcs12(data: bytes, password: bytes | None) -> Store:
     others = [each.certificate for each in (content.cert, *content.additional_certs) if each is not None]
     entries = []
     for alias, key in _keys(data, password, content):
-        own = next((each for each in others if each.public_key() == key.public_key()), None)
+        own = next((each for each in others if _is_of(each, key)), None)
         if own is None:
             raise StoreError("it has a private key, but no certificate for it")
         chain = [each.public_bytes(Encoding.DER) for each in _chain(own, others)]
@@ -35,6 +36,16 @@ def read_pkcs12(data: bytes, password: bytes | None) -> Store:
     shown = {each for entry in entries for each in entry.chain}
     trusted = [each.public_bytes(Encoding.DER) for each in others]
     return Store(entries, [each for each in trusted if each not in shown])
+
+
+def _is_of(certificate: Certificate, key: PrivateKeyTypes) -> bool:
+    """An authority's may be of a kind of key that nothing here knows: then it is not this key's."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return certificate.public_key() == key.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return False
 
 
 def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:

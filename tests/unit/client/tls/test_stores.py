@@ -17,9 +17,11 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
+from kavka.client.tls import pkcs12
 from kavka.client.tls.key_choice import in_javas_order
-from kavka.client.tls.pkcs12_keys import pkcs12_keys
+from kavka.client.tls.pkcs12_keys import NamedKey, pkcs12_keys
 from kavka.client.tls.store_entries import Store
 from kavka.client.tls.stores import KeyStoreSource, TrustStoreSource, read_key_store, read_trust_store
 from kavka.config.errors import ConfigError
@@ -170,6 +172,25 @@ def read_damaged(data: bytes) -> None:
                 damaged[chance.randrange(min(120, len(damaged)))] = chance.randrange(256)
         with suppress(ValueError, TypeError):
             pkcs12_keys(bytes(damaged), PASSWORD.encode())
+
+
+def test_an_authority_with_a_key_that_nobody_knows_is_in_no_keys_way(
+    tmp_path: Path, authority: Authority, issued: Issued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a curve or an algorithm that OpenSSL has not; it lies before the second key's certificate here."""
+    known, unknown = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0202")
+    odd = x509.load_der_x509_certificate(authority.certificate.public_bytes(Encoding.DER).replace(known, unknown))
+    second = authority.issue("second", key=rsa_key())
+    certificates = [odd, second.certificate]
+    path = tmp_path / "odd.p12"
+    path.write_bytes(serialize_key_and_certificates(b"a", issued.key, issued.certificate, certificates, NoEncryption()))
+    both = [NamedKey("a", issued.key), NamedKey("b", second.key)]
+    monkeypatch.setattr(pkcs12, "pkcs12_keys", lambda *_: both)
+
+    store = read_key_store(NOTHING._replace(location=str(path)))
+
+    assert store is not None
+    assert {each.alias: each.chain[0] for each in store.keys} == {"a": issued.der, "b": second.der}
 
 
 @pytest.mark.parametrize(
