@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from kavka.broker.clock import SYSTEM_CLOCK, Clock
 from kavka.broker.server import Broker
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.values import Source
@@ -14,6 +15,7 @@ from kavka.protocol.messages.describe_configs import DescribeConfigsRequest, Des
 from kavka.storage.files import Files
 from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import free_port, wait_until
+from tests.support.server import KEPT
 from tests.support.wire import BROKER, RawClient
 
 if TYPE_CHECKING:
@@ -36,14 +38,17 @@ class RunningBroker:
         *,
         files: Files | None = None,
         faults: "FaultControl | None" = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.files = files
         self.faults = faults
+        self.clock = clock
         self.port = free_port()
         self.settings = {
             "broker.id": BROKER_ID,
             "listeners": f"PLAINTEXT://{HOST}:{self.port}",
             "log.dirs": str(directory),
+            **KEPT,
             **(settings or {}),
         }
         self.errors = LoggedErrors()
@@ -65,7 +70,7 @@ class RunningBroker:
         self.errors.__exit__(kind, error, trace)
 
     def start(self) -> None:
-        self.broker = Broker(BrokerConfig(self.settings), files=self.files, faults=self.faults)
+        self.broker = Broker(BrokerConfig(self.settings), files=self.files, faults=self.faults, clock=self.clock)
         self.broker.start()
 
     def restart(self) -> None:

@@ -12,6 +12,7 @@ from kavka.config.broker_config import BrokerConfig
 from tests.support.logged_errors import LoggedErrors
 from tests.support.processes import free_port, wait_until
 from tests.support.registries import new_root
+from tests.support.server import KEPT
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 120.0
@@ -45,6 +46,7 @@ class RunningCluster:
                 "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
                 "offsets.topic.num.partitions": "4",
                 "transaction.state.log.num.partitions": "4",
+                **KEPT,
                 **(settings or {}),
             }
             for broker_id in broker_ids
