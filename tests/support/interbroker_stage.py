@@ -11,16 +11,23 @@ from kavka.cluster.znodes.broker import BrokerInfo, Endpoint
 from kavka.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from kavka.protocol.messages.update_metadata import UpdateMetadataRequest
 from tests.support.scripted_broker import TIMEOUT_S, ScriptedBroker
+from tests.support.standing_clock import StandingClock
 
 SETTINGS = ClientSettings(discover_versions=False, reconnect_backoff_ms=1, reconnect_backoff_max_ms=5)
 
 
 class InterBrokerStage:
-    """`with InterBrokerStage() as stage:` runs the thread; brokers made by `broker` are gone with it."""
+    """`with InterBrokerStage() as stage:` runs the thread; brokers made by `broker` are gone with it.
+
+    `clock` is the thread's: it goes on by itself but where a test has it stand still.
+    """
 
     def __init__(self, settings: ClientSettings = SETTINGS) -> None:
         self.deaths: list[BaseException] = []
-        self.inter_broker = InterBroker(settings, self.deaths.append)
+        self.clock = StandingClock()
+        self.inter_broker = InterBroker(
+            settings, self.deaths.append, now_ms=lambda: self.clock.monotonic_ns() / 1_000_000
+        )
         self.answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._brokers: list[ScriptedBroker] = []
 
@@ -40,6 +47,11 @@ class InterBrokerStage:
         broker = ScriptedBroker(broker_id)
         self._brokers.append(broker)
         return broker
+
+    def go(self, ahead_ms: int) -> None:
+        """So much time passes, and the thread is told."""
+        self.clock.go(ahead_ms)
+        self.inter_broker.wake()
 
     def answer(self) -> Any:
         """The next outcome that was called back with."""

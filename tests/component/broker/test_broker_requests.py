@@ -86,9 +86,11 @@ def test_what_waits_for_a_connection_is_late_in_time() -> None:
     with InterBrokerStage(SETTINGS._replace(discover_versions=True)) as stage:
         requests = BrokerRequests(stage.inter_broker, lane="markers", timeout_ms=1000)
         broker = stage.broker(1)
-        requests.send(broker.node, markers(), stage.answers.put)
-        broker.accept().asked()
-        assert stage.answer().code is ErrorCode.REQUEST_TIMED_OUT
+        with stage.clock.standing():
+            requests.send(broker.node, markers(), stage.answers.put)
+            broker.accept().asked()
+            stage.go(1001)
+            assert stage.answer().code is ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_broker_without_the_version_is_not_asked() -> None:

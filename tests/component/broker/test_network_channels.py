@@ -101,10 +101,12 @@ def test_an_answer_that_does_not_come_in_time_is_asked_for_again(stage: InterBro
     broker = stage.broker(1)
     channels = NetworkChannels(stage.inter_broker, listener_name=None, versions=lambda: VERSIONS, timeout_ms=1000)
     channels.update_brokers([info(broker)])
-    channels.send(1, leadership(1), stage.answers.put)
-    late = broker.accept()
-    late.asked()
-    assert late.closed_by_peer()
+    with stage.clock.standing():
+        channels.send(1, leadership(1), stage.answers.put)
+        late = broker.accept()
+        late.asked()
+        stage.go(1001)
+        assert late.closed_by_peer()
     assert broker.accept().asked().request.controller_epoch == 1
 
 
