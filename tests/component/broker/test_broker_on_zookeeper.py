@@ -26,7 +26,7 @@ from tests.support.zookeeper_process import ZooKeeperProcess
 pytestmark = [pytest.mark.integration, pytest.mark.java]
 
 PATIENCE_S = 60.0
-SESSION = {"zookeeper.session.timeout.ms": "10000", "zookeeper.connection.timeout.ms": "60000"}
+SESSION = {"zookeeper.session.timeout.ms": "30000", "zookeeper.connection.timeout.ms": "60000"}
 
 
 @pytest.fixture

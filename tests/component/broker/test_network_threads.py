@@ -4,11 +4,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from kavka.broker.metrics.registry import Metrics
-from kavka.broker.network import departure
+from kavka.broker.network import departure, expiry
 from kavka.broker.network.connection import MAX_UNANSWERED, Connection
 from kavka.broker.network.limits import ConnectionLimits, ConnectionSettings
 from kavka.broker.network.network_thread import NetworkThread
@@ -162,7 +163,10 @@ def held(rig: Rig) -> tuple[socket.socket, Connection]:
     return client, connection
 
 
-def test_a_thread_that_retires_closes_connections_with_their_answers_and_ends(rig: Rig) -> None:
+def test_a_thread_that_retires_closes_connections_with_their_answers_and_ends(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departure, "LONGEST_NS", 60_000_000_000)
     quiet = rig.adopt()
     asking, connection = held(rig)
 
@@ -224,19 +228,36 @@ def test_a_listener_that_moved_keeps_who_came_to_its_new_address(rig: Rig) -> No
     assert rig.queue.get() is not None
 
 
-def test_idle_connections_close_and_busy_ones_stay() -> None:
-    rig = Rig(max_idle_ms=400)
+def test_idle_connections_close_and_busy_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    now_ns = 0
+
+    def monotonic_ns() -> int:
+        looks.append(now_ns)
+        return now_ns
+
+    # Those who look for idle ones have a clock of their own: nobody is idle because this test had to wait.
+    monkeypatch.setattr(expiry, "time", SimpleNamespace(monotonic_ns=monotonic_ns))
+    rig = Rig(max_idle_ms=200)
     rig.thread.start()
     idle, busy = rig.adopt(), rig.adopt()
-    busy.sendall((900).to_bytes(4, "big"))
+    rig.wait_for(lambda: len(rig.thread.connections) == 2)
+    served = {connection.peer_port: connection for connection in rig.thread.connections.values()}
+    last_ns = served[idle.getsockname()[1]].last_active_ns
+    connection = served[busy.getsockname()[1]]
 
-    def one_is_left() -> bool:
-        busy.sendall(b"x")
-        return rig.limits.total == 1
+    def is_later() -> bool:
+        busy.sendall(b"\0")
+        return connection.last_active_ns > last_ns
 
-    rig.wait_for(one_is_left)
+    rig.wait_for(is_later)
+    assert rig.limits.total == 2
+    now_ns = last_ns + 200_000_001
 
     assert is_closed(idle)
+    seen = len(looks)
+    rig.wait_for(lambda: len(looks) > seen + 1)
+    assert rig.limits.total == 1
     rig.thread.stop()
     assert rig.limits.total == 0
 

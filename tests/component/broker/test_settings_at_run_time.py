@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kavka.broker.network import departure
 from kavka.broker.server import Broker, StartError
 from kavka.broker.settings.config_alteration import MOST_FOR_LISTENERS
 from kavka.broker.settings.dynamic_config import PendingChange, check_broker_change
@@ -127,10 +128,9 @@ def test_a_limit_that_needs_the_clusters_default_holds_after_a_restart(running: 
 
     assert running.described()["max.connections.per.ip"] == ("0", Source.DYNAMIC_BROKER)
     assert answers(HOST, running.port)
-    with socket.create_connection((HOST, running.port), SILENCE_S, ("127.0.0.2", 0)) as stranger:
-        stranger.settimeout(60)
-        with contextlib.suppress(ConnectionResetError):
-            assert stranger.recv(1) == b""
+    stranger = socket.create_connection((HOST, running.port), 60, ("127.0.0.2", 0))
+    with stranger, contextlib.suppress(ConnectionResetError):
+        assert stranger.recv(1) == b""
 
 
 def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) -> None:
@@ -145,7 +145,10 @@ def test_a_limit_that_no_longer_fits_the_file_stops_the_start(tmp_path: Path) ->
         assert running.described()["max.connections.per.ip"][0] == "0"
 
 
-def test_who_asks_for_fewer_network_threads_is_answered(running: RunningBroker) -> None:
+def test_who_asks_for_fewer_network_threads_is_answered(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departure, "LONGEST_NS", 60_000_000_000)
     for number in range(2):
         assert running.alter({"num.network.threads": "2"}).error_code == ErrorCode.NONE
         with ExitStack() as held:
@@ -158,7 +161,10 @@ def test_who_asks_for_fewer_network_threads_is_answered(running: RunningBroker) 
         wait_until(lambda: threads("network-") == 1, 60, "the other thread is still there")
 
 
-def test_who_asks_by_a_listener_for_its_end_is_answered_and_then_closed(running: RunningBroker) -> None:
+def test_who_asks_by_a_listener_for_its_end_is_answered_and_then_closed(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departure, "LONGEST_NS", 60_000_000_000)
     port = free_port()
     own = {"listeners": f"PLAINTEXT://{HOST}:{running.port}"}
     assert running.alter(with_listener(running, f"OTHER://{HOST}:{port}")).error_code == ErrorCode.NONE
