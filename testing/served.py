@@ -142,6 +142,8 @@ class Served:
             "enable.auto.commit": "false",
             "client.id": "kavka-testing",
         }
+        if committed:
+            self._wait_for_markers(partitions)
         found: list[Record] = []
         with Consumer(settings) as consumer:
             ends = consumer.end_offsets(partitions)
@@ -154,6 +156,26 @@ class Served:
                 ]
                 self.check()
         return Records(topic, count, sorted(each for each in found if each.offset < ends[partitions[each.partition]]))
+
+    def _wait_for_markers(self, partitions: "Sequence[TopicPartition]") -> None:
+        """Until no transaction that has ended holds these back: its markers come after its end is acknowledged."""
+        from kavka.client import IsolationLevel, OffsetSpec, TransactionState
+
+        asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        ending = [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT]
+
+        def is_settled() -> bool:
+            self.check()
+            stable = self.admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
+            ends = self.admin.list_offsets(asked)
+            if all(stable[each].offset >= ends[each].offset for each in partitions):
+                return True
+            ids = [each.transactional_id for each in self.admin.list_transactions(states=ending)]
+            found = self.admin.describe_transactions(ids) if ids else {}
+            held = [each for one in found.values() if one.state in ending for each in one.partitions]
+            return asked.keys().isdisjoint(held)
+
+        wait_until(is_settled, message="a transaction has ended, and its markers are not written")
 
     def wait_for_records(self, topic: str, count: int, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Records:
         """Until there are that many, at least; all that is there then. The message of a failure shows what is there."""

@@ -9,12 +9,17 @@ import socket
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kavka.broker.coordination.markers import MarkerDispatch
 from kavka.broker.server import Broker as Server
 from kavka.broker.server import StartError
+from kavka.client import Admin, Producer, TransactionListing
 from kavka.client.api_errors import UnknownTopicOrPartitionError
 from kavka.config.errors import ConfigError
 from kavka.testing import Broker, BrokerDiedError, Cluster, Row
@@ -92,6 +97,35 @@ def test_what_was_acknowledged_is_there_after_a_restart_and_after_a_kill_at_the_
             assert broker.bootstrap_servers == address
         broker.check()
         broker.assert_records("orders", ["0", "1"])
+
+
+def test_what_was_committed_is_found_however_late_its_markers_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[Callable[[], None]] = []
+    send, list_transactions = MarkerDispatch.send, Admin.list_transactions
+
+    def looked_at(admin: Admin, **wanted: Any) -> list[TransactionListing]:
+        """They go out when a transaction was found that waits for its own."""
+        found = list_transactions(admin, **wanted)
+        while found and held:
+            held.pop()()
+        return found
+
+    monkeypatch.setattr(MarkerDispatch, "send", lambda *words: held.append(partial(send, *words)))
+    monkeypatch.setattr(Admin, "list_transactions", looked_at)
+    with Broker() as broker:
+        broker.create_topic("orders", 2)
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "billing"}
+        with Producer(settings) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            for partition in (0, 1):
+                producer.send("orders", b"%d" % partition, partition=partition)
+            producer.commit_transaction()
+            broker.assert_records("orders", ["0", "1"], committed=True)
+            producer.begin_transaction()
+            producer.send("orders", b"open", partition=0).result(60)
+            broker.assert_records("orders", ["0", "1"], committed=True)
+            monkeypatch.undo()
 
 
 def test_a_group_is_awaited_until_it_has_consumed_all() -> None:
