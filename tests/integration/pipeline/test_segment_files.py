@@ -17,7 +17,7 @@ from kavka.pipeline.files.partition_reader import read
 from tests.support.kafka_process import KRaftKafka
 from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
-from tests.support.transactions import end_offset
+from tests.support.transactions import end_offset, settle
 
 COLUMNS = [field.name for field in FIELDS]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -83,6 +83,7 @@ def test_files_hold_what_consumers_read_at_both_isolation_levels(
         writer.begin_transaction()
         produce(writer, topic, step.__name__, 300)
         step(TRANSACTION_S)
+    settle(broker, topic)
     other = producer(broker.bootstrap, **{"transactional.id": f"{topic} open"})
     other.begin_transaction()
     produce(other, topic, "open", 10)
