@@ -59,7 +59,9 @@ def produce(bootstrap: str, partition: TopicPartition, count: int, **settings: A
         if error is not None:
             refused.append(error)
 
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5} | settings)
+    # In their order also where the leader of a topic that is new refuses the first ones for a moment.
+    in_order = {"enable.idempotence": True, "linger.ms": 5}
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap} | in_order | settings)
     transactional = "transactional.id" in settings
     if transactional:
         producer.init_transactions(60)
