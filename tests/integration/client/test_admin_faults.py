@@ -25,7 +25,7 @@ from tests.support.kavka_process import KavkaProcess
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 
-GRACE_S = 10.0
+GRACE_S = 30.0
 """What a busy machine may add to a time limit."""
 
 
