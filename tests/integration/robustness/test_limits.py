@@ -58,7 +58,8 @@ def test_an_address_with_too_many_connections_is_turned_away_and_counted(tmp_pat
         with Wire(broker.host, broker.port) as refused:
             assert refused.closed_by_peer()
         assert wait_for_metric(broker, REJECTED_CONNECTIONS, lambda count: count == refused_before + 1)
-        assert "too many connections from this address" in broker.process.log_text()
+        # It is counted first, and said then.
+        broker.process.wait_for_log("too many connections from this address", 60)
 
         first.close()
 
@@ -82,7 +83,7 @@ def test_connections_come_no_faster_than_the_rate_allows(tmp_path: Path) -> None
         taken_s = time.monotonic() - started_at
 
     # What the last two seconds allow (quota.window.num less one) may come at once, as in Kafka.
-    assert 1.5 < taken_s < 60
+    assert taken_s > 1.5
 
 
 def test_a_connection_over_which_nothing_goes_is_closed_also_while_it_waits_for_data(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_accepting_goes_on_after_the_broker_ran_out_of_descriptors(tmp_path: Pat
             produce(admin, "before", batch_of([b"x"], timestamp_ms=now_ms()))
         in_use = len(list(Path(f"/proc/{broker.process.pid}/fd").iterdir()))
         resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (in_use + 50, in_use + 50))
-        clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=5)) for _ in range(80)]
+        clients = [closing.enter_context(Wire(broker.host, broker.port, timeout_s=60)) for _ in range(80)]
         wait_until(lambda: "out of file descriptors" in broker.process.log_text(), 60, "it never ran out")
         for client in clients:
             client.close()
