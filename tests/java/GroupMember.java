@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.regex.Pattern;
 
@@ -41,7 +42,8 @@ public class GroupMember {
     private final Map<TopicPartition, OffsetAndMetadata> delivered = new HashMap<>();
     private final Properties settings;
     private final KafkaConsumer<byte[], byte[]> consumer;
-    private long nextProcessMs = 0;
+    /** Null, or what the next batch is processed until. */
+    private volatile CountDownLatch held = null;
 
     private GroupMember(Properties settings) {
         this.settings = settings;
@@ -92,9 +94,11 @@ public class GroupMember {
             if (batch.isEmpty()) {
                 continue;
             }
-            long processMs = Long.parseLong(settings.getProperty("member.process.ms", "0"));
-            Thread.sleep(nextProcessMs > 0 ? nextProcessMs : processMs);
-            nextProcessMs = 0;
+            if (held != null) {
+                held.await();
+                held = null;
+            }
+            Thread.sleep(Long.parseLong(settings.getProperty("member.process.ms", "0")));
             delivered.putAll(batch);
             String mode = settings.getProperty("member.commit", "sync");
             if (mode.equals("sync")) {
@@ -128,8 +132,8 @@ public class GroupMember {
                     consumer.seek(new TopicPartition(words[1].substring(0, dash), number), Long.parseLong(words[2]));
                     note("sought", "\"partition\": " + quoted(words[1]) + ", \"offset\": " + words[2]);
                     break;
-                case "process":
-                    nextProcessMs = Long.parseLong(words[1]);
+                case "hold":
+                    held = new CountDownLatch(1);
                     break;
                 case "commit":
                     commit(new HashMap<>(delivered));
@@ -286,7 +290,14 @@ public class GroupMember {
         try (BufferedReader reader = new BufferedReader(new InputStreamReader(System.in))) {
             String line;
             while ((line = reader.readLine()) != null) {
-                orders.add(line);
+                CountDownLatch latch = held;
+                if (line.equals("release") && latch != null) {
+                    // Here: the loop that obeys the others is what is held.
+                    latch.countDown();
+                    note("obeyed", "\"order\": " + quoted(line));
+                } else {
+                    orders.add(line);
+                }
             }
         } catch (java.io.IOException gone) {
             System.err.println("orders: " + gone);

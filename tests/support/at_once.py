@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-TIMEOUT_S = 240.0
+TIMEOUT_S = 540.0
 
 
 def each_at_once(names: Sequence[str], story: Callable[[str], None]) -> None:

@@ -12,9 +12,9 @@ by Kafka's names. What happens is printed as a JSON object a line: `event`, `at_
     obeyed                    order
     closing, closed           around the library's close: nothing is delivered from the first on
 
-Lines on stdin are orders: `close`, `pause`, `resume`, `seek TOPIC-N OFFSET`, `process MS` (the next batch alone),
-`commit` (what was delivered, synchronously), `unsubscribe`. The end of stdin ends the process, and so does being
-fenced: a fenced consumer would come back and fence the other. tests/java/GroupMember.java is the same in Java.
+Lines on stdin are orders: `close`, `pause`, `resume`, `seek TOPIC-N OFFSET`, `hold` (the next batch is processed until
+`release`), `commit` (what was delivered, synchronously), `unsubscribe`. The end of stdin ends the process, and so does
+being fenced: a fenced consumer would come back and fence the other. tests/java/GroupMember.java is the same in Java.
 """
 
 import faulthandler
@@ -98,7 +98,8 @@ class Member:
         self.journal = journal
         self.commit_mode = commit
         self.process_ms = process_ms
-        self._next_process_ms = 0
+        self._holds_next = False
+        self._released = threading.Event()
         self._delivered: dict[str, int] = {}
         self._orders: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -114,8 +115,10 @@ class Member:
                 continue
             if not batch:
                 continue
-            let_pass((self._next_process_ms or self.process_ms) / 1000)
-            self._next_process_ms = 0
+            if self._holds_next:
+                self._released.wait()
+                self._holds_next = False
+            let_pass(self.process_ms / 1000)
             self._delivered.update(batch)
             if self.commit_mode == "sync":
                 self._commit(batch)
@@ -135,8 +138,9 @@ class Member:
             if word == "seek":
                 self.library.seek(rest[0], int(rest[1]))
                 self.journal.note("sought", partition=rest[0], offset=int(rest[1]))
-            elif word == "process":
-                self._next_process_ms = int(rest[0])
+            elif word == "hold":
+                self._released.clear()
+                self._holds_next = True
             elif word == "commit":
                 self._commit(self._delivered)
             else:
@@ -177,7 +181,12 @@ class Member:
 
     def _read_orders(self) -> None:
         for line in sys.stdin:
-            self._orders.put(line)
+            if line.strip() == "release":
+                # Here: the loop that obeys the others is what is held.
+                self._released.set()
+                self.journal.note("obeyed", order="release")
+            else:
+                self._orders.put(line)
         os._exit(0)
 
 

@@ -18,6 +18,7 @@ from tests.support.java_classes import compiled
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 from tests.support.topics import create_topic
+from tests.support.wire import GROUP, RawClient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JVM = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
@@ -32,11 +33,11 @@ FAST_GROUPS = {
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.session.timeout.ms": "45000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
 }
-"""Broker settings that let tests see a session expire within seconds."""
+"""Broker settings that let tests see a session expire within seconds, of who asks for it (MORTAL, `be_mortal`)."""
 QUICK = {
     "session.timeout.ms": "30000",
     "heartbeat.interval.ms": "200",
@@ -165,6 +166,13 @@ class Group:
 
     def create_topic(self, partitions: int) -> None:
         create_topic(self.broker, self.topic, partitions=partitions)
+
+    def be_mortal(self) -> None:
+        """MORTAL for a group of the new protocol: from its members' next heartbeats on."""
+        with RawClient(self.broker.host, self.broker.port) as client:
+            session = ("consumer.session.timeout.ms", MORTAL["session.timeout.ms"])
+            altered = client.alter(GROUP, self.group_id, [session])
+        assert altered.error_code == 0, altered.error_message
 
     def join(self, library: str, settings: Mapping[str, str] | None = None) -> Member:
         """Start a member; it does not wait for the assignment."""

@@ -26,6 +26,7 @@ def test_members_join_leave_and_are_killed_and_nothing_is_skipped(new_group: New
     def story(library: str) -> None:
         group = new_group(library)
         group.create_topic(PARTITIONS)
+        group.be_mortal()
         with Feeder(group.broker, group.topic, PARTITIONS) as feeder:
             first, second = group.join(library, NEW), group.join(library, NEW)
             group.wait_until_shared([first, second], PARTITIONS)

@@ -5,9 +5,11 @@ import pytest
 from tests.integration.groups.conftest import NewGroup
 from tests.support.at_once import each_at_once
 from tests.support.group_members import FAST_GROUPS, Group, feed
+from tests.support.java_classes import compiled
 from tests.support.other_clients import go_client, node_client, run_client
 
-pytestmark = pytest.mark.slow
+# Clients that are built or downloaded first, where nothing is there yet.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 BROKER_SETTINGS = FAST_GROUPS
 RANGE = {"partition.assignment.strategy": "range"}
 PARTITIONS = 3
@@ -27,6 +29,10 @@ def test_node_clients_take_groups_over_and_hand_them_on(new_group: NewGroup) -> 
 
 @pytest.mark.java
 def test_javas_old_clients_share_groups_with_todays(new_group: NewGroup) -> None:
+    def prepare(bundle: str) -> None:
+        """What has to be downloaded keeps nobody waiting for a share."""
+        compiled("GroupMember", bundle)
+
     def story(bundle: str) -> None:
         group = new_group(bundle)
         group.create_topic(PARTITIONS)
@@ -41,6 +47,7 @@ def test_javas_old_clients_share_groups_with_todays(new_group: NewGroup) -> None
         new.close()
         group.assert_sound(more)
 
+    each_at_once(OLD_JAVA, prepare)
     each_at_once(OLD_JAVA, story)
 
 

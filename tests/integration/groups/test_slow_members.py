@@ -28,7 +28,7 @@ def test_who_processes_longer_than_the_poll_interval_is_out_and_cannot_commit(ne
         settings = {**RANGE, "max.poll.interval.ms": "1500", "session.timeout.ms": "1500"}
         slow, quick = group.join(library, settings), group.join("confluent", RANGE)
         group.wait_until_shared([slow, quick], PARTITIONS)
-        slow.order("process 10000")
+        slow.order("hold")
         ends = _feed_until_delivered(group, slow)
         _check_replaced(group, slow, quick, ends)
 
@@ -42,8 +42,8 @@ def test_a_frozen_member_is_replaced_and_its_late_commit_refused(new_group: NewG
         settings = {**RANGE, "session.timeout.ms": "1000"}
         frozen, lively = group.join(library, settings), group.join("confluent", RANGE)
         group.wait_until_shared([frozen, lively], PARTITIONS)
-        # Long enough that it is frozen before it commits.
-        frozen.order("process 10000")
+        # So that it is frozen before it commits.
+        frozen.order("hold")
         ends = _feed_until_delivered(group, frozen)
         frozen.freeze()
         lively.wait_for(lambda one: len(one.owned) == PARTITIONS and _committed(one, ends))
@@ -98,6 +98,7 @@ def _feed_until_delivered(group: Group, member: Member) -> dict[str, int]:
 def _check_replaced(group: Group, asleep: Member, awake: Member, ends: dict[str, int]) -> None:
     """The other has taken over and committed all; the late one's commit fails, it comes back and all is well."""
     awake.wait_for(lambda one: _committed(one, ends))
+    asleep.order("release")
     failed = asleep.wait_for(lambda one: one.of("commit_failed") or _committed_anew(one))
     assert not isinstance(failed, list) or any(word in failed[0]["error"] for word in TOO_LATE), failed
     group.wait_until_shared([asleep, awake], PARTITIONS)
