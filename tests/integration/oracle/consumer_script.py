@@ -33,8 +33,8 @@ from tests.support.server import RunningServer
 from tests.support.wire import Wire
 
 Named = Mapping[str, list[int]]
-JOINING: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "owned": {}}
-TIME_TO_LOAD_S = 60.0
+JOINING: dict[str, Any] = {"rebalance_timeout_ms": 600_000, "owned": {}}
+TIME_TO_LOAD_S = 120.0
 NOT_SHOWN = re.compile(r"regular expression: .*")
 """Whose words follow: the regular expressions' engine's."""
 
@@ -134,8 +134,8 @@ class Script:
         metadata = encode_subscription(ConsumerProtocolSubscription(topics=[topic]))
         request = JoinGroupRequest(
             group_id=group,
-            session_timeout_ms=60_000,
-            rebalance_timeout_ms=60_000,
+            session_timeout_ms=600_000,
+            rebalance_timeout_ms=600_000,
             member_id=member,
             protocol_type=protocol_type,
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],

@@ -18,7 +18,13 @@ from tests.support.stored_records import stored_records
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-SETTINGS = {"group.consumer.migration.policy": "bidirectional", "offsets.topic.replication.factor": "1"}
+SETTINGS = {
+    "group.consumer.migration.policy": "bidirectional",
+    "offsets.topic.replication.factor": "1",
+    # The members beat as the script has it, however long a busy machine takes from step to step.
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.session.timeout.ms": "600000",
+}
 AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.assignment.interval.ms": "0"}
 """Kafka 4.3 else waits a second between two assignments of a group, and computes the second in the background."""
 TOPICS = {"t": 4, "u": 2}
@@ -67,7 +73,7 @@ def two_members_share(script: Script) -> None:
     script.group("two")
     script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
     script.beat("two", "a", 1)
-    script.beat("two", "a", 1, subscribed_topic_names=["t", "none"], rebalance_timeout_ms=60_000, owned=ALL)
+    script.beat("two", "a", 1, subscribed_topic_names=["t", "none"], rebalance_timeout_ms=600_000, owned=ALL)
     script.beat("two", "a", 9)
     script.beat("two", "a", 0, subscribed_topic_names=["t", "none"], **JOINING)
     script.beat("two", "x", 1)

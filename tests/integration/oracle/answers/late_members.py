@@ -22,7 +22,10 @@ class Pair(Troupe):
         self.follower, self.generation = self.add(client, self.leader, generation, "follower", instance)
 
     def begin_join(self, client: Wire, name: str, instance: str | None = None) -> int:
-        """A new member's JoinGroup waits now; the key to receive its answer with."""
+        """A new member's JoinGroup waits now; the key to receive its answer with.
+
+        From here on those who are there have REBALANCE_TIMEOUT_MS to join.
+        """
         given: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "group_instance_id": instance}
         key = client.send(self.join(**given), NEWEST_JOIN)
         if instance is None:
@@ -36,10 +39,11 @@ class Pair(Troupe):
         return client.send(self.join(member_id, **given), NEWEST_JOIN)
 
     def await_rebalance(self, member_id: str, generation: int) -> None:
+        """Until the member is told to join again, or, where that took too long, is none any more: that is noted."""
         beats = self.heartbeat(member_id, generation)
-        rebalancing = ErrorCode.REBALANCE_IN_PROGRESS
         client = self.stage.client
-        wait_until(lambda: client.ask(beats, NEWEST_HEARTBEAT).error_code == rebalancing, 60, "no rebalance begins")
+        told = wait_until(lambda: client.ask(beats, NEWEST_HEARTBEAT).error_code, 60, "no rebalance begins")
+        self.note("leader beats", ErrorCode(told).name)
 
     def add(self, client: Wire, leader: str, generation: int, name: str, instance: str | None) -> tuple[str, int]:
         key = self.begin_join(client, name, instance)
