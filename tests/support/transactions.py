@@ -18,6 +18,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST = -1
 OFFSET_FETCH_VERSION = 8
 READ_TIMEOUT_S = 60.0
+PATIENT_MS = 900_000
+"""The longest that a transaction may last: no test that takes long, on whatever machine, is to see it aborted."""
 NOT_YET = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -48,7 +50,8 @@ class TransactionalProducers(JavaProgram):
 
     def open(self, name: str, transactional_id: str, **settings: object) -> None:
         """A producer by a name, initialised; settings with underscores for dots."""
-        words = [f"{key.replace('_', '.')}={value}" for key, value in settings.items()]
+        patient = {"transaction_timeout_ms": PATIENT_MS, **settings}
+        words = [f"{key.replace('_', '.')}={value}" for key, value in patient.items()]
         self.do(" ".join([name, "open", transactional_id, *words]), f"{name} init")
 
 

@@ -43,7 +43,7 @@ def test_open_and_ended_transactions_are_listed_and_described(
 ) -> None:
     create_topic(broker, topic, partitions=2)
     busy, idle = f"{topic}-busy", f"{topic}-idle"
-    producers.open(busy, busy, transaction_timeout_ms=54321)
+    producers.open(busy, busy, transaction_timeout_ms=654_321)
     producers.open(idle, idle)
     producers.do(f"{idle} begin", f"{idle} send {topic} 1 a", f"{idle} commit")
     settle(broker, topic, partitions=2)
@@ -59,7 +59,7 @@ def test_open_and_ended_transactions_are_listed_and_described(
     assert listed[idle]["TransactionState"] == "CompleteCommit"
     assert [row["ProducerId"] for row in described] == [listed[busy]["ProducerId"]]
     assert described[0]["TransactionState"] == "Ongoing"
-    assert described[0]["TransactionTimeoutMs"] == "54321"
+    assert described[0]["TransactionTimeoutMs"] == "654321"
     assert set(described[0]["TopicPartitions"].split(",")) == {f"{topic}-0", f"{topic}-1"}
     assert [(row["TransactionState"], row.get("TopicPartitions")) for row in ended] == [("CompleteCommit", None)]
     assert writing["ProducerId"] == listed[busy]["ProducerId"]
