@@ -15,7 +15,7 @@ def answers(host: str, port: int, timeout_s: float = 20.0) -> bool:
     return answer is not None and answer[:2] == b"\0\0"
 
 
-def is_ready(host: str, port: int, timeout_s: float = 5.0) -> bool:
+def is_ready(host: str, port: int, timeout_s: float = 20.0) -> bool:
     """True once its metadata have brokers, and a controller among them.
 
     Apache Kafka answers ApiVersions as soon as it listens, and Metadata without any broker until its registration has

@@ -132,14 +132,18 @@ class Process:
 
 
 def wait_until(condition: Callable[[], Value | None], timeout_s: float, message: str | Callable[[], str]) -> Value:
-    """Poll until the condition gives something true, and return that. Raises TimeoutError with the message."""
+    """Poll until the condition gives something true, and return that. Raises TimeoutError with the message.
+
+    The last look begins after the timeout: whoever was kept from looking for so long is not judged by an old answer.
+    """
     deadline = time.monotonic() + timeout_s
     pause_s = 0.002
     while True:
+        is_last = time.monotonic() > deadline
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        if is_last:
             raise TimeoutError(message() if callable(message) else message)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.1)

@@ -19,6 +19,7 @@ START_TIMEOUT_S: Final = 180.0
 TICK_MS: Final = 500
 """Sessions last for 2 of them at least: a client may ask for one second."""
 LONGEST_SESSION_MS: Final = 60_000
+ANSWER_TIMEOUT_S: Final = 20.0
 # Up and done with little work before all: the compiler's first tier, no threads for collection.
 QUICK_JVM: Final = (*SHORT_LIVED, "-XX:-UsePerfData", "-Djava.awt.headless=true")
 # A kill leaves the page cache, and where others write much each fsync may take seconds, for which all clients wait.
@@ -155,7 +156,7 @@ class ZooKeeperEnsemble:
 def ask_zookeeper(host: str, port: int, word: bytes) -> bytes:
     """The answer to one of ZooKeeper's four-letter words; empty if nobody listens."""
     try:
-        with socket.create_connection((host, port), timeout=1.0) as connection:
+        with socket.create_connection((host, port), timeout=ANSWER_TIMEOUT_S) as connection:
             connection.sendall(word)
             connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(4096), b""))
