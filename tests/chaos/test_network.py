@@ -25,6 +25,9 @@ class Pair:
         self.client = stack.enter_context(socket.create_connection((HOST, port), TIMEOUT_S))
         self.server = stack.enter_context(listener.accept()[0])
         self.server.settimeout(TIMEOUT_S)
+        # Accepting is the system's: the link itself may not know of the connection yet.
+        self.client.sendall(b"?")
+        assert self.server.recv(1) == b"?"
 
 
 @pytest.fixture
