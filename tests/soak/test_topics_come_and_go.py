@@ -26,7 +26,7 @@ SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 WRITERS = 3
 NAMES_A_WRITER = 2
 KEYS = 6
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 DELAY_S = 1.0
 SETTINGS = {
     "log.cleaner.backoff.ms": "50",

@@ -43,7 +43,7 @@ def cluster(kafka: JoiningKafka, zookeeper: ZooKeeperProcess, tmp_path: Path) ->
 
 
 def ask(address: Address, request: Any, version: int) -> Any:
-    with RawClient(*address) as client:
+    with RawClient(*address, timeout_s=TIMEOUT_S) as client:
         return client.ask(request, version)
 
 
@@ -54,7 +54,7 @@ def create(address: Address, name: str) -> int:
         for index, ids in enumerate(([KAFKA, KAVKA], [KAVKA, KAFKA]))
     ]
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=replicas, configs=[])
-    (answer,) = ask(address, CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
+    (answer,) = ask(address, CreateTopicsRequest(topics=[topic], timeout_ms=int(TIMEOUT_S * 1000)), 7).topics
     return int(answer.error_code)
 
 

@@ -134,6 +134,8 @@ def test_a_broker_is_drained_by_a_plan_and_no_throttle_stays(
     wait_for_throttles(admin, topic, {})
     assert f"throttles are removed from brokers 1,2,3 and topics {topic}" in err
     assert "Reassignment of partition r.drained-2 is completed." in cluster.verify(file)
+    # All brokers have heard of it: any of them may be asked where replicas are.
+    cluster.wait_for_replicas(topic, {1, 2}, {1, 2}, {1, 2})
     assert reassign(*plan)[1] == "nothing is to move\n"
     # What it had been is there to go back to.
     code, out, _ = reassign("cancel", "--reassignment-json-file", file, "--rollback-json-file", before)
