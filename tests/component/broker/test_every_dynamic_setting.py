@@ -102,6 +102,7 @@ def test_every_dynamic_setting_is_followed_before_a_restart_and_after_it(tmp_pat
             assert found == {name: (text, Source.DYNAMIC_BROKER) for name, text in changes.items()}
             assert_topics_follow(running)
             assert_parts_follow(running)
+            assert_endpoints_follow(running)
             assert answers(HOST, port)
             running.restart()
 
@@ -135,6 +136,15 @@ def assert_parts_follow(running: RunningBroker) -> None:
     assert broker.services.cleaner._config is current
     assert broker.services.logs._config is current
     assert broker.services.logs.get("visits", 0).environment.producer_id_expiration_ms == 1_000_000
-    assert int(BROKER_ID) in broker.services.metadata.current.brokers
-    endpoints = broker.services.metadata.current.brokers[int(BROKER_ID)].endpoints
-    assert (endpoints["OTHER"].host, endpoints["OTHER"].port) == ("kavka.example", 1)
+
+
+def assert_endpoints_follow(running: RunningBroker) -> None:
+    """The controller hears of them a moment later, and tells the broker."""
+    metadata = running.broker.services.metadata
+
+    def known() -> tuple[str, int] | None:
+        own = metadata.current.brokers.get(int(BROKER_ID))
+        endpoint = None if own is None else own.endpoints.get("OTHER")
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    wait_until(lambda: known() == ("kavka.example", 1), 60, lambda: str(known()))
