@@ -1,8 +1,9 @@
 """How long to wait before trying again."""
 
-import random
 from collections.abc import Callable
 from typing import Final
+
+from kavka.client.dice import DICE
 
 MULTIPLIER: Final = 2
 JITTER: Final = 0.2
@@ -16,7 +17,7 @@ class ExponentialBackoff:
 
     __slots__ = ("_dice", "_initial_ms", "_max_ms")
 
-    def __init__(self, initial_ms: float, max_ms: float, dice: Callable[[], float] = random.random) -> None:
+    def __init__(self, initial_ms: float, max_ms: float, dice: Callable[[], float] = DICE.random) -> None:
         """A `max_ms` below `initial_ms` is the delay each time. `dice()` gives numbers in [0, 1)."""
         self._initial_ms = min(initial_ms, max_ms)
         self._max_ms = max_ms

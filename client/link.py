@@ -3,7 +3,6 @@
 import enum
 import errno
 import os
-import random
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from kavka.client.call import Call
 from kavka.client.connection import Connection
 from kavka.client.counts import ClientCounts
+from kavka.client.dice import DICE
 from kavka.client.node import Node, NodeKey
 from kavka.client.reconnecting import Reconnecting
 from kavka.client.resolver import Address
@@ -210,7 +210,7 @@ class Link:
             self.exchange = self.step = None
             self.is_stale = False
             # Not all of a client's connections at once, and before the broker's clock and the network say it is late.
-            share = random.uniform(*REAUTHENTICATED_AFTER)
+            share = DICE.uniform(*REAUTHENTICATED_AFTER)
             self.reauthenticate_ms = now_ms + end.value * share if end.value else float("inf")
             return True
         self.step = Call(request, _nobody, deadline_ms=deadline_ms)
@@ -302,7 +302,7 @@ def _drop(parts: list[Buffer], size_bytes: int) -> None:
 def least_loaded_of(links: Mapping[NodeKey, Link], nodes: Sequence[Node], now_ms: float) -> Node | None:
     """See `NetworkClient.least_loaded`."""
     best: tuple[tuple[int, float], Node] | None = None
-    for node in random.sample(nodes, len(nodes)):
+    for node in DICE.sample(nodes, len(nodes)):
         rank = _rank(links.get(node.key), now_ms)
         if rank is not None and (best is None or rank < best[0]):
             best = rank, node

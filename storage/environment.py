@@ -1,14 +1,18 @@
 """What a partition's log needs from the world: files, time, other threads, and whom to tell of a broken disk."""
 
-import random
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from typing import Final
 
 from kavka.config.topic_config import TopicConfig
 from kavka.storage.files import Files
 from kavka.storage.log_validator import AppendRules
 from kavka.storage.segment import RollRules
 from kavka.storage.segment_file import FilePool
+
+DICE: Final = Random()
+"""For any thread. A process that this log is a part of keeps `random` for itself."""
 
 
 class LogEnvironment:
@@ -59,7 +63,7 @@ class LogEnvironment:
         store_recovery_points: Callable[[], object] | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         validate_all_records: bool = False,
-        random_below: Callable[[int], int] = random.randrange,
+        random_below: Callable[[int], int] = DICE.randrange,
     ) -> None:
         self.files = files
         self.now_ms = now_ms

@@ -9,8 +9,10 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, register_random, settings
 
+from kavka.client import dice as clients
+from kavka.storage import environment as logs
 from tests.support import maven
 from tests.support.long_files import expected_seconds
 from tests.support.zookeeper_process import BUNDLE, ZooKeeperProcess
@@ -45,6 +47,9 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("house")
+# Our own chance, as Python's: the same each time an example is run.
+for dice in (clients.DICE, logs.DICE):
+    register_random(dice)
 
 
 @pytest.fixture(scope="session")

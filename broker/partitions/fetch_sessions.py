@@ -5,10 +5,10 @@ epoch n, id s     an incremental fetch: only what changed in the request, and in
 epoch -1          no session; with an id, that session ends
 """
 
-import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
 from threading import Lock
 from typing import ClassVar, Final, NamedTuple
 
@@ -198,6 +198,8 @@ class FetchSessions:
         self._max_sessions = max_sessions
         self._max_partitions = max_partitions
         self._now_ms = now_ms
+        # A process that this broker is a part of keeps `random` for itself.
+        self._dice = Random()
         self._lock = Lock()
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
@@ -293,9 +295,9 @@ class FetchSessions:
                 return None
             if len(self._sessions) >= self._max_sessions and not self._evict_for(len(asked), from_follower, now_ms):
                 return None
-            session_id = random.randrange(1, 2**31)
+            session_id = self._dice.randrange(1, 2**31)
             while session_id in self._sessions:
-                session_id = random.randrange(1, 2**31)
+                session_id = self._dice.randrange(1, 2**31)
             session = self._sessions[session_id] = new(
                 session_id, asked, from_follower=from_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms
             )

@@ -8,7 +8,7 @@ timed for the others, too.
 import math
 import struct
 import time
-from random import random
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from kavka.broker.quotas.account import NOTHING
@@ -39,6 +39,8 @@ threads were interrupted three times as often, and a request cost a tenth more.
 
 By chance: whoever knew which one it is could have the others cost what they like.
 """
+DICE: Final = Random()
+"""For any thread. A process that this broker is a part of keeps `random` for itself."""
 
 
 class ChargedProduces(PreparedProduces):
@@ -149,7 +151,7 @@ class ChargedProduces(PreparedProduces):
         most = max(int(min((times.most - times.used) / self._each, 2 * TIMED)), 0)
         if is_by_chance:
             self._spacing = min(2 * self._spacing, 2 * TIMED - 1)
-            self._left = int(random() * min(self._spacing, most + 1))
+            self._left = int(DICE.random() * min(self._spacing, most + 1))
         else:
             self._left = min(self._left, most)
         self._granted = self._left

@@ -1,11 +1,11 @@
 """Partitioners of the producer of Kafka 0.8: `partition(key, count)`, and nothing but the key."""
 
-import random
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kavka.client.cluster import Cluster
+from kavka.client.dice import DICE
 from kavka.client.producer.partitioners import led_partitions
 from kavka.client.serialization import named_object
 from kavka.config.errors import ConfigError
@@ -58,7 +58,7 @@ class OldPartitioner:
             return self._choose(partition_key, len(cluster.topics[topic].partitions))
         version, partition = self._stuck.get(topic, (-1, -1))
         if version != cluster.version:
-            partition = random.choice(led_partitions(cluster, topic))
+            partition = DICE.choice(led_partitions(cluster, topic))
             self._stuck[topic] = cluster.version, partition
         return partition
 

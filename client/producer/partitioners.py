@@ -4,7 +4,6 @@ By default (`partitioner.class` unset) a key's murmur2 decides, and records with
 batch is full (`sticky.py`). `KeyHash` names that and its relatives; anything else is a `Partitioner`.
 """
 
-import random
 import zlib
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -12,6 +11,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Protocol
 
 from kavka.client.cluster import NO_LEADER, Cluster
+from kavka.client.dice import DICE
 from kavka.client.producer.murmur2 import murmur2
 
 _POSITIVE: Final = 0x7FFF_FFFF
@@ -98,7 +98,7 @@ class RandomPartitioner:
         partition_key: Any,
     ) -> int:
         """A number by chance."""
-        return random.choice(led_partitions(cluster, topic))
+        return DICE.choice(led_partitions(cluster, topic))
 
 
 def led_partitions(cluster: Cluster, topic: str) -> list[int]:

@@ -1,11 +1,11 @@
 """One topic's queues: by key, and by sticking to one of them (KIP-480, KIP-794)."""
 
-import random
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import Final
 
 from kavka.client.cluster import NO_LEADER, TopicInfo
+from kavka.client.dice import DICE
 from kavka.client.producer.partition_queue import PartitionQueue
 from kavka.client.producer.partitioners import KeyHash, Keyless
 from kavka.client.topic_partition import TopicPartition
@@ -89,7 +89,7 @@ class TopicQueues:
             return self.sticky or self.stick()
         if self._hash.keyless is Keyless.HASHED:
             return self.queues[self._hash.hash_of(b"") % len(self.queues)]
-        return random.choice(self._available or self.queues)
+        return DICE.choice(self._available or self.queues)
 
     def is_worn_out(self, queue: PartitionQueue, enough_bytes: int) -> bool:
         """Whether the partition that is stuck to has got its share: a batch was full, or small ones together were."""
@@ -100,14 +100,14 @@ class TopicQueues:
         available = self._available or self.queues
         candidates: Sequence[PartitionQueue] = [queue for queue in available if queue is not self.sticky] or available
         if len(candidates) > WEIGHED_PARTITIONS:
-            candidates = random.sample(candidates, WEIGHED_PARTITIONS)
+            candidates = DICE.sample(candidates, WEIGHED_PARTITIONS)
         if not self._is_adaptive:
-            chosen = random.choice(candidates)
+            chosen = DICE.choice(candidates)
         else:
             waiting = [len(queue.batches) for queue in candidates]
             most = max(waiting)
             sums = list(accumulate(most + 1 - length for length in waiting))
-            drawn = random.random() * sums[-1] if choose is None else choose(sums[-1])
+            drawn = DICE.random() * sums[-1] if choose is None else choose(sums[-1])
             chosen = next(queue for queue, sum_ in zip(candidates, sums, strict=True) if drawn < sum_)
         self._stuck_since_bytes = chosen.filled_bytes
         self.sticky = chosen

@@ -1,9 +1,9 @@
 """When a token is replaced: Kafka's rule (KIP-255)."""
 
-import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from kavka.client.dice import DICE
 from kavka.client.security.bearer.token import BearerToken
 
 AFTER_FAILURE_MS: Final = 10_000
@@ -17,7 +17,7 @@ class RefreshSchedule(NamedTuple):
     window_jitter: float = 0.05
     min_period_ms: float = 60_000
     buffer_ms: float = 300_000
-    chance: Callable[[], float] = random.random
+    chance: Callable[[], float] = DICE.random
 
     def next_ms(self, token: BearerToken, now_ms: float) -> float:
         """When to replace the token; times are since 1970."""

@@ -32,7 +32,7 @@ class Stand:
         self.timed_ns = 0
         self.looks = 0
         self.takes_ns = 0
-        monkeypatch.setattr(charged_produce, "random", random.Random(13).random)
+        monkeypatch.setattr(charged_produce, "DICE", random.Random(13))
         monkeypatch.setattr(time, "thread_time_ns", self._look)
         self.meter = Meter(Tags("user", "client"), WINDOW, limit, START_MS)
         account = Account(None, None, self.meter, None)
