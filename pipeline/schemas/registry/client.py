@@ -65,7 +65,9 @@ class HttpRegistry:
             return self._document(path, answer.status, body)
         except (OSError, HTTPException) as error:
             slowly = f"it answers too slowly, for more than {self._timeout_s:g} s"
-            what = slowly if limit.is_over else error or type(error).__name__
+            # The connection's own limit may be over a moment before.
+            is_late = limit.is_over or isinstance(error, TimeoutError)
+            what = slowly if is_late else error or type(error).__name__
             raise SchemaUnavailableError(f"{self._place} cannot be asked: {what}") from error
         finally:
             connection.close()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kavka.pipeline.schemas.errors import SchemaMissingError, SchemaUnavailableError, SchemaUnusableError
+from kavka.pipeline.schemas.registry import client
 from kavka.pipeline.schemas.registry.catalogue import Catalogue
 from kavka.pipeline.schemas.registry.client import HttpRegistry
 from kavka.pipeline.schemas.registry.directory import DirectoryRegistry
@@ -149,6 +150,15 @@ def test_a_registry_that_answers_byte_by_byte_is_given_up_in_time(head: bytes) -
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(SchemaUnavailableError, match="answers too slowly"):
             HttpRegistry(RegistrySettings(url, timeout_ms=300)).by_id(7)
+
+
+def test_one_that_says_nothing_is_too_slow_whichever_limit_is_over_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit's thread may come late on a busy machine: the connection's own wait ends as the same."""
+    monkeypatch.setattr(client._Limit, "_watch", lambda limit: limit._done.wait(60))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SchemaUnavailableError, match="answers too slowly"):
+            HttpRegistry(RegistrySettings(url, timeout_ms=50)).by_id(7)
 
 
 def test_a_directory_has_the_same_documents(tmp_path: Path) -> None:
