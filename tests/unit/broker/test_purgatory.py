@@ -42,14 +42,14 @@ def until(condition: Callable[[], bool]) -> None:
 def test_an_operation_that_is_satisfied_already_does_not_wait(timer: Timer) -> None:
     purgatory, operation, watched = Purgatory(timer), Waiting(lambda: True), WatchList()
 
-    assert purgatory.park(operation, [watched], 10_000)
+    assert purgatory.park(operation, [watched], 600_000)
     assert (operation.responses, purgatory.size, watched.operations) == ([False], 0, {})
 
 
 def test_a_check_ends_the_wait_and_leaves_nothing_behind(timer: Timer) -> None:
     ready = False
     purgatory, operation, one, two = Purgatory(timer), Waiting(lambda: ready), WatchList(), WatchList()
-    assert not purgatory.park(operation, [one, two], 10_000)
+    assert not purgatory.park(operation, [one, two], 600_000)
     assert one.check() == 0
 
     ready = True
@@ -72,7 +72,7 @@ def test_time_ends_the_wait(timer: Timer) -> None:
 def test_an_operation_may_expire_before_its_time(timer: Timer) -> None:
     purgatory, operation, watched = Purgatory(timer), Waiting(lambda: False), WatchList()
     operation.expire_soon()
-    purgatory.park(operation, [watched], 60_000)
+    purgatory.park(operation, [watched], 600_000)
 
     operation.expire_soon()
     operation.expire_soon()
@@ -84,7 +84,7 @@ def test_an_operation_may_expire_before_its_time(timer: Timer) -> None:
 def test_a_cancelled_operation_never_responds(timer: Timer) -> None:
     purgatory, operation, watched = Purgatory(timer), Waiting(lambda: True), WatchList()
     operation.satisfied = lambda: False
-    purgatory.park(operation, [watched], 60_000)
+    purgatory.park(operation, [watched], 600_000)
     assert operation.cancel()
     operation.satisfied = lambda: True
 
@@ -101,7 +101,7 @@ def test_racing_completions_respond_once(timer: Timer) -> None:
         threads = [threading.Thread(target=lambda w=watched, r=ready: (r.set(), w.check())) for _ in range(3)]
         for thread in threads:
             thread.start()
-        purgatory.park(operation, [watched], 10_000)
+        purgatory.park(operation, [watched], 600_000)
         for thread in threads:
             thread.join()
         assert operation.responses == [False]
@@ -142,7 +142,7 @@ def test_a_failing_callback_does_not_stop_the_timer(timer: Timer) -> None:
 def test_an_operation_that_fails_does_not_fail_the_one_who_checks(timer: Timer) -> None:
     purgatory, failing, healthy, watched = Purgatory(timer), Waiting(lambda: False), Waiting(lambda: False), WatchList()
     purgatory.park(failing, [watched], 60)
-    purgatory.park(healthy, [watched], 10_000)
+    purgatory.park(healthy, [watched], 600_000)
     failing.satisfied = lambda: bool(1 / 0)
     healthy.satisfied = lambda: True
 

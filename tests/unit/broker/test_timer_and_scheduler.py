@@ -38,6 +38,17 @@ def until(condition: Callable[[], bool]) -> None:
     wait_until(condition, 60, "it does not come to that")
 
 
+def _once_stopped(scheduler: Scheduler, job: Callable[[], object]) -> None:
+    """Run `job` a moment after the stop has begun: a job that ended before would come again."""
+
+    def run() -> None:
+        until(lambda: scheduler.stopped)
+        let_pass(0.05)
+        job()
+
+    threading.Thread(target=run).start()
+
+
 def test_cancelled_entries_far_ahead_leave_nothing(timer: Timer) -> None:
     timer.schedule(lambda: None, FAR_MS)
     for number in range(5 * SPARE_TICKS):
@@ -153,7 +164,7 @@ def test_stop_waits_for_what_runs_and_starts_nothing_more(timer: Timer) -> None:
 
     scheduler.every("job", lambda: 1, job, first_ms=0)
     assert started.wait(60)
-    threading.Timer(0.05, may_end.set).start()
+    _once_stopped(scheduler, may_end.set)
 
     scheduler.stop()
 
@@ -174,7 +185,7 @@ def test_stop_waits_for_a_pool_that_was_resized_away(timer: Timer) -> None:
     scheduler.soon(job)
     assert started.wait(60)
     scheduler.resize(3)
-    threading.Timer(0.05, may_end.set).start()
+    _once_stopped(scheduler, may_end.set)
 
     scheduler.stop()
 
