@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-SLACK_S: Final = 20.0
+SLACK_S: Final = 25.0
 """What a busy machine may add to any limit; less than the limits' defaults, which count where a setting does not."""
 
 

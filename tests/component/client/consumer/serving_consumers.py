@@ -80,6 +80,8 @@ class ConsumersBroker:
         """By names; those that begin with two underscores are internal."""
         self.asked: list[Any] = []
         self.committed = -1
+        """What came last; of a connection that the client gave up it may come late."""
+        self.commits: list[int] = []
         self._batches = batches
         self._is_over = threading.Event()
         handlers: dict[int, Callable[[Any], Any]] = {
@@ -217,6 +219,7 @@ class ConsumersBroker:
         answers = []
         for topic in request.topics:
             self.committed = topic.partitions[0].committed_offset
+            self.commits.append(self.committed)
             rows = [
                 OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=0)
                 for each in topic.partitions

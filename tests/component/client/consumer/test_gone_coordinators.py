@@ -136,5 +136,5 @@ def test_calls_that_need_a_coordinator_end_in_time_and_go_on_once_it_is_back(way
         finally:
             gone.come_back()
         consumer.commit_sync({BIRDS: OffsetAndMetadata(1)}, timeout_ms=TIMEOUT_S * 1000)
-        assert serving.committed == 1
+        assert 1 in serving.commits
         wait_until(lambda: len(consumer.poll(5)), TIMEOUT_S, "nothing is read")

@@ -147,5 +147,5 @@ def test_answers_that_make_no_sense_are_got_over(protocol: str, api: ApiKey, see
         wait_until(is_read, TIMEOUT_S, lambda: f"read: {found}, of {consumer.assignment()}")
         assert found == {offset: b"%d" % offset for offset in range(RECORDS)}
         consumer.commit_sync({BIRDS: OffsetAndMetadata(4)}, timeout_ms=TIMEOUT_S * 1000)
-        assert serving.committed == 4
+        assert 4 in serving.commits
         assert consumer._core.thread.failure is None

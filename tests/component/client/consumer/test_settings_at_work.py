@@ -2,7 +2,6 @@
 
 import re
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from kavka.config.errors import ConfigError
 from kavka.protocol.messages.fetch import FetchRequest
 from kavka.protocol.messages.metadata import MetadataRequest
 from tests.component.client.consumer.serving_consumers import BIRDS, QUICK, TOPIC, ConsumersBroker, batch_of
+from tests.support.descriptors import descriptors
 from tests.support.processes import wait_until
 
 TIMEOUT_S = 120.0
@@ -99,7 +99,7 @@ def test_what_was_read_is_committed_by_the_interval_while_a_poll_waits_for_more(
         waiting = threading.Thread(target=wait_for_more)
         waiting.start()
         try:
-            wait_until(lambda: serving.committed == 3, 20, "what was read is not committed")
+            wait_until(lambda: serving.committed == 3, TIMEOUT_S, "what was read is not committed")
         finally:
             consumer.wakeup()
             waiting.join()
@@ -107,10 +107,7 @@ def test_what_was_read_is_committed_by_the_interval_while_a_poll_waits_for_more(
 
 @pytest.mark.parametrize("setting", ["partition_assignment_strategy", "interceptor_classes", "value_deserializer"])
 def test_a_class_that_is_none_leaves_no_descriptors_behind(setting: str) -> None:
-    def held() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    before = held()
+    before = descriptors()
     with pytest.raises(ConfigError) as caught:
         Consumer(bootstrap_servers="127.0.0.1:1", group_id="g", **{setting: "no.such.Class"})
-    assert held() == before, caught
+    wait_until(lambda: not descriptors() - before, TIMEOUT_S, lambda: f"left: {descriptors() - before}, by {caught}")

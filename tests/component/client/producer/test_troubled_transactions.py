@@ -17,6 +17,8 @@ from tests.component.client.producer.simulated_coordinator import GROUP, Simulat
 from tests.component.client.producer.simulated_producer import SimulatedProducer
 from tests.component.client.producer.test_simulated_faults import SMALL
 
+TIMEOUT_S = 60.0
+
 
 class Program:
     """One producer with transactions, and steps of the world's that all succeed."""
@@ -56,10 +58,10 @@ def test_a_callback_may_wait_for_a_thread_that_sends(program: Program) -> None:
 
     def called(_metadata: RecordMetadata, _error: KafkaError | None) -> None:
         was_called.set()
-        waited.append(has_sent.wait(10))
+        waited.append(has_sent.wait(TIMEOUT_S))
 
     def other() -> None:
-        was_called.wait(10)
+        was_called.wait(TIMEOUT_S)
         with pytest.raises(KafkaError):
             transactions.check_open()
         has_sent.set()
@@ -72,7 +74,7 @@ def test_a_callback_may_wait_for_a_thread_that_sends(program: Program) -> None:
     thread.start()
     transactions.abort()
     program.go_on(3)
-    thread.join(20)
+    thread.join(TIMEOUT_S)
     assert waited == [True]
 
 

@@ -41,7 +41,7 @@ def asking(
     before = memory.waiting
     thread = threading.Thread(target=ask)
     thread.start()
-    wait_until(lambda: memory.waiting > before or not thread.is_alive(), 30, "it does not wait")
+    wait_until(lambda: memory.waiting > before or not thread.is_alive(), 60, "it does not wait")
     return thread
 
 
@@ -94,10 +94,10 @@ def test_first_come_is_first_served_though_the_second_would_fit() -> None:
     pool.release(held[0], 100)
     assert pool.waiting == 2
     pool.release(held[1], 100)
-    threads[0].join(30)
+    threads[0].join(60)
     assert served == ["large"]
     pool.release(held[2], 100)
-    threads[1].join(30)
+    threads[1].join(60)
     assert served == ["large", "small"]
 
 
@@ -108,8 +108,8 @@ def test_who_comes_while_others_wait_waits_too() -> None:
     first = asking(pool, 100, served.append, "first")
     second = asking(pool, 50, served.append, "second")
     pool.release(held, 150)
-    first.join(30)
-    second.join(30)
+    first.join(60)
+    second.join(60)
     assert sorted(served) == ["first", "second"]
 
 
@@ -121,8 +121,8 @@ def test_who_gives_up_lets_those_behind_go_on() -> None:
     first = asking(pool, 200, served.append, "large", 50.0)
     second = asking(pool, 50, served.append, "small")
     clock.now_ms = 51.0
-    first.join(30)
-    second.join(30)
+    first.join(60)
+    second.join(60)
     assert sorted(served) == ["large BufferExhaustedError", "small"]
     assert pool.available_bytes == 0
 
@@ -134,7 +134,7 @@ def test_close_lets_all_go() -> None:
     threads = [asking(pool, 100, ended.append, "one"), asking(pool, 100, ended.append, "two")]
     pool.close()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert sorted(ended) == ["one ClientClosedError", "two ClientClosedError"]
     pool.release(held, 100)
     assert pool.available_bytes == 100

@@ -76,11 +76,11 @@ def test_a_result_is_waited_for_and_no_longer_than_asked() -> None:
     with pytest.raises(KafkaTimeoutError):
         future.result(0.01)
     results: list[int] = []
-    waiting = threading.Thread(target=lambda: results.append(future.result(30).offset))
+    waiting = threading.Thread(target=lambda: results.append(future.result(60).offset))
     waiting.start()
     delivery.complete(5)
     delivery.finish()
-    waiting.join(30)
+    waiting.join(60)
     assert results == [5]
 
 
@@ -119,14 +119,14 @@ def test_a_split_moves_results_callbacks_and_who_waits() -> None:
     listened: list[int] = []
     future.add_done_callback(lambda one: listened.append(one.result(0).offset))
     results: list[RecordMetadata] = []
-    waiting = threading.Thread(target=lambda: results.append(future.result(30)))
+    waiting = threading.Thread(target=lambda: results.append(future.result(60)))
     waiting.start()
     parts = [Delivery(PLACE), Delivery(PLACE)]
     whole.split([0, 3], parts)
     for part, offset in zip(parts, (100, 200), strict=True):
         part.complete(offset)
         part.finish()
-    waiting.join(30)
+    waiting.join(60)
     assert results == [RecordMetadata("birds", 2, 201, 1004, 4, -1)]
     assert (seen, listened) == ([101, 201], [201])
     assert new_future(whole, 2).result(0).offset == 102

@@ -81,7 +81,7 @@ def test_a_child_forked_while_results_were_being_told_tells_its_own() -> None:
             own.complete(1)
             ended = threading.Thread(target=own.finish, daemon=True)
             ended.start()
-            ended.join(10)
+            ended.join(60)
             os._exit(0 if own.is_done else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -278,7 +278,7 @@ def test_a_callback_that_sends_by_the_ways_of_0_8_does_not_wait_for_itself(
         caller = threading.Thread(target=in_callback, daemon=True)
         producer._thread._thread = caller
         caller.start()
-        caller.join(20)
+        caller.join(60)
         assert not caller.is_alive(), "it waits for itself"
         assert len(raised) == 1
         assert isinstance(raised[0], QueueFullError) or "callback" in str(raised[0])
