@@ -11,6 +11,7 @@ from kazoo.client import KazooClient
 from kavka.cluster.registry.connect_string import ConnectString
 from kavka.cluster.registry.zookeeper import ZooKeeperRegistry
 from kavka.cluster.registry.zookeeper_session import SessionSettings
+from tests.support.zookeeper_process import LONGEST_SESSION_MS
 
 KINDS = ["embedded", "memory", pytest.param("zookeeper", marks=[pytest.mark.integration, pytest.mark.java])]
 """For the `params` of a fixture: tests then run over each kind."""
@@ -42,7 +43,7 @@ def open_zookeeper(
     bootstrap: str,
     root: str | None = None,
     *,
-    session_timeout_ms: int = 10_000,
+    session_timeout_ms: int = LONGEST_SESSION_MS,
     login: str | None = None,
     set_acl: bool = False,
     connection_timeout_ms: int = CONNECTION_TIMEOUT_MS,

@@ -61,7 +61,7 @@ def test_topics_messages_and_settings_go_there_and_back(
     with RunningBroker(tmp_path) as running:
         cluster_id = running.broker.services.cluster_id
         with RawClient(HOST, running.port) as client:
-            client.create_topic("visits", retention_ms="60000")
+            client.create_topic("visits", retention_ms="600000000")
             client.produce("visits", b"one")
         running.alter({"num.io.threads": "3"})
         assert copy(TO, tmp_path, connect) == 1

@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 def test_a_session_its_nodes_and_watches_outlive_the_ensembles_leader(tmp_path: Path) -> None:
     with ZooKeeperEnsemble(tmp_path) as ensemble:
-        registry = open_zookeeper(ensemble.bootstrap, session_timeout_ms=10_000)
+        registry = open_zookeeper(ensemble.bootstrap)
         try:
             session_id = registry.session_id
             registry.create("/e", b"0", ephemeral=True)
