@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kavka.cluster.ports import ControlRequest, OnResponse, call
@@ -105,9 +106,15 @@ class FakeCluster:
         for broker_id in broker_ids:
             self.add(broker_id)
 
-    def add(self, broker_id: int, features: tuple[FeatureRange, ...] = ()) -> FakeBroker:
-        """A broker starts, with nothing in memory."""
+    def add(
+        self,
+        broker_id: int,
+        features: tuple[FeatureRange, ...] = (),
+        metadata: Mapping[TopicPartition, int] = MappingProxyType({}),
+    ) -> FakeBroker:
+        """A broker starts, with nothing in memory but these metadata: the controller may speak to it at once."""
         self.brokers[broker_id] = FakeBroker(broker_id)
+        self.brokers[broker_id].metadata.update(metadata)
         info = broker_info(broker_id, self._racks.get(broker_id))._replace(features=features)
         self._registry.create(BrokerInfo.path(broker_id), info.encode(), ephemeral=True)
         return self.brokers[broker_id]

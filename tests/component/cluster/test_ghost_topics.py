@@ -58,7 +58,7 @@ def test_a_broker_whose_session_was_lost_forgets_what_went_meanwhile(stage: Stag
     known = stage.cluster.brokers[3].metadata
     stage.cluster.kill(3)
     stage.settle(stage.controllers[0])
-    stage.cluster.add(3).metadata.update({**known, GHOST: 1})
+    stage.cluster.add(3, metadata={**known, GHOST: 1})
     wait_until(lambda: GHOST not in stage.cluster.brokers[3].metadata, PATIENCE_S, "it knows what is gone")
     assert stage.cluster.brokers[3].metadata.keys() == {("t", 0), ("t", 1)}
     # Nobody else has to hear of everything for that.
