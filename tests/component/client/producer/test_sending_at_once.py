@@ -126,8 +126,10 @@ def test_an_answer_that_does_not_come_is_missed_in_time(served: Served) -> None:
     wait_until(is_connected, TIMEOUT_S, "nothing is sent")
     served.asleep()
     served.silent.add(ApiKey.PRODUCE)
+    future = served.producer.send(TOPIC, b"kavka")
+    wait_until(future.done, TIMEOUT_S, "it is not missed")
     with pytest.raises(TOO_LATE):
-        served.send()
+        future.result(0)
 
 
 @pytest.mark.parametrize("served", [{"request_timeout_ms": 0, "delivery_timeout_ms": 600_000}], indirect=True)
