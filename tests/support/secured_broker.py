@@ -14,11 +14,12 @@ from tests.support.tls_broker import Stores
 from tests.support.wire import LATEST, RawClient
 
 TIMEOUT_S: Final = 60.0
-SESSION_MS: Final = 3_000
+SESSION_MS: Final = 10_000
+BRIEF_MS: Final = 3_000
 SECRET: Final = "a-secret-of-this-test"
 MECHANISM: Final = ScramMechanism.SCRAM_SHA_256
-ENCRYPTED, PLAIN, UNLIMITED = "SASL_SSL", "SASL_PLAINTEXT", "UNLIMITED"
-"""The listeners: sessions of the first two end after SESSION_MS."""
+ENCRYPTED, PLAIN, BRIEF, UNLIMITED = "SASL_SSL", "SASL_PLAINTEXT", "BRIEF", "UNLIMITED"
+"""The listeners: sessions of the first two end after SESSION_MS, of the third after BRIEF_MS."""
 
 
 class SecuredBroker:
@@ -26,15 +27,16 @@ class SecuredBroker:
 
     def __init__(self, directory: Path) -> None:
         self.stores: Final = Stores(directory)
-        self.ports: Final = {listener: free_port() for listener in (ENCRYPTED, PLAIN, UNLIMITED)}
+        self.ports: Final = {listener: free_port() for listener in (ENCRYPTED, PLAIN, BRIEF, UNLIMITED)}
         secured = ",".join(f"{listener}://{HOST}:{port}" for listener, port in self.ports.items())
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{free_port()},{secured}",
             "listener.security.protocol.map": (
-                f"PLAINTEXT:PLAINTEXT,{ENCRYPTED}:{ENCRYPTED},{PLAIN}:{PLAIN},{UNLIMITED}:{PLAIN}"
+                f"PLAINTEXT:PLAINTEXT,{ENCRYPTED}:{ENCRYPTED},{PLAIN}:{PLAIN},{BRIEF}:{PLAIN},{UNLIMITED}:{PLAIN}"
             ),
             "sasl.enabled.mechanisms": "SCRAM-SHA-256",
             "connections.max.reauth.ms": str(SESSION_MS),
+            f"listener.name.{BRIEF.lower()}.scram-sha-256.connections.max.reauth.ms": str(BRIEF_MS),
             f"listener.name.{UNLIMITED.lower()}.scram-sha-256.connections.max.reauth.ms": "0",
             "ssl.keystore.location": str(self.stores.keys),
             "ssl.keystore.password": PASSWORD,
