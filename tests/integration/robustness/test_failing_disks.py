@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from kavka.broker.server import Broker
+from kavka.config.sources import load_config
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.integration.robustness.test_wrong_settings import start
 from tests.support.kavka_process import KavkaProcess
+from tests.support.logged_errors import LoggedErrors
 from tests.support.metrics_page import metric, wait_for_metric
 from tests.support.mounts import break_disk, ext4, remount, tmpfs
 from tests.support.numbered_producer import PARTITIONS
@@ -64,25 +67,32 @@ def test_a_full_disk_refuses_writes_serves_reads_and_goes_on_when_there_is_room(
 
 
 def test_retention_frees_a_full_disk_and_writes_go_on(tmp_path: Path) -> None:
-    settings = {
-        # Not before the disk is full.
-        "log.initial.task.delay.ms": "12000",
-        "log.retention.check.interval.ms": "500",
-        "log.segment.delete.delay.ms": "100",
-    }
-    configs = {"retention.bytes": str(4 * MIB), "segment.bytes": str(MIB), "file.delete.delay.ms": "100"}
     disk = tmp_path / "disk"
-    settings["log.dirs"] = str(disk / "data")
-    with tmpfs(disk, 12), KavkaProcess(tmp_path, settings) as broker:
-        with Wire(broker.host, broker.port) as client:
-            create_topic(client, "rolling", configs=configs)
-            acknowledged = fill(client, "rolling")
-            assert acknowledged * VALUE_BYTES > 8 * MIB
+    settings = [
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        f"log.dirs={disk / 'data'}",
+        # Not before the disk is full, however long that takes.
+        "log.retention.check.interval.ms=36000000",
+        "log.segment.delete.delay.ms=100",
+        "log.initial.task.delay.ms=100",
+    ]
+    configs = {"retention.bytes": str(4 * MIB), "segment.bytes": str(MIB), "file.delete.delay.ms": "100"}
+    with tmpfs(disk, 12), LoggedErrors():
+        broker = Broker(load_config(None, settings, {}).config)
+        broker.start()
+        try:
+            with Wire("127.0.0.1", int(broker.endpoints_text().rpartition(":")[2])) as client:
+                create_topic(client, "rolling", configs=configs)
+                acknowledged = fill(client, "rolling")
+                assert acknowledged * VALUE_BYTES > 8 * MIB
 
-            wait_until(lambda: produce(client, "rolling", value_batch(0)).error_code == 0, ROOM_TIMEOUT_S, "no")
-            # The little that lets a batch in may be there before the segments' files are gone.
-            wait_until(lambda: shutil.disk_usage(disk).free > 4 * MIB, ROOM_TIMEOUT_S, "no room")
-        assert "level=CRITICAL" not in broker.process.log_text()
+                broker.services.logs.retention_pass()
+
+                wait_until(lambda: produce(client, "rolling", value_batch(0)).error_code == 0, ROOM_TIMEOUT_S, "no")
+                # The little that lets a batch in may be there before the segments' files are gone.
+                wait_until(lambda: shutil.disk_usage(disk).free > 4 * MIB, ROOM_TIMEOUT_S, "no room")
+        finally:
+            broker.stop()
 
 
 @pytest.mark.slow

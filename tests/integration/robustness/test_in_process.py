@@ -66,7 +66,10 @@ def test_a_broker_changes_nothing_of_its_process(tmp_path: Path) -> None:
 
 def test_a_start_that_fails_takes_everything_back(tmp_path: Path) -> None:
     # Its background thread starts with the first job, which must not fall into the counting.
-    first = Broker(configured(tmp_path / "first", "replica.high.watermark.checkpoint.interval.ms=600000"))
+    later = [
+        f"{name}=600000" for name in ("replica.high.watermark.checkpoint.interval.ms", "log.initial.task.delay.ms")
+    ]
+    first = Broker(configured(tmp_path / "first", *later, "producer.id.expiration.check.interval.ms=6000000"))
     first.start()
     try:
         taken = port_of(first)
