@@ -31,7 +31,8 @@ public class FaultedClient {
                 if (words[0].equals("produce")) {
                     System.out.println(send(producer, words[1], words[2]));
                 } else if (words[0].equals("once")) {
-                    Map<String, String> strict = Map.of("retries", "0", "enable.idempotence", "false");
+                    Map<String, String> strict = Map.of(
+                        "retries", "0", "enable.idempotence", "false", "request.timeout.ms", "60000");
                     try (KafkaProducer<String, String> single = producer(bootstrap, strict)) {
                         System.out.println(send(single, words[1], words[2]));
                     }

@@ -14,6 +14,7 @@ from tests.support.processes import wait_until
 
 TIMEOUT_S = 120.0
 SHORT_MS = 300
+LONG_MS = 600_000
 Ask = Callable[[FaultControl, str], Fault]
 
 
@@ -78,7 +79,7 @@ def test_a_producer_meets_it_and_its_records_are_there_once(
 
 
 LASTING: dict[str, Ask] = {
-    "move_leader": lambda faults, topic: faults.move_leader(topic, unavailable_ms=600_000),
+    "move_leader": lambda faults, topic: faults.move_leader(topic, unavailable_ms=LONG_MS),
     "freeze": lambda faults, topic: faults.freeze(),
     "fill_disk": lambda faults, topic: faults.fill_disk(),
 }
@@ -103,7 +104,6 @@ CONSUMING: dict[str, Ask] = {
     "offsets": lambda faults, topic: faults.fail("OffsetFetch", error="COORDINATOR_LOAD_IN_PROGRESS"),
     "fetch": lambda faults, topic: faults.fail("Fetch", error="NOT_LEADER_OR_FOLLOWER", times=2, topic=topic),
     "cut fetch": lambda faults, topic: faults.cut("Fetch", after_work=True, topic=topic),
-    "lose_coordinator": lambda faults, topic: faults.lose_coordinator(topic, unavailable_ms=200, loading_ms=200),
 }
 
 
@@ -116,6 +116,23 @@ def test_a_member_meets_it_and_reads_all_once(broker: Broker, client: FaultedCli
 
     assert fault.hits >= 1
     assert fault.is_spent, "it met all of it"
+    assert broker.lag(topic) == {(topic, 0): 0}
+
+
+def test_a_member_waits_for_a_coordinator_that_is_lost_and_loads(
+    broker: Broker, client: FaultedClient, topic: str
+) -> None:
+    broker.produce(topic, [b"1", b"2"])
+    fault = broker.faults.lose_coordinator(topic, unavailable_ms=LONG_MS, loading_ms=LONG_MS)
+    client.tell(f"consume {topic} {topic} 2")
+    for _ in ("away", "loading"):
+        met = fault.hits
+        wait_until(lambda met=met: fault.hits > met, TIMEOUT_S, "it met nothing")
+        broker.travel(minutes=11)
+
+    assert client.answer() == "read 1,2"
+
+    assert fault.is_cleared
     assert broker.lag(topic) == {(topic, 0): 0}
 
 
