@@ -119,6 +119,12 @@ def test_a_member_meets_it_and_reads_all_once(broker: Broker, client: FaultedCli
     assert broker.lag(topic) == {(topic, 0): 0}
 
 
+def wait_for_more(fault: Fault) -> None:
+    """Until it has hit a request from now on."""
+    met = fault.hits
+    wait_until(lambda: fault.hits > met, TIMEOUT_S, "it met nothing")
+
+
 def test_a_member_waits_for_a_coordinator_that_is_lost_and_loads(
     broker: Broker, client: FaultedClient, topic: str
 ) -> None:
@@ -126,8 +132,7 @@ def test_a_member_waits_for_a_coordinator_that_is_lost_and_loads(
     fault = broker.faults.lose_coordinator(topic, unavailable_ms=LONG_MS, loading_ms=LONG_MS)
     client.tell(f"consume {topic} {topic} 2")
     for _ in ("away", "loading"):
-        met = fault.hits
-        wait_until(lambda met=met: fault.hits > met, TIMEOUT_S, "it met nothing")
+        wait_for_more(fault)
         broker.travel(minutes=11)
 
     assert client.answer() == "read 1,2"
