@@ -1,6 +1,7 @@
 """A cluster's load by Kavka's own clients of every kind, and what all of it has come to in the end."""
 
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ from kavka.client.admin import NewTopic
 from kavka.client.topic_partition import TopicPartition
 from tests.support.client_cluster import IDS, QUICK, ClientCluster
 from tests.support.client_loads import LONG_MS, TIMEOUT_S, Copying, Feeding, Load, Reading, wait_for_progress
+from tests.support.processes import wait_until
 
 PARTITIONS: Final = len(IDS)
 PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
@@ -100,10 +102,11 @@ def committed(admin: Admin, group_id: str) -> dict[TopicPartition, int]:
 
 
 def rows_of(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> list[list[Any]]:
-    """What another library reads of each partition, committed records alone."""
+    """What another library reads of each partition, committed records alone. No transaction is open any more."""
+    places = [Place(topic, number) for number in range(partitions)]
+    wait_for_markers(bootstrap, places)
     settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     with closing(KafkaConsumer(bootstrap_servers=bootstrap.split(","), **settings)) as consumer:
-        places = [Place(topic, number) for number in range(partitions)]
         consumer.assign(places)
         consumer.seek_to_beginning()
         ends = consumer.end_offsets(places)
@@ -114,3 +117,14 @@ def rows_of(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> list[li
             for place, records in consumer.poll(timeout_ms=500).items():
                 found[place.partition] += records
         return found
+
+
+def wait_for_markers(bootstrap: str, places: Sequence[Place]) -> None:
+    """Until no transaction is open there: its markers come after its end is acknowledged."""
+
+    def ends(isolation_level: str) -> Any:
+        settings = {"bootstrap_servers": bootstrap.split(","), "isolation_level": isolation_level}
+        with closing(KafkaConsumer(**settings)) as consumer:
+            return consumer.end_offsets(places)
+
+    wait_until(lambda: ends("read_committed") == ends("read_uncommitted"), TIMEOUT_S, f"one is open in {places}")

@@ -199,7 +199,7 @@ class RawClient(Wire):
         *values: bytes,
         key: bytes | None = b"k",
         acks: int = 1,
-        timeout_ms: int = 5_000,
+        timeout_ms: int = 30_000,
         timestamp_ms: int | None = None,
         **batch: Any,
     ) -> Any:

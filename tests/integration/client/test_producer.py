@@ -20,8 +20,8 @@ from kavka.client.api_errors import (
 )
 from kavka.client.producer.delivery import RecordMetadata
 from kavka.client.producer.errors import TransactionAbortedError, TransactionStateError
+from tests.support.accounted_loads import wait_for_markers
 from tests.support.client_brokers import NEWER
-from tests.support.processes import wait_until
 from tests.support.server import RunningServer
 from tests.support.time_limits import within
 
@@ -41,7 +41,7 @@ def read(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read
     """
     places = [TopicPartition(topic, number) for number in range(partitions)]
     if isolation == "read_committed":
-        wait_until(lambda: _ends(bootstrap, places, isolation) == _ends(bootstrap, places), TIMEOUT_S, "one is open")
+        wait_for_markers(bootstrap, places)
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation, auto_offset_reset="earliest")
     with closing(consumer):
         consumer.assign(places)
@@ -53,12 +53,6 @@ def read(bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read
             for place, records in consumer.poll(timeout_ms=500).items():
                 found[place.partition] += records
         return found
-
-
-def _ends(bootstrap: str, places: list[TopicPartition], isolation: str = "read_uncommitted") -> dict[Any, int]:
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation)) as consumer:
-        ends: dict[Any, int] = consumer.end_offsets(places)
-        return ends
 
 
 @pytest.fixture

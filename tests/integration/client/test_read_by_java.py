@@ -11,6 +11,7 @@ from tests.support.java import run_java
 from tests.support.java_classes import SOURCES
 from tests.support.processes import wait_until
 from tests.support.server import RunningServer
+from tests.support.transactions import settle
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
@@ -76,6 +77,7 @@ def test_javas_records_are_read_as_they_were_sent(broker: RunningServer, topic: 
             sent.add((place, b"key-%d" % number, f"{codec}-{number}".encode(), headers))
             key = None if number % 7 == 0 else b"key-%d" % number
             sent.add((place, key, None if number % 5 == 0 else b"committed-%d" % number, headers))
+    settle(broker, topic, PARTITIONS)
     committed = read(broker, topic, "read_committed")
     assert {(row.partition, row.key, row.value, tuple(row.headers)) for row in committed} == sent
     assert len(committed) == 2 * EACH * len(CODECS)

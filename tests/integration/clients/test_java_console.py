@@ -47,5 +47,5 @@ def _produce(broker: RunningServer, topic: str, bundle: str, lines: list[str], *
 
 def _consume(broker: RunningServer, topic: str, bundle: str, count: int, *options: str) -> str:
     arguments = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", "0", "--offset", "earliest"]
-    arguments += ["--max-messages", str(count), "--timeout-ms", "30000", *options]
+    arguments += ["--max-messages", str(count), "--timeout-ms", "120000", *options]
     return run_java(CONSUMER, arguments, bundle=bundle)

@@ -53,7 +53,7 @@ def test_records_come_back_as_they_were_sent(
         producer.send(topic, record.value, record.key, headers=list(record.headers), timestamp_ms=record.timestamp_ms)
         for record in sent
     ]
-    offsets = [future.get(10).offset for future in futures]
+    offsets = [future.get(60).offset for future in futures]
 
     received = _read(broker, [TopicPartition(topic, 0)], len(sent))
 
