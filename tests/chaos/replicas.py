@@ -18,7 +18,7 @@ from kavka.storage.partition_metadata import NO_TOPIC_ID
 from tests.chaos.stage import Stage
 from tests.support.processes import wait_until
 
-EQUAL_S: Final = 120.0
+EQUAL_S: Final = 300.0
 THROTTLE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 UNTHROTTLED: Final = str(1 << 30)
 BROKER: Final = 4
@@ -31,13 +31,19 @@ def differences(stage: Stage) -> list[str]:
 
 
 def _lift_throttle(stage: Stage) -> None:
-    """Logs have grown by as much as half an hour brings, and the throttle of moves was meant for their beginning."""
+    """Logs have grown by as much as half an hour brings, and the throttle of moves was meant for their beginning.
+
+    Asked again while nobody controls, or answers: on a busy machine a session may end by itself, the faults being over.
+    """
     change = AlterableConfig(name=THROTTLE, config_operation=0, value=UNTHROTTLED)
     everywhere = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[change])
     request = IncrementalAlterConfigsRequest(resources=[everywhere], validate_only=False)
 
     def is_lifted() -> bool:
-        (answer,) = stage.ask(stage.controller(), request, 0).responses
+        try:
+            (answer,) = stage.ask(stage.controller(), request, 0).responses
+        except (OSError, KeyError):
+            return False
         return int(answer.error_code) == 0
 
     wait_until(is_lifted, EQUAL_S, "the throttle of moves is not lifted")

@@ -19,7 +19,7 @@ from tests.support.zookeeper_process import EnsembleMember, ZooKeeperEnsemble
 
 IDS: Final = (1, 2, 3)
 SESSION_S: Final = 4.0
-ASK_S: Final = 3.0
+ASK_S: Final = 15.0
 START_S: Final = 300.0
 METADATA_VERSION: Final = 12
 DESCRIBE_VERSION: Final = 4

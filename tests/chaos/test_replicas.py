@@ -1,12 +1,13 @@
 """Whether the comparison of replicas, at the end of the chaos program, compares anything."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.chaos import replicas
-from tests.chaos.replicas import differences
+from tests.chaos.replicas import differences, unmoved
 from tests.chaos.stage import PartitionState
 
 PLACE = ("visits", 0)
@@ -34,6 +35,33 @@ class OnDisk:
 
     def partitions(self) -> dict[tuple[str, int], PartitionState]:
         return {PLACE: self._state} if self._is_told else {}
+
+
+class Hesitant:
+    """A stage where nobody controls, then nobody answers in time, and then somebody has to be asked again."""
+
+    brokers: dict[int, Broker] = {}
+
+    def __init__(self) -> None:
+        self.left: list[Exception | int] = [KeyError(-1), TimeoutError(), 41, 0]
+
+    def controller(self) -> int:
+        return -1
+
+    def told(self) -> Any:
+        return SimpleNamespace(topics=[])
+
+    def ask(self, *_: object) -> Any:
+        next_one = self.left.pop(0)
+        if isinstance(next_one, Exception):
+            raise next_one
+        return SimpleNamespace(responses=[SimpleNamespace(error_code=next_one)])
+
+
+def test_the_throttle_of_moves_is_lifted_when_somebody_controls_again() -> None:
+    stage: Any = Hesitant()
+    assert unmoved(stage) == []
+    assert stage.left == []
 
 
 @pytest.mark.parametrize(
