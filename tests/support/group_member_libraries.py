@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.support.group_member import BATCH_RECORDS, POLL_S, Journal, Library, Offsets, Report, split_partition
 
-CALL_TIMEOUT_S = 60.0
+CALL_TIMEOUT_S = 120.0
 KAFKA_PYTHON_POLL_MS = 500
 INTEGERS = {
     "session.timeout.ms",

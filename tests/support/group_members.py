@@ -23,7 +23,7 @@ from tests.support.wire import GROUP, RawClient
 REPOSITORY = Path(__file__).resolve().parents[2]
 JVM = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 WAIT_S = 120.0
-CLOSE_TIMEOUT_S = 60.0
+CLOSE_TIMEOUT_S = 120.0
 FLUSH_S = 120.0
 FEED_PAUSE_S = 0.02
 

@@ -19,7 +19,7 @@ NEW = {"group.protocol": "consumer"}
 # Not cooperative-sticky: its data in the subscription counts as a custom assignor's, and forbids the upgrade.
 CLASSIC = {"partition.assignment.strategy": "range"}
 COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 def test_members_join_leave_and_are_killed_and_nothing_is_skipped(new_group: NewGroup, java: str) -> None:

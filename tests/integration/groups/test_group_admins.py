@@ -18,7 +18,7 @@ from tests.support.server import RunningServer
 
 BROKER_SETTINGS = FAST_GROUPS
 RANGE = {"partition.assignment.strategy": "range"}
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 @pytest.fixture

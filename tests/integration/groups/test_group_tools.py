@@ -18,7 +18,7 @@ COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 VERIFIABLE = "org.apache.kafka.tools.VerifiableConsumer"
 EAGER = {"partition.assignment.strategy": "range"}
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 @pytest.fixture(scope="module", params=["kafka-3.9", "kafka-4.3"])

@@ -17,7 +17,7 @@ from tests.support.processes import wait_until
 from tests.support.wire import Wire
 
 COMMIT, FETCH = 8, 8
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 GROUPS = tuple(f"group-{number}" for number in range(12))
 
 
