@@ -140,10 +140,10 @@ def test_kafkas_tool_shows_epochs_and_both_assignments(broker: RunningServer, gr
     ends = feed(broker, group.topic, 2, 5)
     group.join("confluent", NEW)
     group.wait_until_done(ends)
-    here = ("--bootstrap-server", broker.bootstrap, "--describe", "--group", group.group_id, "--verbose")
+    here = ("--bootstrap-server", broker.bootstrap, "--timeout", "120000", "--describe", "--group", group.group_id)
     with JavaTools(java) as tools:
-        members = tools.run(COMMAND, *here, "--members").split("\n")
-        state = tools.run(COMMAND, *here, "--state").split("\n")
+        members = tools.run(COMMAND, *here, "--verbose", "--members").split("\n")
+        state = tools.run(COMMAND, *here, "--verbose", "--state").split("\n")
 
     row = next(line.split() for line in members if line.startswith(group.group_id))
     header = next(line.split() for line in members if line.startswith("GROUP "))

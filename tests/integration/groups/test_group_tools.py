@@ -19,6 +19,7 @@ CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 VERIFIABLE = "org.apache.kafka.tools.VerifiableConsumer"
 EAGER = {"partition.assignment.strategy": "range"}
 WAIT_S = 120.0
+TOOL_TIMEOUT_MS = "120000"
 
 
 @pytest.fixture(scope="module", params=["kafka-3.9", "kafka-4.3"])
@@ -179,7 +180,8 @@ def test_a_rebalancing_group_is_said_to_be_rebalancing(broker: RunningServer, gr
 
 
 def _command(tools: JavaTools, broker: RunningServer, *arguments: str) -> str:
-    return tools.run(COMMAND, "--bootstrap-server", broker.bootstrap, *arguments)
+    """The tool's own patience is five seconds, which its first call to a busy broker may take."""
+    return tools.run(COMMAND, "--bootstrap-server", broker.bootstrap, "--timeout", TOOL_TIMEOUT_MS, *arguments)
 
 
 def _table(text: str) -> list[dict[str, str]]:
