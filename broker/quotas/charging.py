@@ -75,7 +75,7 @@ class Charge:
     """One request's.
 
     Threads: that which runs the request, and whoever completes its answer, maybe before the other is done with it: each
-    has a clock of its own, `_handled_ns` and `_resumed_ns`.
+    has a clock of its own, `_handled_ns` and `_resumed`. What one thread's clock says is nothing beside another's.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Charge:
         "_handler",
         "_has_run",
         "_mutations",
-        "_resumed_ns",
+        "_resumed",
         "account",
         "now_ns",
         "throttle_ms",
@@ -102,8 +102,8 @@ class Charge:
         self._handler: Final = get_ident()
         self._has_run = False
         """Whether that thread is done with it."""
-        self._resumed_ns = -1
-        """As `_handled_ns`, of the thread that makes a fetch's answer, where that is not done by the handler."""
+        self._resumed: tuple[int, int] | None = None
+        """The thread that makes a fetch's answer, where that is not done by the handler, and its `_handled_ns`."""
         self._counted_by: Meter | None = None
         """What counts the request's time, once that is known."""
         self._mutations: Mutations | None = None
@@ -139,11 +139,11 @@ class Charge:
     def resumed(self) -> None:
         """A fetch's answer is made from here on by this thread: later than its handler ran, or elsewhere meanwhile."""
         if self.account.request is not None and (self._has_run or get_ident() != self._handler):
-            self._resumed_ns = time.thread_time_ns()
+            self._resumed = get_ident(), time.thread_time_ns()
 
     def answered(self, *, later: bool = False) -> None:
-        """The answer is made. `later`: by a promise, on whichever thread."""
-        if self._counted_by is not None and (not later or self._resumed_ns >= 0):
+        """The answer is made. `later`: by a promise, on whichever thread, be it one that has not made it."""
+        if self._counted_by is not None and (not later or self._resumed is not None):
             self._counted_by.add(self._percentage(), self.now_ms())
 
     def exempt(self) -> None:
@@ -218,12 +218,13 @@ class Charge:
             self._throttle(min(meter.record(self._percentage(), self.now_ms()), meter.window.sample_ms), meter)
 
     def _percentage(self) -> float:
-        """Of a second, what has not been counted; of the thread that answers, once the answer is made later."""
-        if self._resumed_ns < 0:
-            return self._handled()
+        """Of a second, what this thread has done that has not been counted; nothing if it is not known since when."""
+        resumed, thread = self._resumed, get_ident()
+        if resumed is None or resumed[0] != thread:
+            return self._handled() if thread == self._handler else 0.0
         now_ns = time.thread_time_ns()
-        since_ns, self._resumed_ns = self._resumed_ns, now_ns
-        return (now_ns - since_ns) / NS_PER_PERCENT
+        self._resumed = thread, now_ns
+        return (now_ns - resumed[1]) / NS_PER_PERCENT
 
     def _handled(self) -> float:
         now_ns = time.thread_time_ns()

@@ -330,6 +330,31 @@ def test_the_time_that_a_later_answer_takes_counts_by_the_clock_of_its_own_threa
     assert 3.0 <= meter.measure(0) < 4.5
 
 
+@pytest.mark.parametrize("answers_at_once", [True, False])
+def test_a_fetch_that_another_thread_answers_before_anybody_waits_counts_by_no_clock_but_its_own(
+    monkeypatch: pytest.MonkeyPatch, *, answers_at_once: bool
+) -> None:
+    handler, clocks_ms = threading.get_ident(), {threading.get_ident(): 1_000_000}
+    monkeypatch.setattr(time, "thread_time_ns", lambda: clocks_ms.get(threading.get_ident(), 500) * 1_000_000)
+    charge, meter, _ = request_charge()
+
+    def answer() -> None:
+        charge.resumed()
+        clocks_ms[threading.get_ident()] = 520
+        charge.fetched(1)
+
+    # As soon as it is parked: its promise is settled when the handler's thread, or one between, comes to watch it.
+    elsewhere(answer)
+    clocks_ms[handler] += 10
+    charge.ran(1, 100, consumer_fetch())
+    if answers_at_once:
+        charge.answered(later=True)
+    else:
+        elsewhere(lambda: charge.answered(later=True))
+
+    assert meter.measure(0) == pytest.approx(3.0)
+
+
 def test_a_fetch_that_its_handler_answers_is_counted_once() -> None:
     charge, meter, _ = request_charge()
     # Where the wait is over before it has begun, the handler's thread answers.
