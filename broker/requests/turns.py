@@ -37,14 +37,23 @@ class Turn:
         self.tell()
 
     def tell(self) -> None:
-        """Tell who waits for its end. Any thread; each is told once."""
+        """Tell who waits for its end. The turn's own thread, while it does not go on; each is told once."""
         while self.at_end:
             try:
                 wait = self.at_end.popleft()
             except IndexError:
-                # Another thread was faster.
+                # Who waited has found that it did not go on, or gives up.
                 return
             wait.one_is_over()
+
+    def let_go(self, wait: "Wait") -> None:
+        """Tell this one alone, who found that it does not go on: it may by now, for others who wait. Any thread."""
+        try:
+            self.at_end.remove(wait)
+        except ValueError:
+            # It has been told.
+            return
+        wait.one_is_over()
 
 
 class Turns:
@@ -72,7 +81,7 @@ class Turns:
         for turn in turns:
             turn.at_end.append(wait)
             if not turn.goes_on:
-                turn.tell()
+                turn.let_go(wait)
         wait.one_is_over()
         return wait
 

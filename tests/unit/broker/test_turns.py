@@ -2,9 +2,13 @@
 
 import gc
 import threading
+from collections.abc import Callable
 from functools import partial
 
-from kavka.broker.requests.turns import Turns
+import pytest
+
+from kavka.broker.requests import turns as room
+from kavka.broker.requests.turns import Turn, Turns
 
 
 def test_where_nothing_goes_on_who_waits_is_told_at_once() -> None:
@@ -59,6 +63,49 @@ def test_who_gives_up_is_told_nothing_and_nothing_of_him_stays() -> None:
     assert told == ["others"]
     others.give_up()
     assert told == ["others"]
+
+
+class TurnThatBegins(Turn):
+    """One that begins just behind a look that has found it over."""
+
+    __slots__ = ("begins", "is_on")
+
+    def __init__(self) -> None:
+        self.begins: Callable[[], None] | None = None
+        self.is_on = False
+        super().__init__()
+
+    @property
+    def goes_on(self) -> bool:  # type: ignore[override]
+        found, begins, self.begins = self.is_on, self.begins, None
+        if begins is not None:
+            begins()
+        return found
+
+    @goes_on.setter
+    def goes_on(self, goes_on: bool) -> None:
+        self.is_on = goes_on
+
+
+def test_who_waits_for_a_turn_is_not_told_by_who_found_it_over_before_it_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns, told = Turns(), list[str]()
+    monkeypatch.setattr(room, "Turn", TurnThatBegins)
+    turn = turns.new()
+    assert isinstance(turn, TurnThatBegins)
+
+    def begin() -> None:
+        turn.goes_on = True
+        turns.when_over(lambda: told.append("what was revoked during the turn"))
+
+    turn.begins = begin
+    turns.when_over(lambda: told.append("what was revoked before"))
+    assert told == ["what was revoked before"]
+
+    turn.goes_on = False
+    turn.tell()
+    assert told == ["what was revoked before", "what was revoked during the turn"]
 
 
 def test_nobody_is_forgotten_or_told_twice_where_all_happens_at_once() -> None:
