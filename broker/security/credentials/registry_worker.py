@@ -42,7 +42,8 @@ class RegistryWorker:
     def run(self, work: Callable[[], T]) -> Promise[T]:
         """A promise of what `work` returns or raises, settled on the thread.
 
-        REQUEST_TIMED_OUT: too many wait already. KAFKA_STORAGE_ERROR: the broker stops.
+        REQUEST_TIMED_OUT: too many wait already. KAFKA_STORAGE_ERROR: the broker stops. Raises RuntimeError if the
+        thread cannot be started.
         """
         promise: Promise[T] = Promise()
         if self._queue.qsize() >= MOST_WAITING:
@@ -70,10 +71,12 @@ class RegistryWorker:
         with self._gate:
             if self._is_stopped:
                 return False
-            self._queue.put(job)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=thread_name(self._name), daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=thread_name(self._name), daemon=True)
+                # There may be no room for one now, and the next job needs it: nothing waits for one that never began.
+                thread.start()
+                self._thread = thread
+            self._queue.put(job)
         return True
 
     def _run(self) -> None:
