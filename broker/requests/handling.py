@@ -254,8 +254,8 @@ class HandlerOnDemand(Handler):
         name = ApiKey(self.api_key).name.lower()
         try:
             importlib.import_module(HANDLERS + name)
-        except ImportError as failure:
-            # Somebody replaces the program while it runs: that is no reason to stop.
+        except Exception as failure:
+            # Somebody replaces the program while it runs, or has all descriptors: that is no reason to stop.
             log.exception("an API cannot be loaded api=%s", name)
             raise DecodeError(f"{name} cannot be loaded") from failure
         return _handlers[self.api_key]

@@ -25,6 +25,9 @@ from kavka.broker.requests.handling import Context
 from kavka.broker.requests.prepared import CLOSES, HEAD_SIZE_BYTES, Later, Prepared
 from kavka.broker.requests.request_log import SLOW_NS, log_slow
 
+# Where it is needed there may be no descriptor to import it with, and what fails there ends the thread.
+from kavka.broker.waiting.awaited_answer import MadeAnswer
+
 if TYPE_CHECKING:
     from kavka.broker.metrics.registry import ThreadCells
     from kavka.broker.network.connection import Connection, Received
@@ -263,8 +266,6 @@ def _put_in_turn(connection: "Connection", answer: bytes | Later, run: Run, is_i
             connection.close(INCOMPLETE)
             return False
     else:
-        from kavka.broker.waiting.awaited_answer import MadeAnswer
-
         # Also an empty one: it is counted in its turn.
         connection.answers.slots.append(MadeAnswer(answer, connection, *run))
         goes_on = True

@@ -1,5 +1,9 @@
 """Whatever a frame holds and a handler does: an answer or a closed connection, never a dead thread."""
 
+import ast
+import errno
+import importlib
+import inspect
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kavka.broker.requests import handling
+from kavka.broker.requests import request_runner
 from kavka.broker.requests.dispatcher import CloseConnection
 from kavka.broker.requests.handling import ON_DEMAND, Handler, HandlerOnDemand, load_handlers, shown_versions
 from kavka.broker.requests.turns import Turns
@@ -198,10 +202,16 @@ def test_handlers_that_are_imported_on_demand_are_known_as_they_are() -> None:
     assert all(at_once[key] is handler for key, handler in later.items() if key not in ON_DEMAND)
 
 
+@pytest.mark.parametrize(
+    "failure", [ModuleNotFoundError("gone"), OSError(errno.EMFILE, "Too many open files"), SyntaxError("half written")]
+)
 def test_an_api_that_cannot_be_imported_closes_who_asks_for_it_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failure: Exception
 ) -> None:
-    monkeypatch.setattr(handling, "HANDLERS", "kavka.broker.handlers.gone.")
+    def refuse(_: str) -> None:
+        raise failure
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
     key = api.ApiKey.DESCRIBE_ACLS
     stage = Stage(handlers={key: HandlerOnDemand(key)})
     socket, _ = served(framed(encode_request_header(key, 3, 7, "c")), stage=stage)
@@ -209,6 +219,15 @@ def test_an_api_that_cannot_be_imported_closes_who_asks_for_it_and_nothing_else(
     assert (bytes(socket.taken), socket.closed, list(stage.deaths)) == (b"", True, [])
     assert "describe_acls cannot be loaded" in stage.rejected[-1]
     assert "an API cannot be loaded" in caplog.text
+
+
+def test_who_runs_requests_imports_nothing_meanwhile() -> None:
+    # Where all descriptors are in use that fails, and there it would end the thread.
+    functions = [
+        each for each in ast.walk(ast.parse(inspect.getsource(request_runner))) if isinstance(each, ast.FunctionDef)
+    ]
+    assert functions
+    assert not [each for function in functions for each in ast.walk(function) if isinstance(each, ast.ImportFrom)]
 
 
 def test_strange_frames_for_every_api_never_stop_the_threads(tmp_path: Path) -> None:
