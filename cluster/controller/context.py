@@ -245,11 +245,12 @@ class ClusterContext:
     def by_known_runs(self, state: PartitionState) -> PartitionState:
         """A state that is to be written by who knows of these brokers: later runs of theirs may lack what it counts on.
 
-        While a term begins it says what it said before: who was away since may still be in the ISR.
+        While a term begins it says what it said before: who was away since may still be in the ISR. But not where all
+        in sync were away: nobody leaves for that, and who is away after this is to be told from them.
         """
         if len(state.isr) < 2:
             return state._replace(latest_broker_epoch=NO_BROKER_EPOCH)
-        if self.is_beginning:
+        if self.is_beginning and any([self._has_stayed(each, state) for each in state.isr]):
             return state
         latest = max([broker.epoch for broker in self.brokers.values()], default=0)
         return state._replace(latest_broker_epoch=latest)
@@ -261,6 +262,11 @@ class ClusterContext:
         if state is None or leader is None or state.leader_broker_epoch == leader.epoch:
             return False
         return self.has_followers(partition)
+
+    def _has_stayed(self, broker: int, state: PartitionState) -> bool:
+        """Whether whoever wrote the state knew the broker's present run."""
+        info = self.brokers.get(broker)
+        return info is not None and info.epoch <= state.latest_broker_epoch
 
     def _has_directory(self, partition: TopicPartition, broker: int) -> bool:
         return not self.offline_replicas or (*partition, broker) not in self.offline_replicas

@@ -95,6 +95,34 @@ def test_it_leads_under_another_epoch_where_nobody_else_in_sync_has_stayed(stage
     expect(stage, 1, 1, isr)
 
 
+@pytest.mark.parametrize(
+    ("gone", "returns", "expected"),
+    [
+        ((), (1,), (2, 2, (2, 3))),
+        ((), (2,), (1, 2, (1, 3))),
+        ((1,), (2,), (3, 2, (3,))),
+    ],
+)
+def test_who_was_away_is_told_from_others_also_after_all_were_away_at_once(
+    stage: Stage, gone: tuple[int, ...], returns: tuple[int, ...], expected: tuple[int, int, tuple[int, ...]]
+) -> None:
+    """As when the registry was out of reach: the term that began then has written who is in sync, and nobody since."""
+    made(stage).stop()
+    for broker_id in (1, 2, 3):
+        stage.cluster.kill(broker_id)
+        stage.cluster.add(broker_id)
+    controller = stage.controller(3)
+    stage.settle(controller)
+    expect(stage, 1, 1, (1, 2, 3))
+    controller.stop()
+    for broker_id in (*gone, *returns):
+        stage.cluster.kill(broker_id)
+    for broker_id in returns:
+        stage.cluster.add(broker_id)
+    stage.settle(stage.controller(3))
+    expect(stage, *expected)
+
+
 def test_nobody_follows_what_has_one_replica(stage: Stage) -> None:
     made(stage).stop()
     stage.cluster.kill(1)
