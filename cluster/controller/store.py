@@ -97,7 +97,20 @@ class ControllerStore:
 
         One of `known` whose registration cannot be read any more stays what it was while that stands. The watch hears
         of brokers that come and go, and of those that announce other endpoints.
+
+        Whoever has an epoch up to the highest of these is among them, or gone: what states say of their writer's
+        knowledge (`latest_broker_epoch`) stands on that.
         """
+        before: dict[int, BrokerInfo] | None = None
+        while True:
+            seen = self._registry.exists(BROKERS_PATH)
+            brokers = self._brokers_read(watch, known)
+            if brokers == before or seen is None or all([each.epoch <= seen.pzxid for each in brokers.values()]):
+                return brokers
+            # One came meanwhile, and what was read before it may be the former run of another one that did.
+            before = brokers
+
+    def _brokers_read(self, watch: Watch | None, known: Mapping[int, BrokerInfo]) -> dict[int, BrokerInfo]:
         names = children_or_none(self._registry, BROKERS_PATH, watch)
         ids = sorted(int(name) for name in names if _is_broker_id(name))
         if len(ids) < len(names):

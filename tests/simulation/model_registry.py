@@ -33,11 +33,11 @@ from kavka.cluster.registry.base import (
 
 
 class _Node:
-    __slots__ = ("children", "children_created", "czxid", "data", "mzxid", "owner", "version")
+    __slots__ = ("children", "children_created", "czxid", "data", "mzxid", "owner", "pzxid", "version")
 
     def __init__(self, data: bytes, zxid: int, owner: int) -> None:
         self.data = data
-        self.czxid = self.mzxid = zxid
+        self.czxid = self.mzxid = self.pzxid = zxid
         self.owner = owner
         self.version = 0
         self.children: set[str] = set()
@@ -45,12 +45,15 @@ class _Node:
 
     def copy(self) -> _Node:
         other = _Node(self.data, self.czxid, self.owner)
-        other.mzxid, other.version, other.children_created = self.mzxid, self.version, self.children_created
+        other.mzxid, other.pzxid, other.version = self.mzxid, self.pzxid, self.version
+        other.children_created = self.children_created
         other.children = set(self.children)
         return other
 
     def stat(self) -> Stat:
-        return Stat(self.czxid, self.mzxid, 0, 0, 0, self.version, 0, self.owner, len(self.data), len(self.children))
+        count = len(self.children)
+        cversion = 2 * self.children_created - count
+        return Stat(self.czxid, self.mzxid, self.pzxid, 0, 0, self.version, cversion, self.owner, len(self.data), count)
 
 
 class Tree:
@@ -101,6 +104,7 @@ class Tree:
             if path in self.nodes:
                 raise NodeExistsError(path)
             parent.children_created += 1
+            parent.pzxid = self.zxid
             parent.children.add(path.rpartition("/")[2])
             self.nodes[path] = _Node(operation.data, self.zxid, session_id if operation.ephemeral else 0)
             events.append(WatchEvent(EventType.CREATED, path))
@@ -129,7 +133,9 @@ class Tree:
     def _remove(self, path: str, events: list[WatchEvent]) -> None:
         del self.nodes[path]
         parent_path, _, name = path.rpartition("/")
-        self.nodes[parent_path or "/"].children.discard(name)
+        parent = self.nodes[parent_path or "/"]
+        parent.children.discard(name)
+        parent.pzxid = self.zxid
         events.append(WatchEvent(EventType.DELETED, path))
         events.append(WatchEvent(EventType.CHILDREN_CHANGED, parent_path or "/"))
 

@@ -1,5 +1,6 @@
 """A leader that was away while nobody was the controller, and is there again when somebody is."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kavka.cluster.controller.partition_states import PartitionStateMachine
 from kavka.cluster.controller.replica_states import ReplicaStateMachine
 from kavka.cluster.controller.requests import NewTopic
 from kavka.cluster.controller.store import ControllerMovedError, ControllerStore
+from kavka.cluster.znodes.broker import BrokerInfo
 from kavka.cluster.znodes.topic import NO_BROKER_EPOCH, PartitionState
 from kavka.protocol.errors import BrokerError, ErrorCode
 from tests.support.controller_stage import Stage, wait
@@ -250,6 +252,40 @@ def test_what_its_leader_had_written_after_a_follower_was_back_does_not_hide_tha
     stage.settle(stage.controller(2))
 
     expect(stage, 1, 1, (1,))
+
+
+@pytest.mark.usefixtures("hears_of_no_broker")
+def test_brokers_that_come_back_while_they_are_read_do_not_pass_for_those_that_stayed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZooKeeper answers for one broker after the other, maybe with a lost connection in between."""
+    made(stage).stop()
+    stage.brokers(4)
+    get_many = stage.registry.get_many
+    last, is_first = BrokerInfo.path(4), True
+
+    def one_by_one(paths: Sequence[str], watch: Any = None) -> Any:
+        nonlocal is_first
+        if last not in paths or not is_first:
+            return get_many(paths, watch)
+        is_first = False
+        found = get_many([path for path in paths if path != last], watch)
+        for broker_id in (3, 4):
+            stage.cluster.kill(broker_id)
+            stage.cluster.add(broker_id)
+        return found + get_many([last], watch)
+
+    monkeypatch.setattr(stage.registry, "get_many", one_by_one)
+    controller = stage.controller(2)
+    stage.settle(controller)
+    # The leader wants one out of the ISR.
+    assert stage.alter_isr(controller, *[each for each in stage.state().isr if each != 2]) == ErrorCode.NONE
+    controller.stop()
+
+    stage.settle(stage.controller(2))
+
+    assert not is_first
+    assert stage.state().isr == (1,)
 
 
 def test_a_controller_that_falls_as_it_begins_does_not_hide_who_was_away(
