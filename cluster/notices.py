@@ -6,8 +6,8 @@ something twice, or what is gone: what counts is what is read. Each stays for a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from kavka.cluster.registry.base import Delete, Registry, Stat, Watch, children_or_none, get_readable
 
@@ -16,6 +16,21 @@ NOTICE_LIFE_MS: Final = 15 * 60 * 1000
 
 RETRY_S: Final = 5.0
 """What could not be read is read again after this."""
+
+_DIGITS: Final = 10
+"""Of the number at the end of a notice's name."""
+
+
+class _Folder(NamedTuple):
+    """A folder of notices at one moment."""
+
+    made_at: int
+    """By zxids: in one that was made anew the names begin again."""
+    created: int
+    """How many were made in it by then, whatever became of them: the number of the next one."""
+
+
+_NO_FOLDER: Final = _Folder(-1, 0)
 
 
 class Notices:
@@ -35,10 +50,12 @@ class Notices:
         self._found: dict[str, int | None] = {}
         """The same of the look that is not done."""
         self.has_missed = False
-        """Whether some may not have been read at that look, and will not be: whatever they may tell of has to be."""
-        self._folders: dict[str, int] = {}
-        self._found_folders: dict[str, int] = {}
-        """When they were made, by zxids: in one that was made anew the names begin again."""
+        """Whether some may not have been read at that look, and will not be: whatever they may tell of has to be.
+
+        Those, too, that others have removed before it: this broker may have been held up for as long as one stays.
+        """
+        self._folders: dict[str, _Folder] = {}
+        self._found_folders: dict[str, _Folder] = {}
 
     def begin(self, watch: Watch) -> None:
         """From here on: what was written before is for the caller to read, after this returns."""
@@ -49,16 +66,21 @@ class Notices:
     def new(self, watch: Watch | None = None) -> dict[str, bytes]:
         """What the notices say that were not read, by their paths. `watch` hears of the next one."""
         # In this order: of a folder that is made anew in between the watch tells.
-        self._found_folders = {parent: self._made_at(parent) for parent in self._parents}
+        self._found_folders = {parent: self._folder(parent) for parent in self._parents}
         paths, unread = [], []
-        for parent, made_at in self._found_folders.items():
-            read = self._read if made_at == self._folders.get(parent) else {}
+        is_whole = True
+        for parent, folder in self._found_folders.items():
+            before = self._folders.get(parent, _NO_FOLDER)
+            is_same = folder.made_at == before.made_at
+            read = self._read if is_same else {}
             here = [f"{parent}/{name}" for name in children_or_none(self._registry, parent, watch)]
             paths += here
             unread += [path for path in here if path not in read]
+            known = {*here, *[path for path in read if path.startswith(f"{parent}/")]}
+            is_whole &= is_same and _are_all(before.created, folder.created, known)
         # Each once, and with all that is to be known of it: there may be thousands, and one comes for each change.
         nodes = self._nodes(unread)
-        self.has_missed = len(nodes) < len(unread) or self._found_folders != self._folders
+        self.has_missed = len(nodes) < len(unread) or not is_whole
         self._found = {path: nodes[path][1].ctime_ms if path in nodes else self._read.get(path) for path in paths}
         return {path: data for path, (data, _) in nodes.items()}
 
@@ -76,11 +98,23 @@ class Notices:
         if old:
             self._registry.pipeline([Delete(path) for path in old])
 
-    def _made_at(self, parent: str) -> int:
+    def _folder(self, parent: str) -> _Folder:
         stat = self._registry.exists(parent)
-        return -1 if stat is None else stat.czxid
+        # ZooKeeper's cversion counts those that were made and those that were removed.
+        return _NO_FOLDER if stat is None else _Folder(stat.czxid, (stat.cversion + stat.num_children) // 2)
 
     def _nodes(self, paths: Sequence[str]) -> dict[str, tuple[bytes, Stat]]:
         """Without those that are gone by now, or that this login may not read."""
         nodes = get_readable(self._registry, paths) if paths else []
         return {path: node for path, node in zip(paths, nodes, strict=True) if node is not None}
+
+
+def _are_all(first: int, end: int, paths: Iterable[str]) -> bool:
+    """Whether these are all that were made with a number from `first` to before `end`."""
+    return sum([first <= _number_of(path) < end for path in paths]) == end - first
+
+
+def _number_of(path: str) -> int:
+    """-1: it is none that a broker leaves."""
+    digits = path[-_DIGITS:]
+    return int(digits) if digits.isascii() and digits.isdigit() else -1

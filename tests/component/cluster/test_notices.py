@@ -136,6 +136,56 @@ def test_those_of_a_folder_that_was_made_anew_are_others_though_their_names_are_
     assert not notices.has_missed
 
 
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_those_that_others_removed_before_they_were_seen_are_missed(
+    registry: Any, clock: Clock, *, is_followed: bool
+) -> None:
+    """As of a broker that a disk has held up for longer than they stay: they may tell of a user that is gone."""
+    leave(registry, b"before")
+    notices = Notices(registry, PARENTS, clock)
+    notices.begin(unheard)
+    seen = leave(registry, b"seen")
+    assert notices.new() == {seen: b"seen"}
+    assert not notices.has_missed
+    notices.done()
+    registry.delete(leave(registry, b"unseen"))
+    later = {leave(registry, b"later"): b"later"} if is_followed else {}
+    assert notices.new() == later
+    assert notices.has_missed
+    assert notices.new() == later
+    assert notices.has_missed, "what they may tell of could not be read yet"
+    notices.done()
+    registry.delete(seen)
+    assert notices.new() == {}
+    assert not notices.has_missed
+    notices.done()
+    last = leave(registry, b"last")
+    assert notices.new() == {last: b"last"}
+    assert not notices.has_missed
+
+
+def test_one_that_came_while_the_others_were_listed_is_not_missed_when_it_is_gone(
+    registry: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notices = Notices(registry, PARENTS, clock)
+    notices.begin(unheard)
+    children = registry.children
+    left: list[str] = []
+
+    def leave_and_list(path: str, watch: Any = None) -> list[str]:
+        if not left:
+            left.append(leave(registry, b"meanwhile"))
+        names: list[str] = children(path, watch)
+        return names
+
+    monkeypatch.setattr(registry, "children", leave_and_list, raising=False)
+    assert list(notices.new().values()) == [b"meanwhile"]
+    notices.done()
+    registry.delete(left[0])
+    assert notices.new() == {}
+    assert not notices.has_missed
+
+
 def test_a_strangers_notice_is_no_reason_to_refuse_what_is_written(registry: Any, clock: Clock) -> None:
     """A configuration that was written, and is applied, was answered with KAFKA_STORAGE_ERROR from then on."""
     heard: list[dict[str, str]] = []

@@ -93,6 +93,11 @@ def test_sequential_names_count_every_child_there_ever_was(registry: Registry) -
     registry.create("/q/other")
     registry.delete("/q/n_0000000000")
     assert registry.create("/q/n_", sequential=True).path == "/q/n_0000000002"
+    with pytest.raises(BadVersionError):
+        registry.multi([Create("/q/n_", sequential=True), Check("/q", 7)])
+    stat = registry.get("/q")[1]
+    assert (stat.cversion + stat.num_children) // 2 == 3, "so many were made"
+    assert registry.create("/q/n_", sequential=True).path == "/q/n_0000000003"
 
 
 def test_multi_applies_all_or_none(registry: Registry) -> None:
