@@ -46,8 +46,8 @@ PARENTS: Final = (AclChange.LITERAL_PARENT, AclChange.PREFIXED_PARENT)
 class AclChanges:
     """Knows all ACLs, tells of each change, and makes those that it is asked for.
 
-    Threads: `start` loads on the caller's; everything else happens on `kavka-acl-changes`, which alone has `_acls` and
-    `_notices`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
+    Threads: `start` loads on the caller's; everything else happens on `kavka-acl-changes`, which alone has `_acls`,
+    `_is_whole` and `_notices`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class AclChanges:
         self._wake = threading.Event()
         self._is_stopped = False
         self._sessions = self._sessions_read = 0
+        self._is_whole = True
+        """Whether all folders of ACLs could be listed; if not, they are tried again."""
         self._thread = threading.Thread(target=self._run, name=thread_name("kavka-acl-changes"), daemon=True)
 
     def start(self) -> None:
@@ -152,7 +154,8 @@ class AclChanges:
         try:
             sessions = self._sessions
             changed = self._told_of(self._notices.new(self._on_watch))
-            if changed is None or self._notices.has_missed or sessions != self._sessions_read:
+            is_known = self._is_whole and sessions == self._sessions_read
+            if changed is None or self._notices.has_missed or not is_known:
                 self._load()
                 self._sessions_read = sessions
             elif changed:
@@ -161,12 +164,19 @@ class AclChanges:
         except RegistryError as error:
             log.warning("changes of ACLs are not heard: %s", error)
             return False
-        return True
+        return self._is_whole
 
     def _load(self, *, is_first: bool = False) -> None:
-        self._acls = read_all_acls(self._registry, is_first=is_first)
-        self._on_acls(self._acls)
-        log.info("ACLs loaded patterns=%d entries=%d", len(self._acls), sum(map(len, self._acls.values())))
+        hidden: list[RegistryError] = []
+        # At a start that is a reason not to begin; later the others' changes must not wait for it.
+        acls = read_all_acls(self._registry, None if is_first else hidden.append)
+        self._is_whole = not hidden
+        for error in hidden:
+            log.error("all of that type is denied but to super users: %s", error)
+        if is_first or acls != self._acls:
+            self._acls = acls
+            self._on_acls(acls)
+            log.info("ACLs loaded patterns=%d entries=%d", len(acls), sum(map(len, acls.values())))
 
     def _told_of(self, notices: Mapping[str, bytes]) -> list[ResourcePattern] | None:
         """The patterns that have changed. None: nobody knows which, as a notice is in no form that is known."""

@@ -16,6 +16,7 @@ from kavka.cluster.registry.base import (
     Delete,
     NodeExistsError,
     NoNodeError,
+    NotPermittedError,
     Operation,
     Registry,
     SetData,
@@ -36,6 +37,10 @@ Acls = frozenset[AclEntry]
 AclUpdate = Callable[[Acls], Acls]
 """From a pattern's stored entries to its new ones; runs on the writer's thread, again where another was faster."""
 
+OnHidden = Callable[[NotPermittedError], object]
+
+ALL_NAMES: Final = "*"
+"""The name of the pattern that means all resources of its type."""
 NOTHING: Final[Acls] = frozenset()
 UNREADABLE: Final[Acls] = frozenset({AclEntry("User:*", "Deny", "All", "*")})
 """What a node that cannot be read stands for: it may have denied, so nobody but super users passes."""
@@ -48,17 +53,34 @@ def prepare_acl_tree(registry: Registry) -> None:
         create_paths(registry, ACL_PATHS)
 
 
-def read_all_acls(registry: Registry, *, is_first: bool = True) -> dict[ResourcePattern, Acls]:
-    """Those of all patterns that have any. `is_first`: as `read_acls`; else as `read_changed_acls`."""
-    kinds = [(type_name, is_prefixed) for is_prefixed in (False, True) for type_name in RESOURCE_TYPES]
-    parents = [f"{AclNode.parent(is_prefixed=is_prefixed)}/{type_name}" for type_name, is_prefixed in kinds]
-    patterns = [
-        ResourcePattern(type_name, name, is_prefixed)
-        for (type_name, is_prefixed), names in zip(kinds, registry.children_of_many(parents), strict=True)
-        for name in names or ()
-    ]
-    read = read_acls if is_first else read_changed_acls
-    return {pattern: acls for pattern, acls in read(registry, patterns).items() if acls}
+def read_all_acls(registry: Registry, on_hidden: OnHidden | None = None) -> dict[ResourcePattern, Acls]:
+    """Those of all patterns that have any; as `read_acls`. With `on_hidden` as `read_changed_acls`: it is told of each
+    folder that this login may not list, and everything of its type is denied.
+    """
+    kinds = {
+        f"{AclNode.parent(is_prefixed=is_prefixed)}/{type_name}": (type_name, is_prefixed)
+        for is_prefixed in (False, True)
+        for type_name in RESOURCE_TYPES
+    }
+    names = _names_below(registry, kinds, on_hidden)
+    patterns = [ResourcePattern(kinds[path][0], name, kinds[path][1]) for path in names for name in names[path]]
+    read = read_acls if on_hidden is None else read_changed_acls
+    found = {pattern: acls for pattern, acls in read(registry, patterns).items() if acls}
+    hidden = [kind for path, kind in kinds.items() if path not in names]
+    return found | {ResourcePattern(type_name, ALL_NAMES): UNREADABLE for type_name, _ in hidden}
+
+
+def _names_below(registry: Registry, paths: Iterable[str], on_hidden: OnHidden | None) -> dict[str, list[str]]:
+    asked = list(paths)
+    while True:
+        try:
+            found = registry.children_of_many(asked)
+            return {path: names or [] for path, names in zip(asked, found, strict=True)}
+        except NotPermittedError as error:
+            if on_hidden is None or error.path not in asked:
+                raise
+            asked.remove(error.path)
+            on_hidden(error)
 
 
 def read_acls(registry: Registry, patterns: Iterable[ResourcePattern]) -> dict[ResourcePattern, Acls]:

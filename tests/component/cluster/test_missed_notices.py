@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kavka.cluster.acl_changes import AclChanges, AllAcls
-from kavka.cluster.acls import update_acls
+from kavka.cluster.acls import UNREADABLE, update_acls
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.entity_configs import write_config
 from kavka.cluster.registry.base import Create, Delete, NotPermittedError, create_path
@@ -64,6 +64,37 @@ def test_a_revocation_that_nobody_can_read_of_is_heard(
             hide(monkeypatch, registry, AclChange.LITERAL_PARENT)
         notice = Create(AclChange.prefix(TOPIC), told or AclChange.encode(TOPIC), sequential=True)
         registry.multi([Delete(AclNode.path(TOPIC)), notice])
+        wait_until(lambda: known[-1] == {PREFIX: {READ}}, WAIT_S, lambda: str(known[-1]))
+    finally:
+        changes.stop()
+
+
+def test_a_folder_that_nobody_may_list_keeps_no_revocation_back_and_denies_until_it_can_be_listed(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kavka.cluster.acl_changes.RETRY_S", 0.01)
+    known: list[AllAcls] = []
+    changes = AclChanges(registry, known.append, Clock(), lambda _: None)
+    changes.start()
+    try:
+        for pattern in (TOPIC, PREFIX):
+            update_acls(registry, pattern, lambda acls: acls | {READ})
+        wait_until(lambda: len(known[-1]) == 2, WAIT_S, lambda: str(known[-1]))
+        hidden = f"{AclNode.PREFIXED_PARENT}/{PREFIX.type_name}"
+        children_of_many = registry.children_of_many
+
+        def guarded(paths: Sequence[str]) -> Any:
+            if hidden in paths:
+                raise NotPermittedError("as an example", hidden)
+            return children_of_many(paths)
+
+        monkeypatch.setattr(registry, "children_of_many", guarded)
+        registry.expire()
+        denied = {ResourcePattern(PREFIX.type_name, "*"): UNREADABLE}
+        wait_until(lambda: known[-1] == {TOPIC: {READ}} | denied, WAIT_S, lambda: str(known[-1]))
+        update_acls(registry, TOPIC, lambda acls: frozenset())
+        wait_until(lambda: known[-1] == denied, WAIT_S, lambda: str(known[-1]))
+        monkeypatch.setattr(registry, "children_of_many", children_of_many)
         wait_until(lambda: known[-1] == {PREFIX: {READ}}, WAIT_S, lambda: str(known[-1]))
     finally:
         changes.stop()
