@@ -64,6 +64,7 @@ class _Asked(NamedTuple):
     generation: int
     offset: int
     leader_epoch: int
+    topic_id: bytes
 
     @property
     def is_stale(self) -> bool:
@@ -201,7 +202,7 @@ class Fetcher:
                     leader_epoch,
                     -1 if position.epoch is None else position.epoch,
                 )
-                asked[state.partition] = _Asked(state, state.generation, position.offset, leader_epoch)
+                asked[state.partition] = _Asked(state, state.generation, position.offset, leader_epoch, topic.id)
             asks_leader_alone = any(now_ms < state.leader_only_until_ms for state in states)
         if not states:
             return
@@ -280,6 +281,10 @@ class Fetcher:
                     each = asked.get(partition)
                     if each is None or each.is_stale:
                         continue
+                    if not data.error_code and topic.topic_id == each.topic_id:
+                        # Who was assigned after the metadata had come is told of no id before the next ones come. An
+                        # answer by name does not say which topic it is of.
+                        each.state.topic_id = each.topic_id
                     size_bytes += len(data.records or b"")
                     records += self._answers.take(each.state, each.offset, data, node, now_ms)
             self._answers.after(answer.node_endpoints)

@@ -114,3 +114,12 @@ def test_a_groups_member_gives_it_up_and_gets_it_again_once_it_is_made_anew(prot
         serving.topics[TOPIC] = ANEW
         assert wait_until(lambda: read(consumer), TIMEOUT_S, "nothing is read") == [0, 1, 2]
         assert told.events[-1] == ("assigned", {BIRDS})
+
+
+def test_a_group_reads_what_is_made_anew_at_once_though_its_metadata_came_before_its_partitions() -> None:
+    serving, told = ConsumersBroker([batch_of(3)]), Told()
+    with serving.serves() as broker, Consumer(bootstrap_servers=broker.bootstrap, group_id="g", **QUICK) as consumer:
+        consumer.subscribe([TOPIC], told)
+        assert wait_until(lambda: read(consumer), TIMEOUT_S, "nothing is read") == [0, 1, 2]
+        serving.topics[TOPIC] = ANEW
+        assert wait_until(lambda: read(consumer), TIMEOUT_S, "the former goes on") == [0, 1, 2]
