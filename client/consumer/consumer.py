@@ -15,7 +15,6 @@ from kavka.client.consumer.group.port import (
     CommitCallback,
     GroupMembershipOperation,
     GroupPort,
-    OffsetAndMetadata,
     Offsets,
     RebalanceListener,
     SubscriptionPattern,
@@ -207,6 +206,7 @@ class Consumer(ConsumerOffsets):
         """
         while not self._is_closed:
             self._iteration = iteration = Iteration(self.poll(_ITERATION_MS), self._core.subscription)
+            self._core.subscription.left = iteration.left
             try:
                 yield from iteration.rest
             finally:
@@ -272,14 +272,6 @@ class Consumer(ConsumerOffsets):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        consumed = self._core.subscription.consumed()
-        if self._iteration is not None:
-            for partition, record in self._iteration.left().items():
-                if partition in consumed:
-                    consumed[partition] = OffsetAndMetadata(record.offset, record.leader_epoch)
-        return consumed
 
     def _committed(self, offsets: Offsets) -> None:
         if self._interceptors is not None:

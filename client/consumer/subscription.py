@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from kavka.client.cluster import Cluster, PartitionInfo
 from kavka.client.consumer.group.port import OffsetAndMetadata
 from kavka.client.consumer.positions import PartitionState, Phase, Position, ResetPolicy
+from kavka.client.consumer.records import ConsumerRecord
 from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.schema import ZERO_UUID
 
@@ -35,6 +36,8 @@ class Subscription:
         self.policy: Final = policy
         self._wake: Final = wake
         self._on_assigned: Final = on_assigned
+        self.left: Callable[[], Mapping[TopicPartition, ConsumerRecord]] = dict
+        """The first record of each partition that a loop over the consumer was not given yet: none counts as read."""
         self._states: dict[TopicPartition, PartitionState] = {}
         self._last_generation = 0
         """Of those that have gone: who comes again begins there, as what was asked for then means nothing any more."""
@@ -100,11 +103,15 @@ class Subscription:
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         with self.lock:
-            return {
+            found = {
                 partition: OffsetAndMetadata(state.position.offset, state.position.epoch)
                 for partition, state in self._states.items()
                 if state.has_position
             }
+            for partition, record in self.left().items():
+                if partition in found:
+                    found[partition] = OffsetAndMetadata(record.offset, record.leader_epoch)
+            return found
 
     # Positions: the polling thread -------------------------------------------------------------------------------
 
