@@ -11,14 +11,15 @@ that would be longer than the topic's `max.message.bytes` has these headers alon
 where it came from, and is not sent again.
 """
 
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, functions
 
 from kavka.client import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
-from kavka.client.api_errors import KafkaError
+from kavka.client.api_errors import InvalidRecordError, InvalidTimestampError, KafkaError, RecordTooLargeError
 from kavka.pipeline.jobs.dead_rows import CUT, JOB, OFFSET, OWN, PARTITION, REASON, RETRIES, TOPIC, dead_rows
 from kavka.pipeline.jobs.letter_size import most_letter_bytes
 from kavka.pipeline.jobs.letter_sources import LetterSources, anywhere
@@ -34,6 +35,10 @@ from kavka.pipeline.sending.writing import write
 MOST_RETRIES: Final = 3
 _POLL_MS: Final = 1000.0
 _LONGEST_NUMBER: Final = 20
+_REFUSALS: Final = (RecordTooLargeError, InvalidTimestampError, InvalidRecordError)
+"""Of a record for what it is: too long for its topic, of a time that it does not take, without a key that it needs."""
+
+log = logging.getLogger(__name__)
 
 
 class DeadLetter(NamedTuple):
@@ -135,8 +140,9 @@ def retry(
     """Send what is in the topic now, and was not sent again before, to where it came from, or to `target`.
 
     Those alone whose reason matches the regular expression somewhere; the others are passed over, and are not looked at
-    again. So are those that were cut, and those that name a topic that is not there, that is internal, or that `allows`
-    does not: anybody may have written them. One of a partition that its topic does not have goes where its key belongs.
+    again. So are those that were cut, those that their topic does not take (with a warning), and those that name one
+    that is not there, that is internal, or that `allows` does not: anybody may have written them. One of a partition
+    that its topic does not have goes where its key belongs.
     Each goes once, whatever is killed when: with the records of a transaction the group `kavka-dead-letters-TOPIC`
     commits how far it got. A second call at once shuts out the first one. Raises ValueError for an expression that is
     none, and KafkaError. Threads: one.
@@ -155,6 +161,7 @@ def retry(
         Admin(common_settings(settings)) as admin,
     ):
         sources = LetterSources(admin, topic, allows)
+        returning = _Returning(producer, group, sources, wanted, target, most_retries)
         # Before it is read how far somebody got: he cannot get further then.
         producer.init_transactions()
         places = [TopicPartition(topic, partition) for partition in consumer.partitions_for(topic)]
@@ -166,20 +173,72 @@ def retry(
                 for each in consumer.poll(_POLL_MS)
                 if each.offset < ends[TopicPartition(each.topic, each.partition)]
             ]
-            if not records:
-                continue
-            producer.begin_transaction()
-            for record in records:
-                letter = dead_letter(record)
-                if _is_wanted(letter, wanted, most_retries) and (target or sources.takes(letter.source_topic)):
-                    _send_back(producer, letter, target, sources)
-                    sent += 1
-                else:
-                    passed_over += 1
-            following = {(each.topic, each.partition): each.offset + 1 for each in records}
-            producer.send_offsets_to_transaction(following, group)
-            producer.commit_transaction()
+            went = returning.sent(records)
+            sent += went
+            passed_over += len(records) - went
     return Retried(sent, passed_over)
+
+
+class _Returning(NamedTuple):
+    """How letters go back. Threads: one."""
+
+    producer: Producer
+    group: str
+    sources: LetterSources
+    wanted: "re.Pattern[str]"
+    target: str | None
+    most_retries: int
+
+    def sent(self, records: Sequence[ConsumerRecord]) -> int:
+        """How many of these went, with how far that is: in one transaction, or where a topic takes some of them not in
+        several, so that these alone are passed over. Raises KafkaError.
+        """
+        if not records:
+            return 0
+        chosen = [letter for letter in map(dead_letter, records) if self._is_chosen(letter)]
+        try:
+            self._commit(records, chosen)
+        except KafkaError as error:
+            refusal = _refusal_in(error)
+            if refusal is None or not chosen:
+                raise
+            self.producer.abort_transaction()
+            if len(records) > 1:
+                middle = len(records) // 2
+                return self.sent(records[:middle]) + self.sent(records[middle:])
+            (letter,) = chosen
+            log.warning("passed over partition=%d offset=%d error=%r", letter.partition, letter.offset, str(refusal))
+            self._commit(records, ())
+            return 0
+        return len(chosen)
+
+    def _commit(self, records: Sequence[ConsumerRecord], letters: Sequence[DeadLetter]) -> None:
+        producer = self.producer
+        producer.begin_transaction()
+        for letter in letters:
+            self._send_back(letter)
+        following = {(each.topic, each.partition): each.offset + 1 for each in records}
+        producer.send_offsets_to_transaction(following, self.group)
+        producer.commit_transaction()
+
+    def _is_chosen(self, letter: DeadLetter) -> bool:
+        if letter.is_cut or letter.retries >= self.most_retries or not self.wanted.search(letter.reason or ""):
+            return False
+        return self.target is not None or self.sources.takes(letter.source_topic)
+
+    def _send_back(self, letter: DeadLetter) -> None:
+        headers = [*letter.headers, (RETRIES, b"%d" % (letter.retries + 1))]
+        topic = self.target or letter.source_topic
+        assert topic is not None
+        partition = self.sources.partition(topic, letter.source_partition) if self.target is None else None
+        self.producer.send(topic, letter.value, letter.key, partition, max(letter.timestamp_ms, 0), headers)
+
+
+def _refusal_in(error: BaseException | None) -> BaseException | None:
+    """What of `_REFUSALS` it comes from."""
+    while error is not None and not isinstance(error, _REFUSALS):
+        error = error.__cause__
+    return error
 
 
 def dead_letter(record: ConsumerRecord) -> DeadLetter:
@@ -200,18 +259,6 @@ def dead_letter(record: ConsumerRecord) -> DeadLetter:
         tuple((name, value) for name, value in record.headers if name not in OWN),
         CUT in found,
     )
-
-
-def _is_wanted(letter: DeadLetter, wanted: "re.Pattern[str]", most_retries: int) -> bool:
-    return not letter.is_cut and letter.retries < most_retries and wanted.search(letter.reason or "") is not None
-
-
-def _send_back(producer: Producer, letter: DeadLetter, target: str | None, sources: LetterSources) -> None:
-    headers = [*letter.headers, (RETRIES, b"%d" % (letter.retries + 1))]
-    topic = target or letter.source_topic
-    assert topic is not None
-    partition = sources.partition(topic, letter.source_partition) if target is None else None
-    producer.send(topic, letter.value, letter.key, partition, max(letter.timestamp_ms, 0), headers)
 
 
 def _text(value: bytes | None) -> str | None:

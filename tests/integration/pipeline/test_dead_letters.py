@@ -90,6 +90,26 @@ def test_what_could_not_be_sent_is_tried_again_by_the_next_call(broker: Broker) 
     assert broker.records(target, committed=True).values == [b"v%d" % number for number in range(5)]
 
 
+def test_letters_that_their_topic_does_not_take_hold_up_no_others(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, dead = "short", broker.create_topic("dead-and-refused", 1)
+    configs = {"cleanup.policy": "compact", "max.message.bytes": "1000", "message.timestamp.after.max.ms": "3600000"}
+    broker.create_topic(source, 1, configs=configs)
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    letters = [letter(number, topic=source.encode(), partition=b"0") for number in range(8)]
+    letters[1] = letters[1]._replace(value=b"v" * 1000)
+    letters[3] = letters[3]._replace(key=None)
+    letters[4] = letters[4]._replace(timestamp_ms=4 * FIRST_MS)
+    broker.produce(dead, letters)
+    assert retry(settings, dead) == Retried(5, 3)
+    assert broker.records(source, committed=True).values == [b"v%d" % number for number in (0, 2, 5, 6, 7)]
+    assert [each.getMessage().split()[3] for each in caplog.records if "passed over" in each.getMessage()] == [
+        f"offset={number}" for number in (1, 3, 4)
+    ]
+    assert retry(settings, dead) == Retried(0, 0)
+
+
 def test_an_expression_that_is_none_is_refused(broker: Broker) -> None:
     with pytest.raises(ValueError, match="no regular expression"):
         retry({"bootstrap.servers": broker.bootstrap_servers}, "dead", reason="(")
