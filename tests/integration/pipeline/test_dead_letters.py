@@ -6,6 +6,7 @@ import pytest
 
 from kavka.client.api_errors import KafkaError
 from kavka.pipeline.jobs.dead_letters import Retried, retry, show
+from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.testing import Broker
 from kavka.testing.rows import Row
 
@@ -108,6 +109,14 @@ def test_letters_that_their_topic_does_not_take_hold_up_no_others(
         f"offset={number}" for number in (1, 3, 4)
     ]
     assert retry(settings, dead) == Retried(0, 0)
+
+
+def test_topics_that_a_job_makes_take_records_of_any_time() -> None:
+    limits = {f"log.message.timestamp.{which}.max.ms": "3600000" for which in ("before", "after")}
+    with Broker({"log.retention.ms": "-1", **limits}) as strict:
+        make_topic(strict.admin, "made", 1, {"retention.ms": "-1"})
+        strict.produce("made", [letter(1), letter(2)._replace(timestamp_ms=4 * FIRST_MS)])
+        assert strict.records("made").values == [b"v1", b"v2"]
 
 
 def test_an_expression_that_is_none_is_refused(broker: Broker) -> None:
