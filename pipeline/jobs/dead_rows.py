@@ -3,6 +3,7 @@
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, VariantType
 
 REASON: Final = "kavka.reason"
 TOPIC: Final = "kavka.topic"
@@ -20,14 +21,16 @@ _OF_A_HEADER: Final = 20
 """Bytes beside its key and value, at most."""
 _HEADERS_TYPE: Final = "array<struct<key: string, value: binary>>"
 _OF_RECORDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
+_NESTED: Final = (ArrayType, MapType, StructType, VariantType)
 
 
 def dead_rows(rows: DataFrame, job: str, reason: Column, most_bytes: int) -> DataFrame:
     """Key, value, headers, time and position as they came, with further headers: reason, source position, job.
 
     `rows` have the columns of the source `kavka`, or those of them that transforms have left. Where the value is gone
-    it is JSON of all that there is. Of a letter that would be larger than `most_bytes` there are the further headers
-    alone: the record lies where they say.
+    it is JSON of all that there is. A key or value that was made something else is its text, or JSON if it has parts.
+    Of a letter that would be larger than `most_bytes` there are the further headers alone: the record lies where they
+    say.
     """
 
     def of(name: str) -> Column:
@@ -51,7 +54,7 @@ def dead_rows(rows: DataFrame, job: str, reason: Column, most_bytes: int) -> Dat
         )
         empty = functions.array().cast(_HEADERS_TYPE)
         kept = functions.concat(functions.coalesce(own, empty), added)
-    columns = [functions.col(name) for name in _OF_RECORDS if name in rows.columns]
+    columns = [_as_bytes(rows, name) for name in _OF_RECORDS if name in rows.columns]
     if "value" not in rows.columns:
         fields = [functions.col(name) for name in rows.columns if not name.startswith("_")]
         columns.append(functions.to_json(functions.struct(*fields)).alias("value"))
@@ -63,6 +66,14 @@ def dead_rows(rows: DataFrame, job: str, reason: Column, most_bytes: int) -> Dat
     for name in ("key", "value"):
         left[name] = functions.when(~is_cut, functions.col(name))
     return whole.select([left.get(name, functions.col(name)).alias(name) for name in whole.columns if name != _ADDED])
+
+
+def _as_bytes(rows: DataFrame, name: str) -> Column:
+    """A column of records; key and value as something that can be bytes, which Spark makes of nothing but texts."""
+    column, kind = functions.col(name), rows.schema[name].dataType
+    if name not in ("key", "value") or isinstance(kind, BinaryType | StringType):
+        return column
+    return (functions.to_json(column) if isinstance(kind, _NESTED) else column.cast("string")).alias(name)
 
 
 def _size_bytes(letters: DataFrame) -> Column:

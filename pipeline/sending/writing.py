@@ -166,7 +166,8 @@ def _prepared(
     target = functions.lit(options.topic) if options.topic is not None else df["topic"]
     columns: list[Column] = [target.alias(TOPIC), key.alias("key"), value.alias("value")]
     if "timestamp" in df.columns:
-        columns.append(df["timestamp"].cast("timestamp").alias("timestamp"))
+        # One that a job has made of a text may be none: such a record's time is that of sending.
+        columns.append(df["timestamp"].try_cast("timestamp").alias("timestamp"))
     if "headers" in df.columns:
         columns.append(df["headers"].cast(_HEADERS).alias("headers"))
     by = [f"_kavka_order_{number}" for number in range(len(order))]

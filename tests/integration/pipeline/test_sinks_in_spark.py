@@ -180,6 +180,18 @@ def test_no_value_of_a_record_stops_an_aggregate(spark: SparkSession, broker: Br
     assert sorted(map(str, ends.values())) == ["('NaN', 'NaN')", "(2.0, 2.0)", "(2.0, 2.0)", "(None, None)"]
 
 
+def test_late_rows_are_letters_whatever_their_key_value_and_time_were_made(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    table: dict[str, object] = {"topic": "made", "time": "time", "window": "1h"}
+    run = run_of(spark, tmp_path, broker.bootstrap_servers, "made", Reports())
+    columns = ["struct(site) AS key", "offset / 2D AS value", "'never' AS timestamp"]
+    batch = visits(spark, 0, [(10, "a"), None]).selectExpr("* EXCEPT (key, value, timestamp)", *columns)
+    written(lambda: AggregateSink(Table(table)), run, [batch])
+    (late,) = broker.records("made-late", committed=True)
+    assert (late.key, late.value) == (b'{"site":"nowhere"}', b"0.5")
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
