@@ -12,13 +12,15 @@ import json
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kavka.pipeline.running.query_files import CheckpointError
 from kavka.storage.files import Files
 
 Ends = dict[str, dict[int, int]]
 """By topic and partition the offset before which rows are bad."""
+
+Reader = TypeVar("Reader")
 
 _MOST_IDS: Final = 1000
 """Who may write to a topic may name any ids: those beyond are bad before the furthest row of such."""
@@ -54,6 +56,8 @@ class DecidedIds:
         self._known: Final[dict[int, Ends]] = {}
         self._dead: Final[dict[int, Ends]] = {}
         self._others: Final[Ends] = {}
+        self._readers: Final[dict[str, Any]] = {}
+        """By columns; of this run alone."""
         self._is_written = True
         if file is None:
             return
@@ -63,6 +67,12 @@ class DecidedIds:
             pass
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"{file}: it is not what a run writes there: {error}") from None
+
+    def reader(self, column: str, found: Reader) -> Reader:
+        """The reader's schema that a query was the first to find for a column: all others go by it, too."""
+        with self._lock:
+            reader: Reader = self._readers.setdefault(column, found)
+            return reader
 
     def is_known(self, schema_id: int) -> bool:
         """Whether rows of it were good before."""

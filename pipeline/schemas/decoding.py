@@ -155,8 +155,12 @@ class SparkDecoder:
     def _reader(self, column: ValueSettings, catalogue: Catalogue) -> WholeSchema:
         """As declared, or as it stood in the registry when the job began; for `evolve` as it stands there now."""
         if column.subject is not None and (column.on_change == "evolve" or column.schema is None):
-            if column.on_change == "evolve" or column.column not in self._readers:
-                self._readers[column.column] = catalogue.version(column.subject, column.version)
+            if column.on_change == "evolve":
+                return catalogue.version(column.subject, column.version)
+            if column.column not in self._readers:
+                # Another query may have begun before, when another version was the latest.
+                found = catalogue.version(column.subject, column.version)
+                self._readers[column.column] = self._decided.reader(column.column, found)
             return self._readers[column.column]
         return WholeSchema(0, column.format.upper(), column.schema or "")
 

@@ -161,6 +161,29 @@ def test_an_id_that_gets_known_between_two_queries_is_the_same_to_both(spark: Sp
     assert offsets([old, new, old, new, old]) == ([0, 2, 3, 4], [1])
 
 
+def test_all_queries_of_a_run_read_by_the_schema_that_the_first_of_them_found(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    register(tmp_path, 1, VISIT, 1)
+    ignores = {"format": "avro", "subject": "visits-value", "on_change": "ignore"}
+    settings = schema_settings({**ignores, "registry": {"directory": str(tmp_path)}})
+    decided, stages = DecidedIds(), [SparkDecoder(settings), SparkDecoder(settings)]
+    other = {**VISIT, "fields": [{"name": "site", "type": "long"}]}
+    values = [avro(VISIT, {"site": "a", "timestamp": 1000}, 1), avro(other, {"site": 7}, 2)]
+    found = []
+    for stage in stages:
+        stage.decide_by(decided)
+        try:
+            stage.decode(rows(spark, values[0]))
+            register(tmp_path, 2, other, 2)
+            good, bad = stage.decode(rows(spark, *values))
+            found.append(([row["offset"] for row in good.collect()], [row["offset"] for row in bad.collect()]))
+        finally:
+            stage.release()
+            stage.close()
+    assert found == [([0], [1])] * 2
+
+
 def test_a_change_stops_the_job_where_it_is_to(spark: SparkSession, tmp_path: Path) -> None:
     register(tmp_path, 1, VISIT, 1)
     settings = {"format": "avro", "subject": "visits-value", "registry": {"directory": str(tmp_path)}}
