@@ -76,7 +76,7 @@ class TurnThatBegins(Turn):
         super().__init__()
 
     @property
-    def goes_on(self) -> bool:  # type: ignore[override]
+    def goes_on(self) -> bool:
         found, begins, self.begins = self.is_on, self.begins, None
         if begins is not None:
             begins()
