@@ -54,7 +54,7 @@ class Broken(Prepared):
 
 def test_what_a_network_threads_turn_leaves_that_fails_is_not_counted_as_waiting() -> None:
     stage = Stage(new_session=lambda listener_name: Session({HEARTBEAT: Broken()}))
-    stage.thread._run_inline = InlineRequests(stage.queue, stage.dispatcher).run
+    stage.thread._run_inline = InlineRequests(stage.queue, stage.dispatcher, slow_ns=1 << 62).run
 
     socket = sent(stage, b"".join(map(request, range(3))), b"")
     stage.settle()

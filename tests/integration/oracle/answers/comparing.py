@@ -230,7 +230,7 @@ KNOWN: Final = [
     Known(
         "brokers_configs_are_described",
         "all",
-        r"configs\.(zookeeper|log\.dirs?\.|listeners|advertised\.listeners|num\.(network|io)\.threads|"
+        r"configs\.(zookeeper|broker\.session|log\.dirs?\.|listeners|advertised\.listeners|num\.(network|io)\.threads|"
         r"socket\.(send|receive)\.buffer)[a-z.]*(value|synonyms|config_source|config_type|read_only)",
         "set otherwise for the test, or by default",
     ),
