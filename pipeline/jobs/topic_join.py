@@ -29,6 +29,7 @@ from kavka.pipeline.sending.markers import common_settings
 from kavka.pipeline.sending.steps import OnStep, unwatched
 from kavka.pipeline.sending.topic_sink import options_of
 from kavka.pipeline.sending.writing import write
+from kavka.storage.files import Files
 
 WAITING_SAVED: Final = "waiting saved"
 SAVED: Final = "saved"
@@ -92,8 +93,9 @@ def pairs(what: TopicJoin, waiting: DataFrame | None, fresh: DataFrame) -> DataF
 class TopicJoinSink:
     """See the head of the module. Threads: one."""
 
-    def __init__(self, table: Table, on_step: OnStep = unwatched) -> None:
+    def __init__(self, table: Table, on_step: OnStep = unwatched, files: Files | None = None) -> None:
         """Raises SettingError."""
+        self._files: Final = files or Files()
         self._topic: Final = table.text("topic")
         self._late_topic: Final = table.text("late_topic", f"{self._topic}-late")
         self._partitions: Final = table.number("topic_partitions", -1, least=-1)
@@ -170,11 +172,20 @@ class TopicJoinSink:
         every = fresh if waiting is None else fresh.unionByName(waiting, allowMissingColumns=True)
         least_us = following.watermark_us - self._what.within_us
         kept = every.filter(functions.col(_TIME) >= functions.lit(least_us))
-        kept.write.mode("overwrite").parquet(to_write(_folder(run, batch_id)))
+        folder = _folder(run, batch_id)
+        kept.write.mode("overwrite").parquet(to_write(folder))
+        self._fsync(folder)
         self._on_step(WAITING_SAVED)
         states.save(State(following, pyarrow.table({})))
         self._on_step(SAVED)
         return following
+
+    def _fsync(self, folder: Path) -> None:
+        """Spark leaves what it wrote to the page cache; a state that outlives a power cut must not name less."""
+        for path in folder.iterdir():
+            self._files.fsync_file(path)
+        self._files.fsync_directory(folder)
+        self._files.fsync_directory(folder.parent)
 
     def _waiting(self, run: RunContext, batch_id: int) -> DataFrame | None:
         """The rows that a batch left. Before the first there are none."""

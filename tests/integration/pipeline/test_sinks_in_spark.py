@@ -1,6 +1,7 @@
 """The sinks of jobs over batches of Spark: what they send is exact, also when they die and a batch comes again."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from kavka.pipeline.running.sink import Sink, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.sending import topic_sink
 from kavka.pipeline.sending.steps import COMMITTED, MARKED, PLANNED, WRITTEN
+from kavka.storage.files import AnyPath, Files
 from kavka.testing import Broker
 from kavka.testing.rows import Records
 from tests.support.job_runs import Reports, run_of
@@ -71,6 +73,22 @@ def dying_at_each(*steps: str) -> Callable[[str], None]:
             raise DiedError(done)
 
     return on_step
+
+
+class NotingFiles(Files):
+    """Knows which files and folders were made durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.durable: set[Path] = set()
+
+    def fsync_file(self, path: AnyPath) -> None:
+        super().fsync_file(path)
+        self.durable.add(Path(os.fsdecode(path)))
+
+    def fsync_directory(self, path: AnyPath) -> None:
+        super().fsync_directory(path)
+        self.durable.add(Path(os.fsdecode(path)))
 
 
 def written(made: Callable[[], Sink], run: Any, batches: list[DataFrame]) -> None:
@@ -216,9 +234,17 @@ def test_two_topics_are_joined_by_time_and_each_pair_comes_once(
     second = visits(spark, 2, [(900, "a")], "orders").union(visits(spark, 1, [(650, "b"), (1000, "b")], "paid"))
     third = visits(spark, 3, [(1400, "b"), (10, "a")], "orders")
     reports = Reports()
-    on_step = dying_at_each(WAITING_SAVED, NOTED, PLANNED, WRITTEN)
+    dying = dying_at_each(WAITING_SAVED, NOTED, PLANNED, WRITTEN)
     run = run_of(spark, tmp_path, broker.bootstrap_servers, topic, reports)
-    written(lambda: TopicJoinSink(Table(table), on_step), run, [first, second, third])
+    directory, files = run.directory, NotingFiles()
+
+    def on_step(done: str) -> None:
+        if done == WAITING_SAVED:
+            waiting = max(directory.glob("waiting-*"))
+            assert {waiting.parent, waiting, *waiting.iterdir()} <= files.durable
+        dying(done)
+
+    written(lambda: TopicJoinSink(Table(table), on_step, files), run, [first, second, third])
     found = broker.records(topic, committed=True)
     assert sorted((each.key, each.json["left"]["site"], each.timestamp_ms // 1000 - FIRST_S) for each in found) == [
         (b"a", "a", 300),
