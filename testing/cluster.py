@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kavka.broker.faults.control import FaultControl
 from kavka.cluster.registry.memory import MemoryEnsemble
+from kavka.config.errors import ConfigError
 from kavka.config.sources import refuse_unknown
 from kavka.testing.clock import TravelClock
 from kavka.testing.entering import entered
@@ -45,13 +46,15 @@ class Cluster(Served):
     ) -> None:
         """`settings`: of each broker, by Kafka's names. `on_fatal` is called, by any thread, if one dies by itself.
 
-        Raises ValueError, ConfigError for a name that no setting has.
+        Raises ValueError, ConfigError for a name that no setting has, and for an authorizer that keeps brokers apart.
         """
         if size < 1:
             raise ValueError(f"a cluster has one broker at least, not {size}")
         super().__init__()
         self._settings: Final = dict(settings or {})
         refuse_unknown(self._settings)
+        if size > 1:
+            _refuse_strangers(self._settings)
         self._faults: Final = FaultControl(bounce=lambda broker_id: self.hosted[broker_id].bounce())
         self.clock = clock if clock is not None else TravelClock()
         self._directory: Final = tempfile.TemporaryDirectory(prefix="kavka-testing-", ignore_cleanup_errors=True)
@@ -203,3 +206,18 @@ class Cluster(Served):
     def _running(self) -> Iterator["tuple[int, Server]"]:
         """Those that run, by their ids. Another thread may stop one meanwhile: a fault bounces it."""
         return ((each.broker_id, server) for each in self.hosted.values() if (server := each.server) is not None)
+
+
+def _refuse_strangers(settings: Mapping[str, str]) -> None:
+    """A new cluster has no ACLs yet: without super users no broker may tell another anything, and none comes up."""
+    open_to_all = settings.get("allow.everyone.if.no.acl.found", "").strip().lower() == "true"
+    if (
+        settings.get("authorizer.class.name", "").strip()
+        and not settings.get("super.users", "").strip()
+        and not open_to_all
+    ):
+        raise ConfigError(
+            "super.users",
+            None,
+            "with an authorizer it names whom the brokers are to one another, User:ANONYMOUS if without login",
+        )

@@ -7,6 +7,7 @@ import pytest
 
 from kavka.client import AclBinding, AclOperation, Consumer, Producer, ResourceType
 from kavka.client.api_errors import SaslAuthenticationError, TopicAuthorizationError
+from kavka.config.errors import ConfigError
 from kavka.testing import Broker, Cluster
 from kavka.testing.shared import SharedBroker
 
@@ -72,3 +73,11 @@ def test_without_a_plain_listener_what_the_test_asks_itself_is_refused_at_once()
             broker.produce("orders", ["x"])
         with pytest.raises(ValueError, match="there is no listener 'SSL': there are SASL_PLAINTEXT"):
             broker.bootstrap_at("SSL")
+
+
+def test_a_cluster_whose_brokers_may_tell_one_another_nothing_is_refused_at_once() -> None:
+    settings = {name: value for name, value in SECURED.items() if name != "super.users"}
+    with pytest.raises(ConfigError, match=r"super\.users: .* User:ANONYMOUS"):
+        Cluster(2, settings)
+    with Cluster(2, {**settings, "allow.everyone.if.no.acl.found": "true"}) as cluster:
+        cluster.create_topic("orders")
