@@ -47,7 +47,7 @@ class AclChanges:
     """Knows all ACLs, tells of each change, and makes those that it is asked for.
 
     Threads: `start` loads on the caller's; everything else happens on `kavka-acl-changes`, which alone has `_acls`,
-    `_is_whole` and `_notices`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
+    `_hidden` and `_notices`. `change` by any; the registry's counts `_sessions`. `on_acls` must not block.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class AclChanges:
         self._wake = threading.Event()
         self._is_stopped = False
         self._sessions = self._sessions_read = 0
-        self._is_whole = True
-        """Whether all folders of ACLs could be listed; if not, they are tried again."""
+        self._hidden: frozenset[ResourcePattern] = frozenset()
+        """What denies types whose folders may not be listed, whatever is stored there. They are tried again."""
         self._thread = threading.Thread(target=self._run, name=thread_name("kavka-acl-changes"), daemon=True)
 
     def start(self) -> None:
@@ -154,7 +154,7 @@ class AclChanges:
         try:
             sessions = self._sessions
             changed = self._told_of(self._notices.new(self._on_watch))
-            is_known = self._is_whole and sessions == self._sessions_read
+            is_known = not self._hidden and sessions == self._sessions_read
             if changed is None or self._notices.has_missed or not is_known:
                 self._load()
                 self._sessions_read = sessions
@@ -164,14 +164,14 @@ class AclChanges:
         except RegistryError as error:
             log.warning("changes of ACLs are not heard: %s", error)
             return False
-        return self._is_whole
+        return not self._hidden
 
     def _load(self, *, is_first: bool = False) -> None:
-        hidden: list[RegistryError] = []
+        hidden: dict[ResourcePattern, RegistryError] = {}
         # At a start that is a reason not to begin; later the others' changes must not wait for it.
-        acls = read_all_acls(self._registry, None if is_first else hidden.append)
-        self._is_whole = not hidden
-        for error in hidden:
+        acls = read_all_acls(self._registry, None if is_first else hidden.__setitem__)
+        self._hidden = frozenset(hidden)
+        for error in hidden.values():
             log.error("all of that type is denied but to super users: %s", error)
         if is_first or acls != self._acls:
             self._acls = acls
@@ -195,9 +195,11 @@ class AclChanges:
         return list(patterns) if is_whole else None
 
     def _swap(self, changed: Mapping[ResourcePattern, Acls]) -> None:
-        """Have these count from now on, beside all others."""
+        """Have these count from now on, beside all others; but what denies a type does until it can be listed."""
         acls = dict(self._acls)
         for pattern, entries in changed.items():
+            if pattern in self._hidden:
+                continue
             if entries:
                 acls[pattern] = entries
             else:

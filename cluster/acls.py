@@ -37,7 +37,8 @@ Acls = frozenset[AclEntry]
 AclUpdate = Callable[[Acls], Acls]
 """From a pattern's stored entries to its new ones; runs on the writer's thread, again where another was faster."""
 
-OnHidden = Callable[[NotPermittedError], object]
+OnHidden = Callable[[ResourcePattern, NotPermittedError], object]
+"""Told of a folder that this login may not list: what denies all of its type instead, and why."""
 
 ALL_NAMES: Final = "*"
 """The name of the pattern that means all resources of its type."""
@@ -54,23 +55,30 @@ def prepare_acl_tree(registry: Registry) -> None:
 
 
 def read_all_acls(registry: Registry, on_hidden: OnHidden | None = None) -> dict[ResourcePattern, Acls]:
-    """Those of all patterns that have any; as `read_acls`. With `on_hidden` as `read_changed_acls`: it is told of each
-    folder that this login may not list, and everything of its type is denied.
+    """Those of all patterns that have any; as `read_acls`. With `on_hidden` as `read_changed_acls`, and everything is
+    denied of types whose folders this login may not list.
     """
     kinds = {
         f"{AclNode.parent(is_prefixed=is_prefixed)}/{type_name}": (type_name, is_prefixed)
         for is_prefixed in (False, True)
         for type_name in RESOURCE_TYPES
     }
-    names = _names_below(registry, kinds, on_hidden)
+    hidden: list[NotPermittedError] = []
+    names = _names_below(registry, kinds, None if on_hidden is None else hidden.append)
     patterns = [ResourcePattern(kinds[path][0], name, kinds[path][1]) for path in names for name in names[path]]
     read = read_acls if on_hidden is None else read_changed_acls
     found = {pattern: acls for pattern, acls in read(registry, patterns).items() if acls}
-    hidden = [kind for path, kind in kinds.items() if path not in names]
-    return found | {ResourcePattern(type_name, ALL_NAMES): UNREADABLE for type_name, _ in hidden}
+    for error in hidden:
+        all_of_type = ResourcePattern(kinds[error.path][0], ALL_NAMES)
+        found[all_of_type] = UNREADABLE
+        if on_hidden is not None:
+            on_hidden(all_of_type, error)
+    return found
 
 
-def _names_below(registry: Registry, paths: Iterable[str], on_hidden: OnHidden | None) -> dict[str, list[str]]:
+def _names_below(
+    registry: Registry, paths: Iterable[str], on_hidden: Callable[[NotPermittedError], object] | None
+) -> dict[str, list[str]]:
     asked = list(paths)
     while True:
         try:

@@ -3,14 +3,15 @@
 It may tell of a right that was taken away, or of a user that is gone.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from kavka.cluster.acl_changes import AclChanges, AllAcls
-from kavka.cluster.acls import UNREADABLE, update_acls
+from kavka.cluster.acl_changes import AclChanges, AllAcls, Change
+from kavka.cluster.acls import NOTHING, UNREADABLE, Acls, update_acls
 from kavka.cluster.config_notifications import ConfigNotificationListener
 from kavka.cluster.entity_configs import write_config
 from kavka.cluster.registry.base import Create, Delete, NotPermittedError, create_path
@@ -49,6 +50,23 @@ def hide(monkeypatch: pytest.MonkeyPatch, registry: MemoryRegistry, parent: str)
     monkeypatch.setattr(registry, "get_many", guarded)
 
 
+def forbid_listing(monkeypatch: pytest.MonkeyPatch, registry: MemoryRegistry, folder: str) -> None:
+    """Have nobody learn what is in that folder, but by its name."""
+    children_of_many = registry.children_of_many
+
+    def guarded(paths: Sequence[str]) -> Any:
+        if folder in paths:
+            raise NotPermittedError("as an example", folder)
+        return children_of_many(paths)
+
+    monkeypatch.setattr(registry, "children_of_many", guarded)
+
+
+def everywhere(wanted: Acls) -> Change:
+    """Have these be the entries of all patterns that are known."""
+    return lambda acls: dict.fromkeys(acls, lambda _: wanted)
+
+
 @pytest.mark.parametrize("told", ODD)
 def test_a_revocation_that_nobody_can_read_of_is_heard(
     registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch, told: bytes | None
@@ -80,15 +98,8 @@ def test_a_folder_that_nobody_may_list_keeps_no_revocation_back_and_denies_until
         for pattern in (TOPIC, PREFIX):
             update_acls(registry, pattern, lambda acls: acls | {READ})
         wait_until(lambda: len(known[-1]) == 2, WAIT_S, lambda: str(known[-1]))
-        hidden = f"{AclNode.PREFIXED_PARENT}/{PREFIX.type_name}"
         children_of_many = registry.children_of_many
-
-        def guarded(paths: Sequence[str]) -> Any:
-            if hidden in paths:
-                raise NotPermittedError("as an example", hidden)
-            return children_of_many(paths)
-
-        monkeypatch.setattr(registry, "children_of_many", guarded)
+        forbid_listing(monkeypatch, registry, f"{AclNode.PREFIXED_PARENT}/{PREFIX.type_name}")
         registry.expire()
         denied = {ResourcePattern(PREFIX.type_name, "*"): UNREADABLE}
         wait_until(lambda: known[-1] == {TOPIC: {READ}} | denied, WAIT_S, lambda: str(known[-1]))
@@ -96,6 +107,30 @@ def test_a_folder_that_nobody_may_list_keeps_no_revocation_back_and_denies_until
         wait_until(lambda: known[-1] == denied, WAIT_S, lambda: str(known[-1]))
         monkeypatch.setattr(registry, "children_of_many", children_of_many)
         wait_until(lambda: known[-1] == {PREFIX: {READ}}, WAIT_S, lambda: str(known[-1]))
+    finally:
+        changes.stop()
+
+
+@pytest.mark.parametrize("wanted", [NOTHING, frozenset({READ})])
+def test_what_denies_in_place_of_a_folder_that_cannot_be_listed_is_not_taken_away_with_what_is_known_of_it(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch, wanted: Acls
+) -> None:
+    monkeypatch.setattr("kavka.cluster.acl_changes.RETRY_S", 0.01)
+    known: list[AllAcls] = []
+    all_topics = ResourcePattern("Topic", "*")
+    changes = AclChanges(registry, known.append, Clock(), lambda _: None)
+    changes.start()
+    try:
+        update_acls(registry, TOPIC, lambda acls: acls | {AclEntry("User:eve", "Deny", "All", "*")})
+        wait_until(lambda: TOPIC in known[-1], WAIT_S, lambda: str(known[-1]))
+        forbid_listing(monkeypatch, registry, f"{AclNode.LITERAL_PARENT}/Topic")
+        registry.expire()
+        wait_until(lambda: known[-1] == {all_topics: UNREADABLE}, WAIT_S, lambda: str(known[-1]))
+        before = len(known)
+        has_settled = threading.Event()
+        changes.change(everywhere(wanted)).then(lambda _: has_settled.set())
+        assert has_settled.wait(WAIT_S)
+        assert known[before:] == []
     finally:
         changes.stop()
 
