@@ -169,8 +169,13 @@ class Acceptor:
 
     def _close_later(self, client: socket.socket, delay_ms: int) -> None:
         if self._delayed is None:
-            from kavka.broker.network.delayed_closes import DelayedCloses
-
+            try:
+                from kavka.broker.network.delayed_closes import DelayedCloses
+            except (OSError, ImportError):
+                # There may be no descriptor to import it with: this client need not wait.
+                log.exception("closed at once: nobody can be kept waiting")
+                client.close()
+                return
             self._delayed = DelayedCloses()
         self._delayed.add(client, delay_ms)
 

@@ -7,6 +7,7 @@ been idle for the longest time.
 """
 
 import errno
+import importlib
 import socket
 import threading
 import time
@@ -329,7 +330,11 @@ class ConnectionLimits:
 
 
 def connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, int]) -> ConnectionSettings:
-    """The limits that a configuration has; `per_ip_overrides` by address, where it has them by host."""
+    """The limits that a configuration has; `per_ip_overrides` by address, where it has them by host. Raises OSError."""
+    by_listener = {listener.name: _listener_limits(config, listener.name) for listener in config.listeners}
+    if min(config.max_connection_creation_rate, *[each.max_creation_rate for each in by_listener.values()]) < UNLIMITED:
+        # What counts them. An acceptor that had no descriptor left to import it with would end, and the broker with it.
+        importlib.import_module("kavka.broker.quotas.meters")
     return ConnectionSettings(
         max_connections=config.max_connections,
         max_per_ip=config.max_connections_per_ip,
@@ -338,7 +343,7 @@ def connection_settings(config: "BrokerConfig", per_ip_overrides: Mapping[str, i
         protected_listener=_protected(config),
         window_num=config.quota_window_num,
         window_size_s=config.quota_window_size_seconds,
-        by_listener={listener.name: _listener_limits(config, listener.name) for listener in config.listeners},
+        by_listener=by_listener,
     )
 
 

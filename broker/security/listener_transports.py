@@ -5,6 +5,7 @@ What TLS needs is imported when a listener has it. Stores are read anew when the
 """
 
 import errno
+import importlib
 import logging
 import os
 import threading
@@ -137,6 +138,9 @@ class ListenerTransports:
 
     def _prepare(self, config: "BrokerConfig", listener: "Listener") -> None:
         name, protocol = listener.name, listener.security_protocol
+        if protocol != "PLAINTEXT":
+            # For network threads: with a client there may be no descriptor left to import it with.
+            importlib.import_module("kavka.broker.network.authentication")
         if protocol not in WITH_TLS:
             self._transports[name] = PLAINTEXT if protocol == "PLAINTEXT" else Transport(protocol, Connection)
             return
@@ -161,6 +165,7 @@ class ListenerTransports:
         from kavka.broker.security.authentication_counts import counts_of
         from kavka.broker.security.tls.server_tls import ListenerTls
 
+        importlib.import_module("kavka.broker.network.tls_reading")
         made = _made(listener.name, settings)
         try:
             made.check_validity()

@@ -200,6 +200,32 @@ OUT_OF_DESCRIPTORS = """
 """
 
 
+RATE_WITHOUT_DESCRIPTORS = """
+    import os, resource, socket, sys
+    from kavka.broker.network.limits import connection_settings
+    from kavka.config.broker_config import BrokerConfig
+    from tests.component.broker.test_acceptor import Listening, is_closed_by_peer
+
+    for name in [each for each in sys.modules if each.startswith("kavka.broker.quotas")]:
+        del sys.modules[name]
+    listener = Listening("127.0.0.1")
+    client = socket.socket()
+    listener.limits.settings = connection_settings(BrokerConfig({"max.connection.creation.rate": "100"}), {})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        pass
+    client.settimeout(60)
+    client.connect(("127.0.0.1", listener.acceptor.port))
+    assert is_closed_by_peer(client)
+    assert not listener.deaths, listener.deaths
+    listener.acceptor.stop()
+    print("good")
+"""
+
+
 MANY_DESCRIPTORS = """
     import os, resource, socket
     from kavka.broker.network.limits import ConnectionSettings
@@ -232,6 +258,21 @@ def test_a_listener_added_late_has_high_descriptors() -> None:
 
 def test_without_descriptors_clients_are_told_and_it_goes_on_when_there_are_some() -> None:
     run_alone(OUT_OF_DESCRIPTORS)
+
+
+def test_a_rate_that_is_limited_while_there_are_no_descriptors_does_not_end_the_thread() -> None:
+    run_alone(RATE_WITHOUT_DESCRIPTORS)
+
+
+def test_who_came_too_often_is_closed_at_once_where_nothing_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = AddressRates(samples=11, sample_ms=1000, now_ms=lambda: 0)
+    rates.apply("127.0.0.1", {"connection_creation_rate": "0"})
+    monkeypatch.setitem(sys.modules, "kavka.broker.network.delayed_closes", None)
+    with listening() as made:
+        made.limits.follow(rates)
+        with closing(made.connect()) as client:
+            assert is_closed_by_peer(client)
+    assert made.limits.total == 0
 
 
 def test_a_limit_that_is_lowered_holds_for_the_very_next_connection(monkeypatch: pytest.MonkeyPatch) -> None:
