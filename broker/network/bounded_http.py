@@ -101,7 +101,12 @@ class BoundedHttpServer(ThreadingMixIn, HTTPServer):
             self._open.add(request)
             if self._stopping.is_set():
                 _shut_down(request)
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # The library would join the thread that could not be started, too, when it closes.
+            vars(self)["_threads"].reap()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         threading.current_thread().name = f"{self._acceptor.name}-connection"

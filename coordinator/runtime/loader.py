@@ -42,14 +42,18 @@ class Loader(Generic[S]):
         self.stopping = False
 
     def load(self, runner: ShardRunner[S]) -> None:
-        """Load that shard, as soon as those before it are."""
+        """Load that shard, as soon as those before it are. Raises RuntimeError where there cannot be a thread: the next
+        one that is to be loaded brings it along.
+        """
         with self._changed:
             if self.stopping:
                 return
             self._queue.append(runner)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=thread_name(f"{self._name}-loader"), daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=thread_name(f"{self._name}-loader"), daemon=True)
+                # Not noted before it runs: nobody would ever load anything, or could stop it.
+                thread.start()
+                self._thread = thread
             self._changed.notify()
 
     def after_queued(self, tell: Callable[[], object]) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -176,3 +177,21 @@ def test_stopping_closes_what_is_open_and_gives_the_port_back(health: Health) ->
     again = MetricsServer("127.0.0.1", port, render=health.render, failure=lambda: None, is_ready=lambda: True)
     assert again.start() == port
     again.stop()
+
+
+def test_who_could_be_given_no_thread_is_closed_and_holds_up_no_stop(
+    health: Health, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = MetricsServer("127.0.0.1", 0, render=health.render, failure=lambda: None, is_ready=lambda: True)
+    port = server.start()
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        with connect(port) as client, contextlib.suppress(ConnectionResetError):
+            assert read_all(client) == b""
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        connect(port)
