@@ -36,7 +36,8 @@ class Iteration:
         for record in self._records[len(self._records) - count :]:
             found.setdefault(record.topic_partition, record)
         with self._subscription.lock:
-            now = {state.partition: state.position for state in self._subscription.states()}
+            # One that is looked up for a seek, or as the topic is another one, takes the place of what was left.
+            now = {state.partition: state.position for state in self._subscription.states() if state.has_position}
         return {
             partition: record
             for partition, record in found.items()

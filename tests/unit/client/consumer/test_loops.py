@@ -102,6 +102,16 @@ def test_who_seeks_in_the_loop_goes_on_there(consumer: Consumer) -> None:
     assert {each: at.offset for each, at in consumed.items()} == {BIRDS: 100, TREES: 0}
 
 
+def test_who_seeks_to_the_begin_or_end_in_the_loop_goes_on_there(consumer: Consumer) -> None:
+    for record in consumer:
+        if record.offset == 2:
+            consumer.seek_to_beginning([BIRDS])
+            consumer.seek_to_end([TREES])
+            break
+    # Both are looked up yet.
+    assert not consumer._core.subscription.consumed()
+
+
 def test_how_long_commits_and_committed_took_is_counted(consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
     done: Future[Any] = Future()
     done.set_result({})
