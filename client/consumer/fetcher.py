@@ -21,7 +21,7 @@ from kavka.client.node import Node
 from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.errors import EncodeError, ErrorCode
 from kavka.protocol.messages.fetch import FetchRequest
-from kavka.protocol.schema import Request
+from kavka.protocol.schema import ZERO_UUID, Request
 
 _NAMES: Final = 12
 """The newest version of Fetch that has topics by name."""
@@ -281,7 +281,7 @@ class Fetcher:
                     each = asked.get(partition)
                     if each is None or each.is_stale:
                         continue
-                    if not data.error_code and topic.topic_id == each.topic_id:
+                    if not data.error_code and topic.topic_id == each.topic_id != ZERO_UUID:
                         # Who was assigned after the metadata had come is told of no id before the next ones come. An
                         # answer by name does not say which topic it is of.
                         each.state.topic_id = each.topic_id

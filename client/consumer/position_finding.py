@@ -140,6 +140,9 @@ class PositionFinder:
         asked: dict[TopicPartition, int] = {}
         for state in states:
             policy = state.reset_to or self._subscription.policy
+            if policy.is_none:
+                self._fail_made_anew(state)
+                continue
             timestamps[state.partition] = policy.timestamp_at(self._wall_clock_ms())
             asked[state.partition] = state.generation
             state.is_asked = True
@@ -185,13 +188,14 @@ class PositionFinder:
 
     def _begin_anew(self, state: PartitionState) -> None:
         """The topic is another one by the same name: a position in the former one means nothing."""
-        partition, where = state.partition, state.position.offset
-        log.warning("topic made anew under its name partition=%s position=%d", partition, where)
+        log.warning("topic made anew under its name partition=%s position=%d", state.partition, state.position.offset)
         state.checked_epoch = -1
-        if not self._subscription.go_on_without(state):
-            state.move(Position(where))
-            message = f"{partition} was deleted and made anew, and auto.offset.reset says not where to go on"
-            self._fail(state, FetchOutOfRangeError(message, {partition: where}))
+        state.begin(Phase.RESETTING)
+
+    def _fail_made_anew(self, state: PartitionState) -> None:
+        """Until somebody seeks there is no position: nothing is read on, and nothing of the former topic committed."""
+        message = f"{state.partition} was deleted and made anew, and auto.offset.reset says not where to go on"
+        self._fail(state, FetchOutOfRangeError(message, {state.partition: state.position.offset}))
 
     # Whether the log was cut
 

@@ -188,8 +188,11 @@ class Subscription:
             info = topic.partitions.get(state.partition.partition) if topic is not None else None
             if topic is None or info is None:
                 continue
-            former, state.topic_id = state.topic_id, topic.id
-            if former not in (topic.id, ZERO_UUID):
+            former = state.topic_id
+            if topic.id != ZERO_UUID:
+                # Who answers without ids, as brokers do while a cluster is upgraded, says nothing of another topic.
+                state.topic_id = topic.id
+            if former not in (state.topic_id, ZERO_UUID):
                 others.append(state)
             elif state.phase is Phase.READING and info.leader_epoch > state.checked_epoch:
                 if state.fetched.epoch is None:

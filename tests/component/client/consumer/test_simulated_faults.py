@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from kavka.client.api_errors import KafkaError, UnsupportedVersionError
+from kavka.client.cluster import Cluster
 from kavka.client.consumer.errors import CorruptBatchReadError, FetchOutOfRangeError, FetchTooSmallError
 from kavka.client.consumer.fetcher import LEADER_ONLY_MS, FetchSettings
 from kavka.client.consumer.positions import EARLIEST, Phase, Position, ResetPolicy
@@ -15,6 +16,7 @@ from kavka.client.topic_partition import TopicPartition
 from kavka.protocol.errors import ErrorCode
 from kavka.protocol.messages.fetch import FetchRequest
 from kavka.protocol.records.batch import patch_offsets
+from kavka.protocol.schema import ZERO_UUID
 from tests.component.client.consumer.simulated_cluster import SimulatedCluster
 from tests.component.client.consumer.simulated_consumer import SimulatedConsumer
 from tests.component.client.consumer.simulated_network import SimulatedNetwork
@@ -256,10 +258,32 @@ def test_a_topic_that_was_made_anew_is_not_read_on_where_the_former_one_was(poli
     cluster.append(BIRDS, 30)
     consumer.settle()
     if policy.is_none:
-        with pytest.raises(FetchOutOfRangeError, match="made anew"):
-            consumer.poll()
-    else:
-        assert [record.offset for record in consumer.poll()] == list(range(30))
+        for _ in range(2):
+            with pytest.raises(FetchOutOfRangeError, match="made anew"):
+                consumer.poll()
+            assert not consumer.subscription.consumed()
+            consumer.settle()
+        consumer.subscription.seek(BIRDS, Position(0))
+        assert not consumer.poll()
+        consumer.settle()
+    assert [record.offset for record in consumer.poll()] == list(range(30))
+
+
+def test_a_topic_is_the_same_where_brokers_tell_no_ids_for_a_while() -> None:
+    cluster, _, consumer = simulated()
+    cluster.append(BIRDS, 10)
+    consumer.settle()
+    assert len(consumer.poll()) == 10
+    known = cluster.cluster
+    topics = {name: topic._replace(id=ZERO_UUID) for name, topic in known.topics.items()}
+    cluster.cluster = Cluster(known.cluster_id, known.controller_id, known.nodes, topics, known.version)
+    consumer.run(1)
+    assert consumer.subscription.consumed()[BIRDS].offset == 10
+    cluster.make_anew("birds")
+    cluster.append(BIRDS, 30)
+    cluster.refresh()
+    consumer.settle()
+    assert [record.offset for record in consumer.poll()] == list(range(30))
 
 
 @pytest.mark.parametrize("seed", range(40))
