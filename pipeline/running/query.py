@@ -10,7 +10,7 @@ from kavka.pipeline.running.checking import remember
 from kavka.pipeline.running.job_file import DEAD_LETTERS_NAME, Job, SinkTable, Transform
 from kavka.pipeline.running.places import Places
 from kavka.pipeline.running.positions import starting
-from kavka.pipeline.running.query_files import QueryFiles, read_query_files
+from kavka.pipeline.running.query_files import QueryFiles, keep_plan, read_query_files
 from kavka.pipeline.running.run_state import RunState
 from kavka.pipeline.running.sink import Decoder, GaveUpError, Resuming, RunContext, Sink, named
 from kavka.pipeline.running.source_options import client_settings, reader_options, starting_at
@@ -47,7 +47,14 @@ class Query:
     """A sink and its streaming query. Owned by the run's thread; batches come on a thread of Spark's."""
 
     def __init__(
-        self, job: Job, table: SinkTable, sink: Sink, decoder: Decoder | None, places: Places, stopping: Stopping
+        self,
+        job: Job,
+        table: SinkTable,
+        sink: Sink,
+        decoder: Decoder | None,
+        places: Places,
+        stopping: Stopping,
+        files: Files | None = None,
     ) -> None:
         self.name: Final = table.name
         self._job: Final = job
@@ -55,6 +62,7 @@ class Query:
         self._decoder: Final = decoder
         self._places: Final = places
         self._stopping: Final = stopping
+        self._files: Final = files or Files()
         self._running: StreamingQuery | None = None
         self._begin: Callable[[], StreamingQuery] | None = None
         self._tries = 0
@@ -165,13 +173,14 @@ class Query:
             return found
         folder.mkdir(parents=True, exist_ok=True)
         made = QueryFiles(str(uuid.uuid4()), -1, -1, {})
-        Files().write_atomically(folder / "metadata", json.dumps({"id": made.query_id}).encode())
+        self._files.write_atomically(folder / "metadata", json.dumps({"id": made.query_id}).encode())
         return made
 
     def _batch(self, batch: "DataFrame", batch_id: int) -> None:
         try:
             self._stopping.begin(self.name)
             try:
+                keep_plan(self._places.query(self.name), batch_id, self._files)
                 self._sink.write(self._rows(batch), batch_id)
             finally:
                 if self._decoder is not None:

@@ -5,9 +5,12 @@ and one for each source; `-` stands for a source that has none.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from kavka.storage.files import Files
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -41,6 +44,27 @@ def read_query_files(folder: Path) -> QueryFiles | None:
     committed = _last(folder / "commits")
     offsets = _offsets(folder / "offsets" / str(committed)) if committed >= 0 else {}
     return QueryFiles(str(query_id), _last(folder / "offsets"), committed, offsets)
+
+
+def keep_plan(folder: Path, batch_id: int, files: Files) -> None:
+    """Make durable which offsets a batch has, before anything is done by it. Raises OSError where that is not there.
+
+    Spark leaves it to the page cache. After a power cut it would plan the batch anew, with other rows under its number,
+    for which sinks that keep what a batch came to have a result already: the rest would be in none.
+    """
+    _keep(folder / "offsets" / str(batch_id), files)
+    if batch_id > 0:
+        with suppress(FileNotFoundError):
+            # Without it the batch before comes once more.
+            _keep(folder / "commits" / str(batch_id - 1), files)
+    files.fsync_directory(folder)
+
+
+def _keep(path: Path, files: Files) -> None:
+    files.fsync_file(path)
+    with suppress(FileNotFoundError):
+        files.fsync_file(path.with_name(f".{path.name}.crc"))
+    files.fsync_directory(path.parent)
 
 
 def _last(folder: Path) -> int:

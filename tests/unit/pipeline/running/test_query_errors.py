@@ -60,6 +60,9 @@ def test_a_run_that_stops_hides_nothing_but_that_a_batch_gave_up_waiting(error: 
     job = read_job(file)
     query = Query(job, job.sinks[0], FailingSink(error), PatientDecoder(), Places(tmp_path / "state"), Stopping())
     query.stop_waiting()
+    plans = tmp_path / "state" / "archive" / "offsets"
+    plans.mkdir(parents=True)
+    (plans / "3").touch()
     batch: Any = None
     with pytest.raises(type(error)):
         query._batch(batch, 3)
