@@ -44,8 +44,10 @@ def retry_and_show(args: argparse.Namespace) -> int:
     """Send them back. Raises Failure, KafkaError."""
     job = job_of(args)
     settings, topic = _place(job)
+    assert job.dead_letters is not None
     from kavka.pipeline.jobs.dead_letters import retry
     from kavka.pipeline.secret_references import SecretError
+    from kavka.pipeline.sending.markers import MARKER_TOPIC
     from kavka.pipeline.source.errors import OptionError
     from kavka.pipeline.source.subscription import subscription_of
 
@@ -61,6 +63,7 @@ def retry_and_show(args: argparse.Namespace) -> int:
             target=args.to_topic,
             most_retries=args.max_retries,
             allows=read.matches,
+            marker_topic=str(job.dead_letters.settings.get("marker_topic", MARKER_TOPIC)),
         )
     except SecretError as error:
         raise Failure(str(error)) from error

@@ -24,11 +24,12 @@ from kavka.pipeline.jobs.dead_rows import CUT, JOB, OFFSET, OWN, PARTITION, REAS
 from kavka.pipeline.jobs.letter_size import most_letter_bytes
 from kavka.pipeline.jobs.letter_sources import LetterSources, anywhere
 from kavka.pipeline.jobs.made_topics import make_topic
+from kavka.pipeline.jobs.retried_letters import RetriedLetters
 from kavka.pipeline.running.sink import RunContext, Sink, SinkError
 from kavka.pipeline.running.tables import Table
 from kavka.pipeline.secret_references import resolved_settings
 from kavka.pipeline.sending.marked_producer import MOST_REQUEST_BYTES
-from kavka.pipeline.sending.markers import common_settings
+from kavka.pipeline.sending.markers import MARKER_TOPIC, common_settings, marker_place
 from kavka.pipeline.sending.topic_sink import options_of
 from kavka.pipeline.sending.writing import write
 
@@ -136,6 +137,7 @@ def retry(
     target: str | None = None,
     most_retries: int = MOST_RETRIES,
     allows: Callable[[str], bool] = anywhere,
+    marker_topic: str = MARKER_TOPIC,
 ) -> Retried:
     """Send what is in the topic now, and was not sent again before, to where it came from, or to `target`.
 
@@ -144,8 +146,8 @@ def retry(
     that is not there, that is internal, or that `allows` does not: anybody may have written them. One of a partition
     that its topic does not have goes where its key belongs.
     Each goes once, whatever is killed when: with the records of a transaction the group `kavka-dead-letters-TOPIC`
-    commits how far it got. A second call at once shuts out the first one. Raises ValueError for an expression that is
-    none, and KafkaError. Threads: one.
+    commits how far it got, and a marker says it to whoever comes when these offsets have expired. A second call at once
+    shuts out the first one. Raises ValueError for an expression that is none, and KafkaError. Threads: one.
     """
     try:
         wanted = re.compile(reason or "")
@@ -161,11 +163,15 @@ def retry(
         Admin(common_settings(settings)) as admin,
     ):
         sources = LetterSources(admin, topic, allows)
-        returning = _Returning(producer, group, sources, wanted, target, most_retries)
         # Before it is read how far somebody got: he cannot get further then.
         producer.init_transactions()
+        markers = RetriedLetters(
+            marker_place(admin, settings, marker_topic), topic, admin.describe_topics([topic])[topic].topic_id
+        )
+        returning = _Returning(producer, group, markers, sources, wanted, target, most_retries)
         places = [TopicPartition(topic, partition) for partition in consumer.partitions_for(topic)]
         consumer.assign(places)
+        _go_on(consumer, places, markers)
         ends = consumer.end_offsets(places)
         while any(consumer.position(each) < ends[each] for each in places):
             records = [
@@ -179,11 +185,20 @@ def retry(
     return Retried(sent, passed_over)
 
 
+def _go_on(consumer: Consumer, places: Sequence[TopicPartition], markers: RetriedLetters) -> None:
+    """Where the group has no offsets any more, behind the markers."""
+    committed = consumer.committed(places)
+    expired = {place.partition: place for place in places if committed[place] is None}
+    for partition, position in markers.positions(expired).items():
+        consumer.seek(expired[partition], position)
+
+
 class _Returning(NamedTuple):
     """How letters go back. Threads: one."""
 
     producer: Producer
     group: str
+    markers: RetriedLetters
     sources: LetterSources
     wanted: "re.Pattern[str]"
     target: str | None
@@ -218,6 +233,7 @@ class _Returning(NamedTuple):
         for letter in letters:
             self._send_back(letter)
         following = {(each.topic, each.partition): each.offset + 1 for each in records}
+        self.markers.send(producer, {partition: position for (_, partition), position in following.items()})
         producer.send_offsets_to_transaction(following, self.group)
         producer.commit_transaction()
 

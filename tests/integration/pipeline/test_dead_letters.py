@@ -9,7 +9,9 @@ from kavka.pipeline.jobs.dead_letters import Retried, retry, show
 from kavka.pipeline.jobs.made_topics import make_topic
 from kavka.testing import Broker
 from kavka.testing.rows import Row
+from tests.support.processes import wait_until
 
+TIMEOUT_S = 120.0
 FIRST_MS = 1_700_000_000_000
 
 
@@ -64,7 +66,6 @@ def test_they_are_shown_and_retried_once_with_key_value_time_and_own_headers(bro
 def test_letters_choose_no_place_that_is_not_theirs(broker: Broker) -> None:
     broker.create_topic("read", 1)
     broker.create_topic("not-read", 1)
-    broker.create_topic("_kavka_pipeline_markers", 1)
     dead = broker.create_topic("dead-and-forged", 1)
     settings = {"bootstrap.servers": broker.bootstrap_servers}
     named = [b"__consumer_offsets", b"__transaction_state", b"_kavka_pipeline_markers", b"not-read", b"nowhere", b"a b"]
@@ -75,8 +76,10 @@ def test_letters_choose_no_place_that_is_not_theirs(broker: Broker) -> None:
 
     assert broker.records("read", committed=True).values == [b"v8", b"v9"]
     assert "nowhere" not in broker.admin.list_topics()
-    for topic in ("_kavka_pipeline_markers", "not-read"):
-        assert not broker.records(topic, committed=True)
+    assert not broker.records("not-read", committed=True)
+    markers = broker.records("_kavka_pipeline_markers", committed=True)
+    assert markers
+    assert b"v2" not in markers.values
 
 
 def test_what_could_not_be_sent_is_tried_again_by_the_next_call(broker: Broker) -> None:
@@ -89,6 +92,29 @@ def test_what_could_not_be_sent_is_tried_again_by_the_next_call(broker: Broker) 
     assert not broker.records(target, committed=True)
     assert retry(settings, dead, target=target) == Retried(5, 0)
     assert broker.records(target, committed=True).values == [b"v%d" % number for number in range(5)]
+
+
+def test_letters_do_not_go_again_when_the_groups_offsets_have_expired_unless_they_are_others() -> None:
+    with Broker({"log.retention.ms": "-1", "offsets.retention.check.interval.ms": "1000"}) as broker:
+        target, settings = broker.create_topic("elsewhere", 1), {"bootstrap.servers": broker.bootstrap_servers}
+        dead = broker.create_topic("dead", 1)
+        group = f"kavka-dead-letters-{dead}"
+
+        def have_expired() -> bool:
+            return not broker.admin.list_group_offsets({group: None})[group]
+
+        broker.produce(dead, [letter(number) for number in range(3)])
+        assert retry(settings, dead, target=target) == Retried(3, 0)
+        broker.travel(days=8)
+        wait_until(have_expired, TIMEOUT_S, "offsets are kept")
+        broker.produce(dead, [letter(3)])
+        assert retry(settings, dead, target=target) == Retried(1, 0)
+        assert broker.records(target, committed=True).values == [b"v%d" % number for number in range(4)]
+
+        broker.admin.delete_topics([dead])
+        wait_until(lambda: dead not in broker.admin.list_topics() and have_expired(), TIMEOUT_S, "it is there")
+        broker.produce(broker.create_topic(dead, 1), [letter(4)])
+        assert retry(settings, dead, target=target) == Retried(1, 0)
 
 
 def test_letters_that_their_topic_does_not_take_hold_up_no_others(
