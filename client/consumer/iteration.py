@@ -48,4 +48,4 @@ class Iteration:
         """The loop is over: what is left is to be read again."""
         with self._subscription.lock:
             for partition, record in self.left().items():
-                self._subscription.seek(partition, Position(record.offset, record.leader_epoch))
+                self._subscription.go_back(partition, Position(record.offset, record.leader_epoch))

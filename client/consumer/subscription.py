@@ -123,7 +123,13 @@ class Subscription:
         return state
 
     def seek(self, partition: TopicPartition, position: Position) -> None:
-        """Go on there. Raises NotAssignedError."""
+        """Go on there, whichever topic has that name by now. Raises NotAssignedError."""
+        with self.lock:
+            self.go_back(partition, position)
+            self.state(partition).topic_id = ZERO_UUID
+
+    def go_back(self, partition: TopicPartition, position: Position) -> None:
+        """Go on there, in the topic that was read. Raises NotAssignedError."""
         with self.lock:
             state = self.state(partition)
             state.move(position, Phase.READING if position.epoch is None else Phase.CHECKING)
@@ -131,10 +137,11 @@ class Subscription:
         self._wake()
 
     def reset(self, partitions: Iterable[TopicPartition], to: ResetPolicy | None) -> None:
-        """Look up where to go on. Raises NotAssignedError, and does nothing."""
+        """Look up where to go on, in whichever topic has that name. Raises NotAssignedError, and does nothing."""
         with self.lock:
             for state in [self.state(partition) for partition in partitions]:
                 state.begin(Phase.RESETTING, to)
+                state.topic_id = ZERO_UUID
         self._wake()
 
     def pause(self, partitions: Iterable[TopicPartition], *, is_paused: bool) -> None:

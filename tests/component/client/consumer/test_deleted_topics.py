@@ -123,3 +123,19 @@ def test_a_group_reads_what_is_made_anew_at_once_though_its_metadata_came_before
         assert wait_until(lambda: read(consumer), TIMEOUT_S, "nothing is read") == [0, 1, 2]
         serving.topics[TOPIC] = ANEW
         assert wait_until(lambda: read(consumer), TIMEOUT_S, "the former goes on") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_looked_up", [False, True])
+def test_who_seeks_in_what_was_made_anew_before_it_is_heard_of_reads_on_there(is_looked_up: bool) -> None:
+    serving = ConsumersBroker([batch_of(3)])
+    settings = {**QUICK, "auto_offset_reset": "latest"}
+    with serving.serves() as broker, Consumer(bootstrap_servers=broker.bootstrap, **settings) as consumer:
+        consumer.assign([BIRDS])
+        consumer.seek(BIRDS, 0)
+        assert wait_until(lambda: read(consumer), TIMEOUT_S, "nothing is read") == [0, 1, 2]
+        serving.topics[TOPIC] = ANEW
+        if is_looked_up:
+            consumer.seek_to_beginning([BIRDS])
+        else:
+            consumer.seek(BIRDS, 0)
+        assert wait_until(lambda: read(consumer), TIMEOUT_S, "the seek is lost") == [0, 1, 2]
