@@ -57,8 +57,14 @@ class Bootstrap:
         found = self._found
         if found is None:
             if not self._is_looking:
+                # By itself: of a thread that cannot be started another one is to be had by the next call.
+                looking = threading.Thread(target=self._look_up, name="lookup-bootstrap", daemon=True)
                 self._is_looking = True
-                threading.Thread(target=self._look_up, name="lookup-bootstrap", daemon=True).start()
+                try:
+                    looking.start()
+                except RuntimeError:
+                    self._is_looking = False
+                    raise
             return ()
         return found
 

@@ -167,14 +167,20 @@ class _Produce:
 
     def _prepare(self, request: ProduceRequest) -> None:
         """Have requests like this one take the short way from now on, where nothing was in its way."""
-        if self.failure is None and self.appended and self._version >= OLDEST_VERSION:
+        if self.failure is not None or not self.appended or self._version < OLDEST_VERSION:
+            return
+        charge = self._context.charge
+        if charge is None or not charge.is_for_produce:
             prepare_produce(request, self._context, self.appended[0], self._services)
-            charge = self._context.charge
-            if charge is not None and charge.is_for_produce:
-                # Not needed where there are no quotas.
-                from kavka.broker.requests.charged_produce import charge_produces
-
-                charge_produces(self._context, charge)
+            return
+        try:
+            # Not needed where there are no quotas.
+            from kavka.broker.requests.charged_produce import charge_produces
+        except (OSError, ImportError):
+            # There may be no descriptor to import it with. The records are appended, and the answer says so.
+            return
+        prepare_produce(request, self._context, self.appended[0], self._services)
+        charge_produces(self._context, charge)
 
     def append_topic(self, asked: TopicProduceData) -> TopicProduceResponse:
         """Append to the partitions of one topic."""

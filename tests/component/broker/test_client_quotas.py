@@ -1,5 +1,6 @@
 """Quotas at a running broker: who uses too much is told so at once, and heard again when its time is over."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -93,6 +94,18 @@ def test_a_producer_is_answered_at_once_and_heard_when_its_time_is_over(
     # The last one's pause is still to come.
     assert took_s >= sum(waits_ms[:-1]) / 1000
     assert client.offset(str(client.client_id), -1) == 12
+
+
+def test_records_are_acknowledged_also_where_the_short_way_of_charged_requests_cannot_be_imported(
+    client: QuotaClient, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where no descriptor is left to read it from.
+    monkeypatch.setitem(sys.modules, "kavka.broker.requests.charged_produce", None)
+    client.limit(producer_byte_rate=21_000)
+    with clock.standing():
+        answers = [client.ask(produce(client.client_id), 9) for _ in range(3)]
+    assert [each.responses[0].partition_responses[0].error_code for each in answers] == [0, 0, 0]
+    assert [each.throttle_time_ms > 0 for each in answers] == [False, False, True]
 
 
 def test_what_was_sent_ahead_waits_with_the_connection(client: QuotaClient) -> None:

@@ -47,3 +47,20 @@ def test_canonical_names_are_looked_up_off_the_thread_that_asks(monkeypatch: pyt
     assert bootstrap.nodes() == ()
     assert found.wait(60)
     assert bootstrap.nodes()[0].host == "moved"
+
+
+def test_what_could_not_be_looked_up_for_want_of_a_thread_is_looked_up_by_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    found = threading.Event()
+    bootstrap = Bootstrap(bootstrap_nodes(["127.0.0.1:9092"]), canonical=True, on_found=found.set)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            bootstrap.nodes()
+    assert bootstrap.nodes() == ()
+    assert found.wait(60)
+    assert bootstrap.nodes()
