@@ -36,6 +36,13 @@ from kavka.protocol.records.header import (
 )
 from kavka.protocol.records.record import Record, parse_records
 
+ENOUGH_RECORDS: Final = 100_000
+"""Converted for one partition of a fetch. Compressed, a batch of a million fits into a few hundred bytes, so that the
+size of what was read says nothing of the time that its conversion takes."""
+ENOUGH_BYTES: Final = 1 << 20
+"""The same in bytes, as much as old consumers ask for by default: what was converted is in memory until it is sent, and
+a client may never read."""
+
 
 def iter_records_of(
     data: BytesLike, position: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
@@ -112,33 +119,56 @@ def to_v2(message_set: BytesLike, *, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
 
 
 def to_legacy(
-    batches: BytesLike, magic: int, *, first_offset: int = 0, limit_bytes: int = DECOMPRESSED_LIMIT_BYTES
+    batches: BytesLike,
+    magic: int,
+    *,
+    first_offset: int = 0,
+    limit_bytes: int = DECOMPRESSED_LIMIT_BYTES,
+    enough_records: int = ENOUGH_RECORDS,
+    enough_bytes: int = ENOUGH_BYTES,
 ) -> memoryview:
     """Batches of any magics as messages of `magic` 0 or 1 at most, for Fetch v0 to v3; offsets and codecs are kept.
 
     Control batches and record headers have no place there and are dropped, batches of lower magics go as they are.
     Records below `first_offset` are left out of uncompressed batches, so that a small fetch gets on. A batch cut off by
-    the end of the data is dropped. `limit_bytes` bounds what each batch unpacks to.
-    Raises UnsupportedCodecError for zstd batches, CorruptRecordsError for batches that don't parse.
+    the end of the data is dropped. `limit_bytes` bounds what each batch unpacks to. No further batch is begun once
+    `enough_records` were converted or `enough_bytes` came of it: who fetches on gets the rest.
+    Raises UnsupportedCodecError for a zstd batch, CorruptRecordsError for one that doesn't parse, if it is the first
+    that something would come of: what comes before one is delivered, as by Kafka.
     """
     view = memoryview(batches)
     out = bytearray()
-    for position, header in iter_batch_headers(batches, allow_truncated_tail=True):
-        if header.magic <= magic:
-            out += view[position : position + header.size_bytes]
-            continue
-        if header.is_control:
-            continue
-        if header.codec == Codec.ZSTD:
-            raise UnsupportedCodecError(f"zstd batch at offset {header.base_offset} can't go into magic {magic}")
-        records = iter_records_of(view, position, header, limit_bytes)
-        if header.codec == Codec.NONE:
-            records = (record for record in records if record.offset >= first_offset)
-        out += build_message_set(
-            records, magic, codec=header.codec, timestamp_type=header.timestamp_type, keep_offsets=True
-        )
+    converted = 0
+    try:
+        for position, header in iter_batch_headers(batches, allow_truncated_tail=True):
+            if out and (converted >= enough_records or len(out) >= enough_bytes):
+                break
+            if header.magic <= magic:
+                out += view[position : position + header.size_bytes]
+                continue
+            if header.is_control:
+                continue
+            out += _lowered(view, position, header, magic, first_offset, limit_bytes)
+            converted += header.count
+    except CorruptRecordsError:
+        if not out:
+            raise
     # A view: a fetch's worth of converted records need not be in memory twice.
     return memoryview(out)
+
+
+def _lowered(
+    view: memoryview, position: int, header: BatchHeader, magic: int, first_offset: int, limit_bytes: int
+) -> bytes:
+    """One v2 batch as messages of `magic`. Raises as `to_legacy` does."""
+    if header.codec == Codec.ZSTD:
+        raise UnsupportedCodecError(f"zstd batch at offset {header.base_offset} can't go into magic {magic}")
+    records = iter_records_of(view, position, header, limit_bytes)
+    if header.codec == Codec.NONE:
+        records = (record for record in records if record.offset >= first_offset)
+    return build_message_set(
+        records, magic, codec=header.codec, timestamp_type=header.timestamp_type, keep_offsets=True
+    )
 
 
 def _iter_produced(message_set: BytesLike, limit_bytes: int) -> Iterator[Record]:

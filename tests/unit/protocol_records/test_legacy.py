@@ -131,6 +131,57 @@ def test_zstd_does_not_go_down() -> None:
         to_legacy(build_batch(THREE, codec=Codec.ZSTD), 1)
 
 
+@pytest.mark.parametrize("codec", OLD_CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_what_comes_before_a_batch_that_does_not_go_down_goes(magic: int, codec: Codec) -> None:
+    first = build_batch(THREE[:1], base_offset=7, codec=codec)
+    corrupt = build_batch(THREE[1:2], base_offset=8)[:-1] + b"\x01"  # claims -1 headers
+    for second in (build_batch(THREE[1:2], base_offset=8, codec=Codec.ZSTD), corrupt):
+        down = to_legacy(first + second + first, magic)
+
+        assert [record.key for record in read_all(down)] == [b"k7"]
+
+
+@pytest.mark.parametrize("codec", OLD_CODECS)
+def test_no_more_batches_go_down_once_enough_records_have(codec: Codec) -> None:
+    batches = [build_batch(THREE, base_offset=offset, codec=codec) for offset in (0, 3, 6, 9)]
+    data = b"".join(batches)
+
+    for enough, count in ((1, 3), (3, 3), (4, 6), (9, 9), (100, 12)):
+        assert [record.offset for record in read_all(to_legacy(data, 1, enough_records=enough))] == list(range(count))
+
+
+def test_going_down_goes_on_while_nothing_came_of_it() -> None:
+    compacted = build_batch(THREE, base_offset=7, keep_offsets=True, last_offset=20)
+    behind = build_batch(THREE[:1], base_offset=21)
+
+    down = to_legacy(compacted + behind, 1, first_offset=13, enough_records=1)
+
+    assert [record.offset for record in read_all(down)] == [21]
+
+
+@pytest.mark.parametrize("codec", OLD_CODECS)
+def test_no_more_batches_go_down_once_enough_bytes_came_of_it(codec: Codec) -> None:
+    old = build_message_set(THREE[:1], 0)
+    new = build_batch(THREE, codec=codec)
+    first = len(to_legacy(new, 1))
+
+    for enough, size in ((1, first), (first, first), (first + 1, first + len(old))):
+        assert len(to_legacy(new + old + new + old, 1, enough_bytes=enough)) == size
+
+
+def test_batches_that_stay_as_they_are_and_markers_do_not_count_as_records_that_went_down() -> None:
+    old = build_message_set(THREE, 0, codec=Codec.GZIP)
+    marker = build_control_batch(
+        ControlType.COMMIT, base_offset=3, timestamp_ms=1, producer_id=4, producer_epoch=0, coordinator_epoch=0
+    )
+    new = build_batch(THREE)
+
+    down = to_legacy(old + marker + old + new + new, 1, enough_records=3)
+
+    assert [record.key for record in read_all(down)] == [b"k7", b"k9", b"k12"] * 3
+
+
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS)
 def test_a_message_set_cut_anywhere_is_not_produced(magic: int, codec: Codec) -> None:
