@@ -153,7 +153,7 @@ def test_a_retry_is_told_by_document(
     assert_golden("pipeline-deadletter-retry", capsys.readouterr().out)
     allows = given.pop("allows")
     assert [topic for topic in ("page_visits", "others", "__consumer_offsets") if allows(topic)] == ["page_visits"]
-    assert given == {"reason": "no JSON", "target": None, "most_retries": 3}
+    assert given == {"reason": "no JSON", "target": None, "most_retries": 3, "marker_topic": "_kavka_pipeline_markers"}
 
 
 def test_a_job_without_dead_letters_says_so(tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
