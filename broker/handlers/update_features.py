@@ -1,18 +1,17 @@
 """UpdateFeatures v0-2.
 
 Behaviour
-- The controller changes the levels that the cluster has agreed on, by the rules of Kafka's clusters on ZooKeeper: up
-  to what every registered broker can do, down only where the request says so, away with a level below 1. What is
-  refused is INVALID_REQUEST. Brokers that are not the controller say NOT_CONTROLLER.
+- The controller changes the levels that the cluster has agreed on, by the rules of Kafka 4's: up to what every
+  registered broker can do, down only where the request says so, away with level 0. One that cannot be refuses the whole
+  request, in every version: INVALID_UPDATE_VERSION. Brokers that are not the controller say NOT_CONTROLLER.
 - The answer comes when this broker goes by the change, or after the request's timeout (REQUEST_TIMED_OUT).
 - Not done: nothing.
 
 Versions
 - v0 says by a flag that a level may go down. v1: safe and unsafe downgrades (KIP-778), which are the same here, and
-  validation alone. v2: one error for the whole request, of which nothing is done then.
+  validation alone. v2: no result for each feature.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from kavka.broker.requests.handling import Context, handles
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from kavka.broker.services import Services
 
 KINDS_SINCE: Final = 1
-ONE_ERROR_SINCE: Final = 2
+WITHOUT_RESULTS_SINCE: Final = 2
 
 
 def _refused(request: UpdateFeaturesRequest, code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
@@ -47,19 +46,12 @@ def update_features(
     updates = {each.feature: _update(each, version) for each in request.feature_updates}
     if len(updates) < len(request.feature_updates):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "A feature is named twice.")
-    has_one_error = version >= ONE_ERROR_SINCE
-    changing = services.controller.update_features(
-        list(updates.values()), validate_only=request.validate_only, all_or_none=has_one_error
-    )
+    changing = services.controller.update_features(list(updates.values()), validate_only=request.validate_only)
 
-    def respond(outcomes: Mapping[str, BrokerError | None]) -> UpdateFeaturesResponse:
-        refused = next((error for error in outcomes.values() if error is not None), None)
-        if refused is not None and has_one_error:
-            raise refused
+    def respond(_: None) -> UpdateFeaturesResponse:
+        shown = updates if version < WITHOUT_RESULTS_SINCE else ()
         return UpdateFeaturesResponse(
-            error_code=ErrorCode.NONE,
-            error_message=None,
-            results=[_result(name, error) for name, error in outcomes.items()],
+            error_code=ErrorCode.NONE, error_message=None, results=[_changed(name) for name in shown]
         )
 
     return services.purgatory.within(max(0, request.timeout_ms), changing, _late).then(respond)
@@ -77,9 +69,5 @@ def _late() -> NoReturn:
     raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def _result(name: str, error: BrokerError | None) -> UpdatableFeatureResult:
-    return UpdatableFeatureResult(
-        feature=name,
-        error_code=error.code if error is not None else ErrorCode.NONE,
-        error_message=(error.message or error.code.message) if error is not None else None,
-    )
+def _changed(name: str) -> UpdatableFeatureResult:
+    return UpdatableFeatureResult(feature=name, error_code=ErrorCode.NONE, error_message=ErrorCode.NONE.name)

@@ -187,11 +187,9 @@ class Controller:
         """Those of `partitions`, or with None of all, that are on the move."""
         return self._candidacy.in_term(lambda term: list_reassignments(term, partitions))
 
-    def update_features(
-        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, all_or_none: bool = False
-    ) -> Promise[dict[str, BrokerError | None]]:
+    def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Promise[None]:
         """Change what the cluster agrees on, see `feature_levels`. Answers when this broker goes by it."""
-        return self._candidacy.in_term(lambda term: self._update_features(term, updates, validate_only, all_or_none))
+        return self._candidacy.in_term(lambda term: self._update_features(term, updates, validate_only))
 
     def elect_leaders(
         self, election: ElectionType, partitions: Sequence[tuple[str, int]] | None
@@ -242,15 +240,12 @@ class Controller:
             self._candidacy.replicas_arrived()
         return response
 
-    def _update_features(
-        self, term: Term, updates: Sequence[FeatureUpdate], validate_only: bool, all_or_none: bool
-    ) -> dict[str, BrokerError | None]:
+    def _update_features(self, term: Term, updates: Sequence[FeatureUpdate], validate_only: bool) -> None:
         try:
-            outcomes = update_features(term, updates, validate_only=validate_only, all_or_none=all_or_none)
+            update_features(term, updates, validate_only=validate_only)
         except ZnodeError as error:
             raise BrokerError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from None
         self._candidacy.look_at_features()
-        return outcomes
 
     def _configs_changed(self, topics: Sequence[str]) -> None:
         if self._applies_configs and self._config_notifications is not None and topics:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from kavka.cluster.controller.requests import FeatureUpdate, UpgradeType
 from kavka.cluster.controller.term import Term
@@ -19,6 +21,15 @@ from kavka.cluster.znodes.json_data import ZnodeError
 from kavka.protocol.errors import BrokerError, ErrorCode
 
 log = logging.getLogger(__name__)
+
+# In Kafka's words, which people search for.
+_REFUSED: Final = (
+    "The update failed for all features since the following feature had an error: "
+    "Invalid update version {} for feature {}. {}"
+)
+_NO_DOWNGRADE: Final = (
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+)
 
 
 def agree(term: Term) -> None:
@@ -50,28 +61,24 @@ def agree(term: Term) -> None:
         log.info("the cluster agrees on features: %s", levels or "none")
 
 
-def update_features(
-    term: Term, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, all_or_none: bool = False
-) -> dict[str, BrokerError | None]:
-    """Raise, lower or drop what is agreed on; the outcome by feature.
+def update_features(term: Term, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> None:
+    """Raise, lower or drop what is agreed on: all that is asked for, or nothing.
 
-    With `all_or_none` nothing is written when one of them is refused. Raises ZnodeError when what is agreed on cannot
-    be read.
+    Raises BrokerError(INVALID_UPDATE_VERSION) for the first that cannot be, and ZnodeError when what is agreed on
+    cannot be read.
     """
     while True:
         found = term.store.node(FEATURE_PATH)
         before = FeatureLevels.decode(found[0]).levels if found is not None else {}
         levels = dict(before)
-        outcomes: dict[str, BrokerError | None] = {}
         for update in updates:
-            problem = _problem(update, before.get(update.name), term.context.brokers)
-            outcomes[update.name] = BrokerError(ErrorCode.INVALID_REQUEST, problem) if problem else None
-            if problem is None and update.level >= 1:
-                levels[update.name] = update.level
-            elif problem is None:
-                levels.pop(update.name, None)
-        if validate_only or levels == before or (all_or_none and any(outcomes.values())):
-            return outcomes
+            problem = _problem(update, before.get(update.name, 0), term.context.brokers)
+            if problem is not None:
+                raise BrokerError(ErrorCode.INVALID_UPDATE_VERSION, _REFUSED.format(update.level, update.name, problem))
+            levels[update.name] = update.level
+        levels = {name: level for name, level in levels.items() if level}
+        if validate_only or levels == before:
+            return
         data = FeatureLevels(levels).encode()
         try:
             term.store.write_all(
@@ -80,7 +87,7 @@ def update_features(
         except (NodeExistsError, BadVersionError, NoNodeError):
             continue
         log.info("the cluster agrees on features: %s", levels or "none")
-        return outcomes
+        return
 
 
 def common_levels(brokers: Iterable[BrokerInfo]) -> dict[str, int]:
@@ -94,23 +101,28 @@ def common_levels(brokers: Iterable[BrokerInfo]) -> dict[str, int]:
     return levels
 
 
-def _problem(update: FeatureUpdate, now: int | None, brokers: Mapping[int, BrokerInfo]) -> str | None:
-    """Why it cannot be; Kafka's rules for a cluster on ZooKeeper."""
-    if not update.name:
-        return "A feature has a name."
+def _problem(update: FeatureUpdate, now: int, brokers: Mapping[int, BrokerInfo]) -> str | None:
+    """Why it cannot be, by the rules of Kafka's controllers without ZooKeeper; `now` is 0 if nothing is agreed on."""
     if update.upgrade_type is UpgradeType.UNKNOWN:
-        return "The upgrade type is unknown."
-    if update.level < 1:
-        if update.upgrade_type is UpgradeType.UPGRADE:
-            return f"Level {update.level} is below 1, which takes a downgrade."
-        return None if now is not None else "The feature is not in use."
-    if update.level == now:
-        return f"The level is {now} already."
-    if now is not None and (update.level < now) is (update.upgrade_type is UpgradeType.UPGRADE):
-        wanted = "an upgrade" if update.upgrade_type is UpgradeType.UPGRADE else "a downgrade"
-        return f"From level {now} to {update.level} is not {wanted}."
-    lacking = sorted(broker for broker, info in brokers.items() if not _can(info, update))
-    return f"Brokers {lacking} cannot do level {update.level} of {update.name}." if lacking else None
+        return "The controller does not support the given upgrade type."
+    if update.level < 0:
+        return "A feature version cannot be less than 0."
+    if update.level == 0:
+        # What no broker can do any more may yet be dropped.
+        lacking = sorted(brokers) if not (now or any(map(partial(_knows, update.name), brokers.values()))) else []
+    else:
+        lacking = sorted(broker for broker, info in brokers.items() if not _can(info, update))
+    if lacking:
+        return f"Brokers {lacking} do not support this feature at that version."
+    if update.level < now and update.upgrade_type is UpgradeType.UPGRADE:
+        return _NO_DOWNGRADE
+    if update.level > now and update.upgrade_type is not UpgradeType.UPGRADE:
+        return "Can't downgrade to a newer version."
+    return None
+
+
+def _knows(name: str, broker: BrokerInfo) -> bool:
+    return any(each.name == name for each in broker.features)
 
 
 def _can(broker: BrokerInfo, update: FeatureUpdate) -> bool:

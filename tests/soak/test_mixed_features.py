@@ -89,7 +89,7 @@ def test_features_go_up_without_kafka_and_down_before_it_comes_back(cluster: Pro
     log = tmp_path / "transactor.log"
     assert {heartbeat(cluster, each) for each in cluster.running} == {ErrorCode.UNSUPPORTED_VERSION}
     code, message = agree(cluster, GROUP_VERSION, 1)
-    assert (code, f"[{KAFKA}]" in (message or "")) == (ErrorCode.INVALID_REQUEST, True)
+    assert (code, f"[{KAFKA}]" in (message or "")) == (ErrorCode.INVALID_UPDATE_VERSION, True)
     transact(cluster, log, "plain")
     write(cluster, b"one")
     assert read_on(cluster, "classic") == ["plain", "one"]

@@ -30,9 +30,8 @@ def levels(stage: Stage) -> dict[str, int]:
     return FeatureLevels.decode(stage.registry.get(FEATURE_PATH)[0]).levels
 
 
-def update(controller: Controller, *updates: FeatureUpdate, **others: bool) -> list[ErrorCode | None]:
-    outcomes = wait(controller.update_features(updates, **others))
-    return [error.code if (error := outcomes[each.name]) is not None else None for each in updates]
+def update(controller: Controller, *updates: FeatureUpdate, validate_only: bool = False) -> None:
+    wait(controller.update_features(updates, validate_only=validate_only))
 
 
 @pytest.mark.parametrize(
@@ -98,10 +97,10 @@ def test_levels_go_up_and_down_and_away_and_every_broker_hears_of_it(stage: Stag
     others: list[FinalizedFeatures] = []
     other = stage.candidate(2, others.append)
     wait(other.start())
-    assert update(controller, FeatureUpdate("a", 1, SAFE)) == [None]
+    update(controller, FeatureUpdate("a", 1, SAFE))
     assert seen[-1] == FinalizedFeatures({"a": 1}, 1)
-    assert update(controller, FeatureUpdate("a", 3)) == [None]
-    assert update(controller, FeatureUpdate("a", 0, UNSAFE)) == [None]
+    update(controller, FeatureUpdate("a", 3))
+    update(controller, FeatureUpdate("a", 0, UNSAFE))
     assert seen[-1] == FinalizedFeatures({}, 3)
     with pytest.raises(BrokerError) as raised:
         update(other, FeatureUpdate("a", 1))
@@ -114,27 +113,43 @@ def test_levels_go_up_and_down_and_away_and_every_broker_hears_of_it(stage: Stag
     [
         FeatureUpdate("", 1),
         FeatureUpdate("a", 1, UpgradeType.UNKNOWN),
-        FeatureUpdate("a", 2),
         FeatureUpdate("a", 1),
         FeatureUpdate("a", 3, SAFE),
         FeatureUpdate("a", 0),
+        FeatureUpdate("a", -1, UNSAFE),
         FeatureUpdate("a", 4),
         FeatureUpdate("b", 2),
-        FeatureUpdate("b", 0, SAFE),
         FeatureUpdate("unheard", 1),
+        FeatureUpdate("unheard", 0, SAFE),
     ],
     ids=str,
 )
-def test_a_change_against_the_rules_is_refused_and_the_others_are_made(stage: Stage, refused: FeatureUpdate) -> None:
+def test_a_change_against_the_rules_is_refused_and_so_are_the_others(stage: Stage, refused: FeatureUpdate) -> None:
     stage.registry.create(FEATURE_PATH, FeatureLevels({"a": 2, "c": 2}).encode())
     c = FeatureRange("c", 1, 3)
     controller, _ = started(stage, {1: [A, B, c], 2: [A, c]})
     lowered = FeatureUpdate("c", 1, SAFE)
-    assert update(controller, refused, lowered, all_or_none=True) == [ErrorCode.INVALID_REQUEST, None]
-    assert update(controller, lowered, validate_only=True) == [None]
+    for updates in ([refused, lowered], [lowered, refused]):
+        with pytest.raises(BrokerError, match=rf"Invalid update version {refused.level} for") as raised:
+            update(controller, *updates)
+        assert raised.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    update(controller, lowered, validate_only=True)
     assert levels(stage) == {"a": 2, "c": 2}
-    assert update(controller, refused, lowered) == [ErrorCode.INVALID_REQUEST, None]
-    assert levels(stage) == {"a": 2, "c": 1}
+
+
+def test_a_level_that_holds_already_can_be_asked_for(stage: Stage) -> None:
+    stage.registry.create(FEATURE_PATH, FeatureLevels({"a": 2}).encode())
+    controller, seen = started(stage, {1: [A, B], 2: [A]})
+    update(controller, FeatureUpdate("a", 2), FeatureUpdate("b", 0, SAFE))
+    update(controller, FeatureUpdate("a", 2, UNSAFE), FeatureUpdate("b", 0))
+    assert seen == [FinalizedFeatures({"a": 2}, 0)]
+
+
+def test_what_no_broker_knows_any_more_can_be_dropped(stage: Stage) -> None:
+    stage.registry.create(FEATURE_PATH, FeatureLevels({"a": 2, "gone": 1}).encode())
+    controller, _ = started(stage, {1: [A]})
+    update(controller, FeatureUpdate("gone", 0, SAFE))
+    assert levels(stage) == {"a": 2}
 
 
 def test_a_node_that_cannot_be_read_stops_no_controller(stage: Stage) -> None:

@@ -196,16 +196,16 @@ def outcome(response: UpdateFeaturesResponse) -> list[int]:
 
 
 def test_the_flag_of_the_first_version_lets_a_level_go_down(stage: Stage, broker: Broker) -> None:
-    assert outcome(broker.ask(features(2), 0)) == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    assert outcome(broker.ask(features(2), 0)) == [ErrorCode.INVALID_UPDATE_VERSION]
     assert outcome(broker.ask(features(2, allow_downgrade=True), 0)) == [ErrorCode.NONE, ErrorCode.NONE]
     assert agreed(stage) == {"a": 2}
 
 
-def test_levels_change_by_kinds_and_the_last_version_has_one_error(stage: Stage, broker: Broker) -> None:
+def test_levels_change_by_kinds_and_the_last_version_has_no_results(stage: Stage, broker: Broker) -> None:
     assert outcome(broker.ask(features(1, upgrade_type=2), 1)) == [ErrorCode.NONE, ErrorCode.NONE]
-    assert outcome(broker.ask(features(1, upgrade_type=9), 1)) == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    assert outcome(broker.ask(features(1, upgrade_type=9), 1)) == [ErrorCode.INVALID_UPDATE_VERSION]
     refused = broker.ask(features(4), 2)
-    assert (outcome(refused), "level 4" in refused.error_message) == ([ErrorCode.INVALID_REQUEST], True)
+    assert (outcome(refused), "version 4" in refused.error_message) == ([ErrorCode.INVALID_UPDATE_VERSION], True)
     assert outcome(broker.ask(features(3), 2)) == [ErrorCode.NONE]
     assert outcome(broker.ask(features(0, upgrade_type=3), 2)) == [ErrorCode.NONE]
     assert agreed(stage) == {}

@@ -17,6 +17,7 @@ from kavka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from kavka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kavka.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.integration.oracle.answers.stage import KAFKA_43, NOWHERE, Stage, scenario
 from tests.support.processes import wait_until
 
@@ -161,3 +162,30 @@ def software_names_are_checked(stage: Stage) -> None:
             ApiVersionsRequest(client_software_name=name, client_software_version=version), stage.version
         )
         stage.note(f"{name!r} {version!r}", (answer.error_code, bool(answer.api_keys)))
+
+
+@scenario(ApiKey.UPDATE_FEATURES)
+def features_are_not_changed(stage: Stage) -> None:
+    """What nothing changes: other scenarios go by the features."""
+
+    def ask(label: str, *levels: tuple[str, int], kind: int = 1) -> None:
+        rows = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels]
+        for row in rows if stage.version >= 1 else ():
+            row.upgrade_type = kind
+        stage.ask(label, UpdateFeaturesRequest(feature_updates=rows))
+
+    held = ("transaction.version", 2)
+    ask("nothing")
+    ask("unheard", ("unheard", 1))
+    ask("unheard and held", ("unheard", 1), held)
+    ask("held and unheard", held, ("unheard", 1))
+    ask("no name", ("", 1))
+    ask("too high", ("transaction.version", 9))
+    ask("negative", ("transaction.version", -1))
+    ask("down as an upgrade", ("transaction.version", 1))
+    ask("held", held)
+    if stage.version >= 1:
+        ask("away, of an unknown kind", ("transaction.version", 0), kind=9)
+        ask("unheard away", ("unheard", 0), kind=2)
+        ask("held, as a downgrade", held, kind=2)
+        ask("up as a downgrade", ("transaction.version", 3), kind=2)

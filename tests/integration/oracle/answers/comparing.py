@@ -114,6 +114,9 @@ KNOWN: Final = [
         KAFKA_39,
     ),
     Known(
+        "features_are_not_changed", ".*", "error_|results", "3.9 refuses each by itself with INVALID_REQUEST", KAFKA_39
+    ),
+    Known(
         "unknown_places_have_no_offsets",
         ".* twice|no partitions",
         r"(topics|partitions): kavka \[",
