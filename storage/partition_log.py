@@ -19,7 +19,14 @@ from kavka.storage.loading import LoadedLog
 from kavka.storage.log_answers import AbortedTransaction, FoundOffset
 from kavka.storage.log_slice import LogSlice
 from kavka.storage.partition_metadata import CorruptPartitionMetadataError, InconsistentTopicIdError, topic_id_text
-from kavka.storage.reading import aborted_transactions, find_by_time, find_newest, read_slice, upper_bound_offset
+from kavka.storage.reading import (
+    aborted_transactions,
+    find_by_time,
+    find_newest,
+    offsets_before,
+    read_slice,
+    upper_bound_offset,
+)
 
 
 class PartitionLog(LeaderLog):
@@ -115,6 +122,12 @@ class PartitionLog(LeaderLog):
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
         """The first record that is as new; the caller bounds it by high watermark or last stable offset."""
         return find_by_time(self, timestamp_ms)
+
+    def offsets_before(self, timestamp_ms: int | None) -> list[int]:
+        """Where segments begin, from the youngest on that was last written by then, and the log's end, if that is by
+        then: newest first. None: all.
+        """
+        return offsets_before(self, timestamp_ms)
 
     def max_timestamp_offset(self) -> FoundOffset | None:
         """The newest record (KIP-734); None in a log without timestamps."""

@@ -106,6 +106,24 @@ def find_by_time(log: LogState, timestamp_ms: int) -> FoundOffset | None:
     return _guarded(log, look)
 
 
+def offsets_before(log: LogState, timestamp_ms: int | None) -> list[int]:
+    """See PartitionLog.offsets_before."""
+
+    def look() -> list[int]:
+        log_end, end_position, segments, bases = log.published
+        starts = [max(base, log.log_start_offset) for base in bases]
+        number = len(starts)
+        if end_position and (timestamp_ms is None or log.environment.now_ms() <= timestamp_ms):
+            starts.append(log_end)
+            number += 1
+        elif timestamp_ms is not None:
+            while number and log.files.modified_ms(segments[number - 1].file.path) > timestamp_ms:
+                number -= 1
+        return starts[:number][::-1]
+
+    return _guarded(log, look)
+
+
 def find_newest(log: LogState) -> FoundOffset | None:
     """See PartitionLog.max_timestamp_offset."""
 

@@ -1,4 +1,4 @@
-"""ListOffsets v1-11.
+"""ListOffsets v0-11.
 
 Behaviour
 - The offset of a partition's start, its end as the client may see it (the high watermark, or the last stable offset for
@@ -6,10 +6,11 @@ Behaviour
   timestamp.
 - Answered by the leader, after comparing leader epochs (KIP-320); a debugging replica (-2) is answered by any replica.
 - A partition named twice is answered INVALID_REQUEST.
-- Not done: version 0 (lists of segment starts). There is no tiered storage: the local log's start is the log's start,
-  and the tiered offsets are -1.
+- Not done: there is no tiered storage: the local log's start is the log's start, and the tiered offsets are -1.
 
 Versions
+- v0: several offsets, newest first: where segments begin that were written by that time, and the end. A partition may
+  be named twice, for its start and its end; more often, and a small request would have a large answer.
 - v2: isolation level. v4: leader epochs. v5: OFFSET_NOT_AVAILABLE (KIP-207). v7: max timestamp, -3 (KIP-734).
 - v8: local log start, -4 (KIP-405).
 - v9: last tiered offset, -5. v10: a timeout for remote look-ups, which is not needed. v11: earliest pending upload, -6.
@@ -43,8 +44,8 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 FIRST_VERSION_OF: Final = {
-    LATEST: 1,
-    EARLIEST: 1,
+    LATEST: 0,
+    EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
@@ -54,6 +55,10 @@ FIRST_VERSION_OF: Final = {
 CONSUMER: Final = -1
 DEBUGGING_REPLICA: Final = -2
 READ_COMMITTED: Final = 1
+SEVERAL_OFFSETS: Final = 0
+"""The version that has them."""
+MOST_NAMED: Final = {SEVERAL_OFFSETS: 2}
+"""How often a partition may be named; else once."""
 OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 Found = tuple[int, int, int]
@@ -70,8 +75,9 @@ def _refused(request: ListOffsetsRequest, code: ErrorCode, _message: str | None)
     )
 
 
-@handles(ListOffsetsRequest, versions="1-11", error_answer=_refused)
+@handles(ListOffsetsRequest, versions="0-11", error_answer=_refused)
 def list_offsets(request: ListOffsetsRequest, context: Context, services: "Services") -> ListOffsetsResponse:
+    version = context.api_version
     named = Counter((each.name, part.partition_index) for each in request.topics for part in each.partitions)
     topics = []
     for each in request.topics:
@@ -81,10 +87,14 @@ def list_offsets(request: ListOffsetsRequest, context: Context, services: "Servi
             try:
                 if not allowed:
                     raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if named[each.name, part.partition_index] > 1:
+                if named[each.name, part.partition_index] > MOST_NAMED.get(version, 1):
                     raise BrokerError(ErrorCode.INVALID_REQUEST)
-                found = _look_up(each.name, part, request, context, services)
-                answers.append(_found(part, found, context.api_version))
+                if part.timestamp < 0 and version < FIRST_VERSION_OF.get(part.timestamp, 1 << 15):
+                    raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+                if version == SEVERAL_OFFSETS:
+                    answers.append(_look_up_several(each.name, part, request, services))
+                else:
+                    answers.append(_found(part, _look_up(each.name, part, request, version, services), version))
             except BrokerError as error:
                 answers.append(_failed(part, error.code))
         topics.append(ListOffsetsTopicResponse(name=each.name, partitions=answers))
@@ -92,21 +102,43 @@ def list_offsets(request: ListOffsetsRequest, context: Context, services: "Servi
 
 
 def _look_up(
-    name: str, part: ListOffsetsPartition, request: ListOffsetsRequest, context: Context, services: "Services"
+    name: str, part: ListOffsetsPartition, request: ListOffsetsRequest, version: int, services: "Services"
 ) -> Found:
-    timestamp = part.timestamp
-    if timestamp < 0 and context.api_version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
-        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     partition = hosted_partition(services, name, part.partition_index)
     role = partition.role
     partition.check_leader_epoch(part.current_leader_epoch)
     log = _readable_log(partition, request.replica_id)
-    found = _find(log, role, timestamp, request, context.api_version)
+    found = _find(log, role, part.timestamp, request, version)
+    _check_led_since(role, partition, request.replica_id)
+    return found
+
+
+def _check_led_since(role: "PartitionRole", partition: "Partition", replica_id: int) -> None:
     now = partition.role
-    if request.replica_id != DEBUGGING_REPLICA and not (now.is_leader and now.leader_epoch == role.leader_epoch):
+    if replica_id != DEBUGGING_REPLICA and not (now.is_leader and now.leader_epoch == role.leader_epoch):
         # Another leader's high watermark, maybe: it may be behind what clients have seen.
         raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return found
+
+
+def _look_up_several(
+    name: str, part: ListOffsetsPartition, request: ListOffsetsRequest, services: "Services"
+) -> ListOffsetsPartitionResponse:
+    partition = hosted_partition(services, name, part.partition_index)
+    role = partition.role
+    log = _readable_log(partition, request.replica_id)
+    if part.timestamp == EARLIEST:
+        offsets = [log.log_start_offset]
+    else:
+        offsets = log.offsets_before(None if part.timestamp == LATEST else part.timestamp)
+    offsets = offsets[: max(part.max_num_offsets, 0)]
+    if request.replica_id == CONSUMER:
+        end = log.high_watermark
+        readable = [offset for offset in offsets if offset <= end]
+        offsets = [end, *readable] if len(readable) < len(offsets) else readable
+    _check_led_since(role, partition, request.replica_id)
+    return ListOffsetsPartitionResponse(
+        partition_index=part.partition_index, error_code=ErrorCode.NONE, old_style_offsets=offsets
+    )
 
 
 def _find(

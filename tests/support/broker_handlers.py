@@ -147,12 +147,19 @@ class FakeLog:
         self.config = SimpleNamespace(min_insync_replicas=1)
         self.by_time: FoundOffset | None = None
         self.largest: FoundOffset | None = None
+        self.segments: dict[int, int] = {}
+        """When each was last written, by where it begins."""
 
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
         return self.by_time if self.by_time and self.by_time.timestamp_ms >= timestamp_ms else None
 
     def max_timestamp_offset(self) -> FoundOffset | None:
         return self.largest
+
+    def offsets_before(self, timestamp_ms: int | None) -> list[int]:
+        if timestamp_ms is None:
+            return [self.log_end_offset, *reversed(self.segments)]
+        return [base for base, written_ms in reversed(self.segments.items()) if written_ms <= timestamp_ms]
 
     def epoch_for_offset(self, offset: int) -> int:
         return 2

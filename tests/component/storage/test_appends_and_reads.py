@@ -183,6 +183,26 @@ def test_records_are_found_by_time_across_segments(tmp_path: Path) -> None:
     assert newest.offset == 39
 
 
+def test_segments_are_found_by_when_they_were_last_written(tmp_path: Path) -> None:
+    clock = Clock()
+    log = open_log(tmp_path, clock=clock, segment_bytes=200)
+    assert log.offsets_before(None) == log.offsets_before(START_MS + 10**12) == [0]
+    for _ in range(3):
+        append(log, b"x" * 50, b"y" * 50)
+    assert log.offsets_before(None) == [6, 4, 2, 0]
+    for base, written_ms in ((0, START_MS + 3000), (2, START_MS + 1000), (4, START_MS + 2000)):
+        log.files.set_modified(log.directory / f"{base:020}.log", written_ms)
+    clock.ms = START_MS + 5000
+
+    assert log.offsets_before(START_MS + 5000) == [6, 4, 2, 0]
+    assert log.offsets_before(START_MS + 4999) == [4, 2, 0]
+    assert log.offsets_before(START_MS + 1999) == [2, 0], "from the youngest on that is as old"
+    assert log.offsets_before(START_MS + 999) == []
+    log.advance_high_watermark(6)
+    log.delete_records_before(3)
+    assert log.offsets_before(None)[:3] == [6, 4, 3]
+
+
 def test_a_newest_record_in_the_middle_is_found(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for timestamp_ms in (START_MS, START_MS + 900, START_MS + 10):

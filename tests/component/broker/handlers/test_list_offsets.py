@@ -42,6 +42,43 @@ def test_the_start_and_the_end_are_found_in_every_version(broker: Broker, versio
     assert ask(broker, request(EARLIEST), version) == (ErrorCode.NONE, -1, 5, start_epoch)
 
 
+def ask_for_several(broker: Broker, timestamp: int, count: int, *, replica_id: int = -1) -> tuple[int, list[int]]:
+    asked = request(timestamp, replica_id=replica_id)
+    asked.topics[0].partitions[0].max_num_offsets = count
+    (topic,) = broker.ask(asked, 0).topics
+    (part,) = topic.partitions
+    return part.error_code, part.old_style_offsets
+
+
+def test_the_oldest_version_lists_where_segments_begin(broker: Broker) -> None:
+    broker.replicas.partitions["visits", 0].log.segments = {5: 1000, 20: 2000, 95: 3000}
+
+    assert ask_for_several(broker, LATEST, 1) == (ErrorCode.NONE, [90])
+    assert ask_for_several(broker, LATEST, 9) == (ErrorCode.NONE, [90, 20, 5])
+    assert ask_for_several(broker, LATEST, 9, replica_id=-2) == (ErrorCode.NONE, [100, 95, 20, 5])
+    assert ask_for_several(broker, EARLIEST, 9) == (ErrorCode.NONE, [5])
+    assert ask_for_several(broker, 2000, 1) == (ErrorCode.NONE, [20])
+    assert ask_for_several(broker, 2000, 2) == (ErrorCode.NONE, [20, 5])
+    assert ask_for_several(broker, 999, 2) == (ErrorCode.NONE, [])
+    for count in (0, -1):
+        assert ask_for_several(broker, LATEST, count) == (ErrorCode.NONE, [])
+    assert ask_for_several(broker, MAX_TIMESTAMP, 1) == (ErrorCode.UNSUPPORTED_VERSION, [])
+
+
+@pytest.mark.parametrize(
+    ("times", "answer"),
+    [(2, (ErrorCode.NONE, [90])), (3, (ErrorCode.INVALID_REQUEST, []))],
+    ids=["its start and its end", "a small request for a large answer"],
+)
+def test_the_oldest_version_answers_a_partition_twice(
+    broker: Broker, times: int, answer: tuple[ErrorCode, list[int]]
+) -> None:
+    asked = request(LATEST)
+    asked.topics[0].partitions *= times
+    (topic,) = broker.ask(asked, 0).topics
+    assert [(part.error_code, part.old_style_offsets) for part in topic.partitions] == [answer] * times
+
+
 def test_the_end_is_what_the_client_may_read(broker: Broker) -> None:
     assert ask(broker, request(LATEST, isolation_level=1))[2] == 80
     assert ask(broker, request(LATEST, isolation_level=0))[2] == 90
@@ -95,6 +132,8 @@ def test_partitions_that_are_not_led_here_say_where_to_look() -> None:
     broker = Broker(elsewhere=[2], followed=[2])
     broker.host("followed", is_leader=False)
 
+    assert ask(broker, request(LATEST, topic="nowhere"), 0)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ask(broker, request(LATEST, topic="followed"), 0)[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(broker, request(LATEST, topic="nowhere"))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ask(broker, request(LATEST, topic="elsewhere"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(broker, request(LATEST, topic="followed"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -117,6 +117,13 @@ KNOWN: Final = [
         "features_are_not_changed", ".*", "error_|results", "3.9 refuses each by itself with INVALID_REQUEST", KAFKA_39
     ),
     Known(
+        "segment_starts_are_listed",
+        "-1 of .*",
+        STUMBLES,
+        "Kafka stumbles over a negative count",
+        KAFKA_39,
+    ),
+    Known(
         "unknown_places_have_no_offsets",
         ".* twice|no partitions",
         r"(topics|partitions): kavka \[",

@@ -14,7 +14,7 @@ from kavka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.integration.oracle.answers.stage import TIME_MS, Stage, batch, scenario
+from tests.integration.oracle.answers.stage import KAFKA_39, TIME_MS, Stage, batch, scenario
 
 TIMES = (-1, -2, -3, -4, -5, -6, -7, -99, 0, TIME_MS - 1, TIME_MS, TIME_MS + 1, TIME_MS + 60_000)
 
@@ -47,6 +47,27 @@ def offsets_are_found_by_time(stage: Stage) -> None:
     for level in (1, 2):
         asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
         list_offsets(stage, f"level {level}", topic, asked, level=level)
+
+
+@scenario(ApiKey.LIST_OFFSETS, "0-0", [KAFKA_39])
+def segment_starts_are_listed(stage: Stage) -> None:
+    topic = stage.topic(partitions=2, segment_bytes="120")
+    for count in (2, 3, 1):
+        stage.append(topic, batch(count))
+
+    def ask(label: str, replica: int = -1) -> None:
+        for time_ms in (*range(-6, 1), TIME_MS + 86_400_000):
+            for count in (-1, 0, 1, 2, 9):
+                for index in (0, 1):
+                    asked = ListOffsetsPartition(partition_index=index, timestamp=time_ms, max_num_offsets=count)
+                    name = f"{count} of {index} at {time_ms if time_ms <= 0 else 'the end of time'} {label}"
+                    list_offsets(stage, name, topic, asked, replica=replica)
+
+    ask("by a consumer")
+    ask("by a debugging one", -2)
+    cut = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=4)])
+    stage.ask("deleted", DeleteRecordsRequest(topics=[cut], timeout_ms=60_000), 2)
+    ask("after a deletion")
 
 
 @scenario(ApiKey.LIST_OFFSETS)
