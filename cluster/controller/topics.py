@@ -20,7 +20,7 @@ from kavka.cluster.registry.base import (
     Watch,
 )
 from kavka.cluster.topic_ids import ZERO_ID, new_topic_id
-from kavka.cluster.topic_names import validate_topic_name
+from kavka.cluster.topic_names import collision_key, validate_topic_name
 from kavka.cluster.znodes.config import EntityConfig
 from kavka.cluster.znodes.topic import TopicAssignment
 from kavka.config.errors import ConfigError
@@ -55,16 +55,18 @@ class TopicChanges:
     ) -> list[TopicResult]:
         """One result for each, in order; those without an error are served and published, unless only validated."""
         planned: dict[str, TopicAssignment] = {}
+        names_by_key: dict[str, str] = {}
         results: list[TopicResult] = []
         for topic in topics:
             try:
-                assignment = self._plan(term, topic, planned)
+                assignment = self._plan(term, topic, names_by_key)
                 if count is not None and not validate_only:
                     count(len(assignment.replicas))
             except BrokerError as error:
                 results.append(TopicResult(topic.name, ZERO_ID, error))
                 continue
             planned[topic.name] = assignment
+            names_by_key[collision_key(topic.name)] = topic.name
             results.append(_result(topic, assignment))
         if validate_only or not planned:
             return results
@@ -140,13 +142,17 @@ class TopicChanges:
             term.deletions.begin([name for name in names if name in known])
         term.settle()
 
-    def _plan(self, term: Term, topic: NewTopic, planned: Mapping[str, TopicAssignment]) -> TopicAssignment:
-        """Where the topic's replicas go. Raises BrokerError when it may not be created."""
+    def _plan(self, term: Term, topic: NewTopic, planned: Mapping[str, str]) -> TopicAssignment:
+        """Where the topic's replicas go. Raises BrokerError when it may not be created.
+
+        `planned` are the names of topics that the same request makes, by their collision keys.
+        """
+        key = collision_key(topic.name)
         validate_topic_name(topic.name)
-        if topic.name in term.context.assignments or topic.name in planned:
+        if topic.name in term.context.assignments or planned.get(key) == topic.name:
             reason = " and is being deleted" if topic.name in term.context.deleting else ""
             raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists{reason}.")
-        others = term.context.colliding(topic.name)
+        others = term.context.colliding(topic.name) + ([planned[key]] if key in planned else [])
         if others:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,

@@ -89,6 +89,14 @@ def test_two_of_a_name_in_one_request_are_one_topic(stage: Stage) -> None:
     assert [code(each) for each in results] == [None, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
+def test_two_names_of_one_metric_in_one_request_are_one_topic(stage: Stage) -> None:
+    stage.brokers(1)
+    results = wait(stage.controller().create_topics([NewTopic("a.b"), NewTopic("a_b"), NewTopic("c")]))
+    assert [code(each) for each in results] == [None, ErrorCode.INVALID_TOPIC_EXCEPTION, None]
+    assert "collides with existing topics: a.b" in str(results[1].error)
+    assert stage.registry.children("/brokers/topics") == ["a.b", "c"]
+
+
 def test_validation_alone_changes_nothing(stage: Stage) -> None:
     stage.brokers(1)
     controller = stage.controller()
