@@ -46,6 +46,10 @@ class AppendError(BrokerError):
         self.record_errors = record_errors
 
 
+class TooFarAheadError(AppendError):
+    """The header's largest timestamp is out of bounds; `rewrite.records_ahead` finds the records, if that is wanted."""
+
+
 class UnflushedError(AppendError):
     """The batch was appended, but the fsync that `flush.messages` asks for failed: a second try would double it."""
 

@@ -23,9 +23,10 @@ from kavka.protocol.records.header import (
     TRANSACTIONAL_BIT,
     BytesLike,
 )
-from kavka.storage.append_result import AppendError, MalformedRequestError, Origin
+from kavka.storage.append_result import AppendError, MalformedRequestError, Origin, TooFarAheadError
 
 NO_BOUND: Final = (1 << 63) - 1
+INVALID_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
 _CODECS: Final = {
     "uncompressed": Codec.NONE,
@@ -142,11 +143,8 @@ def check_batch(
                 ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type to LogAppendTime"
             )
     elif max_timestamp_ms - now_ms > rules.after_max_ms and origin == Origin.CLIENT and not rules.walks_records:
-        raise AppendError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {max_timestamp_ms} is more than {rules.after_max_ms} ms ahead of the broker's {now_ms}",
-            ((count - 1, "the batch's largest timestamp is out of bounds"),),
-        )
+        reason = f"timestamp {max_timestamp_ms} is more than {rules.after_max_ms} ms ahead of the broker's {now_ms}"
+        raise TooFarAheadError(ErrorCode.INVALID_TIMESTAMP, INVALID_TIMES, ((count - 1, reason),))
     return _new_tuple(CheckedBatch, (size, attributes, last_delta, max_timestamp_ms, producer_id, epoch, sequence))
 
 

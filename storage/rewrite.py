@@ -22,7 +22,7 @@ from kavka.protocol.records.errors import CompressionLimitError, UnsupportedCode
 from kavka.protocol.records.legacy import to_v2
 from kavka.protocol.records.validation import RecordsValidation
 from kavka.storage.append_result import AppendError
-from kavka.storage.log_validator import AppendRules
+from kavka.storage.log_validator import INVALID_TIMES, NO_BOUND, AppendRules, is_v2
 
 
 def convert_old_format(records: bytes | bytearray | memoryview, rules: AppendRules) -> bytearray:
@@ -100,11 +100,33 @@ def _records_of(records: bytearray | memoryview, rules: AppendRules) -> Iterator
         raise AppendError(ErrorCode.INVALID_RECORD, str(error)) from error
 
 
+def records_ahead(records: bytearray | memoryview, rules: AppendRules, now_ms: int) -> tuple[tuple[int, str], ...]:
+    """The records of a batch that a TooFarAheadError refused by its header; none if they can't be read."""
+    try:
+        if not is_v2(records):
+            records = convert_old_format(records, rules)
+        validation = RecordsValidation(
+            read_header(records).base_offset, timestamp_bounds_ms=(-NO_BOUND, now_ms + rules.after_max_ms)
+        )
+        for _ in validation.passing(_records_of(records, rules)):
+            pass
+    except (AppendError, DecodeError):
+        return ()
+    return _at_fault(validation)
+
+
 def _refuse(validation: RecordsValidation) -> None:
     errors = validation.errors
-    if errors:
-        at_fault = tuple((error.batch_index, error.reason) for error in errors)
-        raise AppendError(errors[0].code, "one or more records have been rejected", at_fault)
+    if not errors:
+        return
+    code, words = ErrorCode.INVALID_RECORD, f"One or more records have been rejected due to {len(errors)} record errors"
+    if any(error.code is ErrorCode.INVALID_TIMESTAMP for error in errors):
+        code, words = ErrorCode.INVALID_TIMESTAMP, INVALID_TIMES
+    raise AppendError(code, words, _at_fault(validation))
+
+
+def _at_fault(validation: RecordsValidation) -> tuple[tuple[int, str], ...]:
+    return tuple((error.batch_index, error.reason) for error in validation.errors)
 
 
 def _unpacks_to_too_much(error: CompressionLimitError) -> AppendError:

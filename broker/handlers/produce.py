@@ -43,7 +43,8 @@ from kavka.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kavka.protocol.records.header import is_transactional
-from kavka.storage.append_result import AppendResult, MalformedRequestError, UnflushedError
+from kavka.storage.append_result import AppendResult, MalformedRequestError, TooFarAheadError, UnflushedError
+from kavka.storage.rewrite import records_ahead
 from kavka.storage.verification_guards import NOT_VERIFIED
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -293,6 +294,10 @@ class _Produce:
             cells.failed_produce_requests += 1
             if failure.code in _REJECTED_BYTES:
                 cells.bytes_rejected += len(records)
+            if isinstance(failure, TooFarAheadError) and partition.log is not None:
+                failure.record_errors = (
+                    records_ahead(records, partition.log.rules, self._now_ms) or failure.record_errors
+                )
             return self._refuse(data, failure, partition)
         cells.bytes_in += len(records)
         first_offset, last_offset, log_append_time_ms, log_start_offset, duplicate = result

@@ -20,7 +20,7 @@ from kavka.protocol.records.builder import ControlType
 from kavka.protocol.records.header import BATCH_HEADER, TimestampType, write_crc
 from kavka.storage.append_result import AppendError, Origin
 from kavka.storage.log_validator import AppendRules, check_batch, unpacked_limit_bytes
-from kavka.storage.rewrite import fit
+from kavka.storage.rewrite import fit, records_ahead
 from tests.support.partition_logs import START_MS, batch_of, topic_config
 
 FIELDS = (
@@ -121,7 +121,17 @@ def test_a_time_too_far_ahead_is_refused_and_named() -> None:
     with pytest.raises(AppendError) as caught:
         check_batch(batch, rules(message_timestamp_after_max_ms=1000), START_MS, Origin.CLIENT, True)
     assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
+    assert caught.value.message == "One or more records have been rejected due to invalid timestamp"
     assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_all_records_too_far_ahead_are_found_for_the_answer(codec: Codec) -> None:
+    ahead = rules(message_timestamp_after_max_ms=1000)
+    times = (START_MS + 1001, START_MS + 1000, START_MS + 1002)
+    batch = bytearray(build_batch([Record(timestamp_ms=each, value=b"v") for each in times], codec=codec))
+    assert [index for index, _ in records_ahead(batch, ahead, START_MS)] == [0, 2]
+    assert records_ahead(batch[:-1], ahead, START_MS) == ()
 
 
 def test_a_time_too_far_back_is_found_by_walking_the_records() -> None:
@@ -129,6 +139,7 @@ def test_a_time_too_far_back_is_found_by_walking_the_records() -> None:
     with pytest.raises(AppendError) as caught:
         fit(batch_of(b"a", b"b", timestamp_ms=START_MS - 1001), old, START_MS)
     assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
+    assert caught.value.message == "One or more records have been rejected due to invalid timestamp"
     assert [index for index, _ in caught.value.record_errors] == [0]
 
 
