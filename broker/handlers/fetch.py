@@ -8,7 +8,7 @@ Behaviour
   aborted transactions in between.
 - Large slices leave by sendfile; nothing is decompressed or looked into, unless an old version needs older formats.
 - Followers: their fetches count as progress; in their sessions only what has news is read. Throttled by KIP-73.
-- With `replica.selector.class` consumers are told which replica is in their rack, and read from followers (KIP-392).
+- Consumers may read from followers (KIP-392); `replica.selector.class` has them told which replica is in their rack.
 - Not done: tiered storage.
 
 Versions
@@ -174,8 +174,10 @@ class _Fetch:
         if self.limits.is_follower:
             self.is_denied = not context.allows(Operation.CLUSTER_ACTION, CLUSTER)
             self.limits.throttle = services.replicas.leader_throttle
-        elif replica_id == CONSUMER and version >= RACKS_SINCE and services.config.current.replica_selector_class:
-            self._read_near(request.rack_id)
+        elif replica_id == CONSUMER and version >= RACKS_SINCE:
+            self.limits.reads_followers = True
+            if request.rack_id and services.config.current.replica_selector_class:
+                self._prefer_near(request.rack_id)
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         # Kafka keeps partitions in a map: the last entry counts, in the first one's place.
         asked = list(dict(self._asked(request)).items())
@@ -299,16 +301,14 @@ class _Fetch:
             new=self._new_session,
         )
 
-    def _read_near(self, rack: str) -> None:
-        """A consumer may read from followers, and is told which is near (KIP-392)."""
+    def _prefer_near(self, rack: str) -> None:
+        """The consumer is told which replica is near (KIP-392)."""
         from kavka.broker.partitions.replica_selection import preferred_replica
 
-        self.limits.reads_followers = True
-        if rack:
-            snapshot, listener_name = self._services.metadata.current, self._context.listener_name
-            self.limits.prefers = lambda partition, fetch_offset: preferred_replica(
-                partition, fetch_offset, rack, snapshot, listener_name
-            )
+        snapshot, listener_name = self._services.metadata.current, self._context.listener_name
+        self.limits.prefers = lambda partition, fetch_offset: preferred_replica(
+            partition, fetch_offset, rack, snapshot, listener_name
+        )
 
     @property
     def _new_session(self) -> Callable[..., FetchSession]:

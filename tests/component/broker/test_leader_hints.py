@@ -94,11 +94,11 @@ def test_a_produce_that_has_waited_for_replicas_is_told_of_the_new_leader(
 def test_a_fetch_error_names_the_leader_and_its_address_from_version_16_on(core: BrokerCore, version: int) -> None:
     core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
 
-    frame = fetch_frame(1, (0, 0), (1, 0), version=version, topic_id=topic_id_of("visits"))
+    frame = fetch_frame(1, (0, 0), (1, 0), version=version, topic_id=topic_id_of("visits"), leader_epoch=0)
     response = fetched(core.ask(frame), version)
 
     lost, led = response.responses[0].partitions
-    assert (lost.error_code, led.error_code) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE)
+    assert (lost.error_code, led.error_code) == (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NONE)
     leader = lost.current_leader
     assert (leader.leader_id, leader.leader_epoch) == ((LEADER, EPOCH) if version >= 16 else (-1, -1))
     assert led.current_leader.leader_id == -1
@@ -106,13 +106,34 @@ def test_a_fetch_error_names_the_leader_and_its_address_from_version_16_on(core:
 
 
 def test_a_fetch_that_waits_is_told_of_the_new_leader(core: BrokerCore) -> None:
-    assert core.ask(fetch_frame(1, (0, 0), version=16, topic_id=topic_id_of("visits"))) == b""
+    assert core.ask(fetch_frame(1, (0, 0), version=16, topic_id=topic_id_of("visits"), leader_epoch=0)) == b""
 
     core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
     core.replicas.partitions["visits", 0].wake_all()
 
     response = fetched(bytes(core.socket.taken), 16)
     assert response.responses[0].partitions[0].current_leader.leader_id == LEADER
+
+
+@pytest.mark.parametrize(
+    ("version", "known_epoch", "error"),
+    [(10, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (12, 0, ErrorCode.FENCED_LEADER_EPOCH)],
+)
+def test_a_lost_leadership_ends_the_wait(core: BrokerCore, version: int, known_epoch: int, error: ErrorCode) -> None:
+    core.ask(fetch_frame(1, (0, 0), version=version, leader_epoch=known_epoch))
+    core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
+    core.replicas.partitions["visits", 0].wake_all()
+
+    answer = fetched(bytes(core.socket.taken), version)
+    assert answer.responses[0].partitions[0].error_code == error
+
+
+def test_who_may_read_a_follower_waits_on_when_the_leadership_is_lost(core: BrokerCore) -> None:
+    core.ask(fetch_frame(1, (0, 0)))
+    core.lose("visits", LEADER, ADDRESS, leader_epoch=EPOCH)
+    core.replicas.partitions["visits", 0].wake_all()
+
+    assert core.purgatory.size == 1
 
 
 @pytest.mark.parametrize("version", [10, 13])

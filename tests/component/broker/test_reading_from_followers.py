@@ -1,4 +1,4 @@
-"""Consumers read from the replica in their rack where RackAwareReplicaSelector is set, and else from leaders alone."""
+"""Consumers may read from followers, and hear of one in their rack where RackAwareReplicaSelector is set."""
 
 from pathlib import Path
 from typing import Any
@@ -98,14 +98,20 @@ def test_a_follower_answers_with_what_it_knows_to_be_committed(replicas: Replica
     assert len(answer.records) < len(replicas.bytes_from(2, 0))
 
 
-def test_older_consumers_and_those_of_brokers_without_the_selector_read_from_leaders(
-    replicas: Replicas, tmp_path: Path
-) -> None:
+def test_older_consumers_read_from_leaders_alone(replicas: Replicas) -> None:
     assert consume(replicas.cores[2], version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    without = Replicas(tmp_path / "without")
-    without.elect(1)
-    assert consume(without.cores[2], rack="south").error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    without.close()
+
+
+def test_without_the_selector_a_follower_answers_and_nobody_is_sent_to_it(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.elect(1)
+    replicas.produce(1, b"a")
+    replicas.catch_up()
+    asked_leader, asked_follower = (consume(replicas.cores[each], rack="south", version=11) for each in (1, 2))
+    assert (asked_leader.error_code, asked_leader.preferred_read_replica) == (0, -1)
+    assert (asked_follower.error_code, asked_follower.preferred_read_replica) == (0, -1)
+    assert asked_follower.records == asked_leader.records != b""
+    replicas.close()
 
 
 def test_another_selector_stops_the_start() -> None:

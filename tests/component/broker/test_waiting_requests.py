@@ -234,14 +234,6 @@ def test_an_error_is_answered_at_once(core: BrokerCore) -> None:
     }
 
 
-def test_a_lost_leadership_ends_the_wait(core: BrokerCore) -> None:
-    core.ask(fetch_frame(1, (0, 0)))
-    core.replicas.partitions["visits", 0].resign()
-    core.replicas.partitions["visits", 0].wake_all()
-
-    assert found(bytes(core.socket.taken))[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
 def test_consumers_see_what_is_replicated_and_wait_for_the_rest(core: BrokerCore) -> None:
     core.create("visits", 1, leader_epoch=1, isr=(1, 2))
     append(core, 0, 2)
