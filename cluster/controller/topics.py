@@ -187,12 +187,15 @@ class TopicChanges:
         if assignment is None or growth.name in term.context.deleting:
             raise _unknown_topic(growth.name)
         if assignment.adding or assignment.removing:
-            raise BrokerError(ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{growth.name}' is being reassigned.")
+            raise BrokerError(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                f"A partition reassignment is in progress for the topic '{growth.name}'.",
+            )
         count, total = len(assignment.replicas), growth.total_count
         if total <= count:
-            already = f"Topic '{growth.name}' currently has {count} partitions"
-            reason = "already as many as requested" if total == count else f"more than the {total} requested"
-            raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"{already}, {reason}.")
+            fewer = f"Topic currently has {count} partitions, which is higher than the requested {total}."
+            reason = f"Topic already has {count} partitions." if total == count else fewer
+            raise BrokerError(ErrorCode.INVALID_PARTITIONS, reason)
         _validate_partition_count(total)
         if not assignment.replicas:
             raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"Topic '{growth.name}' has no partition to go by.")
@@ -202,7 +205,8 @@ class TopicChanges:
             if len(growth.assignments) != total - count:
                 raise BrokerError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"{total - count} new partitions, but {len(growth.assignments)} assignments were given.",
+                    f"Increasing the number of partitions by {total - count} "
+                    f"but {len(growth.assignments)} assignments provided.",
                 )
             added = {count + each: tuple(replicas) for each, replicas in enumerate(growth.assignments)}
             validate_assignment(added, brokers, first_partition=count, replication_factor=len(first))

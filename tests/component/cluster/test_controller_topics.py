@@ -97,6 +97,20 @@ def test_two_names_of_one_metric_in_one_request_are_one_topic(stage: Stage) -> N
     assert stage.registry.children("/brokers/topics") == ["a.b", "c"]
 
 
+def test_growths_that_cannot_be_are_refused_in_kafkas_words(stage: Stage) -> None:
+    stage.brokers(1)
+    controller = stage.controller()
+    wait(controller.create_topics([NewTopic("t", 3)]))
+    for growth, words in (
+        (NewPartitions("t", 1), "Topic currently has 3 partitions, which is higher than the requested 1."),
+        (NewPartitions("t", 3), "Topic already has 3 partitions."),
+        (NewPartitions("t", 5, [[1]]), "Increasing the number of partitions by 2 but 1 assignments provided."),
+    ):
+        (error,) = wait(controller.create_partitions([growth])).values()
+        assert error is not None
+        assert error.message == words
+
+
 def test_validation_alone_changes_nothing(stage: Stage) -> None:
     stage.brokers(1)
     controller = stage.controller()
