@@ -17,8 +17,8 @@ from kavka.config.topic_settings import TopicSettings
 from kavka.config.values import CLUSTER_WIDE, PER_BROKER, READ_ONLY
 
 _WITHOUT_EFFECT: Final = (
-    "A start names them in its log when they are given. A running broker refuses to change its own, but back to the "
-    "default; a topic may have them."
+    "A start names them in its log when they are given. A running broker refuses to change its own, but those "
+    "of Kerberos, or back to the default; a topic may have them."
 )
 _SCOPES: Final = {READ_ONLY: "at start", PER_BROKER: "one broker", CLUSTER_WIDE: "cluster or one broker"}
 _INTRODUCTION: Final = """# Settings

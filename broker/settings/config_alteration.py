@@ -25,6 +25,7 @@ from kavka.cluster.promise import Promise, gather
 from kavka.config.broker_config import BrokerConfig
 from kavka.config.errors import ConfigError
 from kavka.config.group_config import GroupConfig, validate_group_overrides
+from kavka.config.ignored import SASL_JAVA
 from kavka.config.listener_prefix import row_of, split_prefix, without_effect
 from kavka.config.setting import Setting
 from kavka.config.topic_config import topic_rows, validate_topic_overrides
@@ -148,7 +149,14 @@ def alter_config(
         if services.metadata.current.topic(name) is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return services.controller.alter_configs(
-            ConfigEntity.topic(name), _checked(validate_topic_overrides, new_settings, services), validate_only
+            ConfigEntity.topic(name),
+            _checked(
+                validate_topic_overrides,
+                new_settings,
+                services,
+                f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): ",
+            ),
+            validate_only,
         )
     if resource_type == BROKER:
         broker_id = own_broker_id(name, services)
@@ -169,16 +177,19 @@ def alter_config(
 
 
 def _checked(
-    validate: Callable[[Mapping[str, str], BrokerConfig], None], new_settings: ConfigUpdate, services: "Services"
+    validate: Callable[[Mapping[str, str], BrokerConfig], None],
+    new_settings: ConfigUpdate,
+    services: "Services",
+    words: str = "",
 ) -> ConfigUpdate:
-    """The change of a topic or a group, with what comes out of it looked at."""
+    """The change of a topic or a group, with what comes out of it looked at; `words` are Kafka's before the reason."""
 
     def checked(stored: dict[str, str]) -> dict[str, str]:
         new = new_settings(stored)
         try:
             validate(new, services.config.current)
         except ConfigError as error:
-            raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from error
+            raise BrokerError(ErrorCode.INVALID_CONFIG, f"{words}{error}") from error
         return new
 
     return checked
@@ -217,13 +228,16 @@ def _refuse_too_many(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
 
 
 def _refuse_what_has_no_effect(new: Mapping[str, str], stored: Mapping[str, str]) -> None:
-    """A change that is taken takes effect. Setting what is so anyway harms nobody."""
+    """A change that is taken takes effect. Setting what is so anyway harms nobody.
+
+    What paces logins by Kerberos holds in any case, of which there are none: tools change that to try changes.
+    """
     for name, text in new.items():
         reason = without_effect(name, BrokerConfig.ALL_ROWS)
         if reason is None or stored.get(name) == text:
             continue
         row = row_of(name, BrokerConfig.ALL_ROWS)
-        if row is None or row.is_sensitive or row.parse(text, name) != row.default:
+        if row is None or row.is_sensitive or (row.parse(text, name) != row.default and reason != SASL_JAVA):
             raise ConfigError(name, HIDDEN if row is None or row.is_sensitive else text, f"it has no effect: {reason}")
 
 

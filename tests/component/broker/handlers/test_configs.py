@@ -188,6 +188,13 @@ def test_wrong_changes_of_a_topic_change_nothing(
     assert broker.controller.stored == {}
 
 
+def test_a_wrong_value_of_a_topic_is_refused_in_kafkas_words(broker: Broker) -> None:
+    (refused,) = broker.ask(incremental(TOPIC, "visits", ("compression.type", SET, "zip")), 1).responses
+
+    words = "Invalid config value for resource ConfigResource(type=TOPIC, name='visits'): Invalid value zip for "
+    assert refused.error_message.startswith(f"{words}configuration compression.type: String must be one of: ")
+
+
 def test_unknown_topics_and_other_brokers_are_not_altered(broker: Broker) -> None:
     for kind, name, error in (
         (TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -254,6 +261,14 @@ def test_changes_that_would_have_no_effect_are_refused_with_the_reason(
     assert broker.controller.stored == {}
     if default is not None:
         assert code(broker, incremental(BROKER, OWN, (name, SET, default))) == ErrorCode.NONE
+
+
+def test_what_paces_logins_by_kerberos_may_be_changed(broker: Broker) -> None:
+    name = "sasl.kerberos.min.time.before.relogin"
+
+    assert code(broker, incremental(BROKER, OWN, (name, SET, "58000"))) == ErrorCode.NONE
+    assert broker.controller.stored["brokers/1"] == {name: "58000"}
+    assert code(broker, incremental(BROKER, OWN, (name, SET, "soon"))) == ErrorCode.INVALID_REQUEST
 
 
 def test_validation_alone_stores_nothing_but_finds_faults(broker: Broker) -> None:
