@@ -35,6 +35,12 @@ KNOWN: Final = [
         "(create|describe)_delegation_token", "(hmac|token_id|timestamp|timestamp_ms): kavka", "each token is another"
     ),
     Known("describe_configs", "is_default: kavka True", "3.9 never sets it in v0; Kavka still tells the truth"),
+    Known(
+        "update_features",
+        r"error_code: kavka 'INVALID_UPDATE_VERSION', kafka 'NONE'$|error_message: kavka 'worded', kafka None$|"
+        r"results: kavka \[\], kafka \[\{'feature': 'unheard\.of', 'error_code': 'INVALID_REQUEST'",
+        "what cannot be is refused as a whole, as in 4.3; 3.9 refuses each feature by itself",
+    ),
 ]
 
 
